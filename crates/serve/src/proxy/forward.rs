@@ -1,4 +1,4 @@
-//! One request to a server and its response back.
+//! Forwards a request to a server and relays its response.
 //!
 //! ```text
 //!   client ── head ──> rewrite ──> server          client <── rewrite <── head ── server
@@ -46,11 +46,11 @@ use crate::observe::live::Stage;
 use crate::worker::Worker;
 use crate::worker::admit::key::Key;
 
-/// Forwards the request in hand and relays the response. Whatever happens, the client is left
-/// with a response, or with a connection that ends in the middle of one, or with a tunnel that is still to be run.
+/// Forwards a request and relays the response. Afterwards the client has a response, or its connection ends within one,
+/// or a tunnel is returned that the caller must run.
 ///
 /// # Errors
-/// When the client is gone.
+/// If the client is gone.
 pub(crate) async fn exchange(
     forward: &mut Forward,
     mut client: Downstream<'_>,
@@ -65,7 +65,7 @@ pub(crate) async fn exchange(
     loop {
         let reservation = match forward.reservation.take() {
             Some(reservation) => reservation,
-            // Boxed: only who has to wait pays for waiting.
+            // Boxed: only requests that must wait need memory for it.
             None => {
                 let queue = client.exchange.timeouts().queue;
                 let of_client = forward.client(&group, client);
@@ -126,7 +126,8 @@ async fn reserve(
         .await
 }
 
-/// Sends the request to the server of `reservation` and relays its response. When that begins a tunnel, its server's end is returned.
+/// Sends the request to the server of `reservation` and relays its response. Returns the server's end if a tunnel is
+/// established.
 async fn try_on(
     reservation: &Reservation,
     forward: &mut Forward,
@@ -149,7 +150,7 @@ async fn try_on(
     let (mut idle, mut queued) = match forward.lease.take() {
         Some(Lease::Exclusive(transport, queued)) => (Some(transport), Some(queued)),
         Some(Lease::Stream(..)) => unreachable!("its group has streams alone"),
-        // It had to wait for its reservation, or another server has failed.
+        // The request had to wait for its reservation, or another server has failed.
         None => (forward.take_idle(group, server), None),
     };
     loop {
@@ -185,7 +186,6 @@ async fn try_on(
     }
 }
 
-/// A new connection to a server.
 async fn connect(
     forward: &Forward,
     client: &mut Downstream<'_>,
@@ -219,7 +219,7 @@ async fn attempt(
         Queued::Whole { body_bytes } => body_bytes,
         Queued::Head => {
             forward.consume_head(client);
-            // Boxed: only requests whose body did not come with their head pay for two directions at once.
+            // Boxed: only requests whose body did not arrive with their head need memory for two directions at once.
             return Box::pin(exchange_streaming(forward, client, link, to, progress)).await;
         }
     };
@@ -235,7 +235,7 @@ async fn attempt(
     Ok(done)
 }
 
-/// [`queue_request`] with the head that the client still has.
+/// [`queue_request`] with the head from the client's input.
 fn queue_again(
     client: &Downstream<'_>,
     stream: &Transport,
@@ -246,7 +246,7 @@ fn queue_again(
     queue_request(&head, client.arrived(), stream, server, client.context())
 }
 
-/// Sends the request whose head is queued with its body, and relays the response meanwhile.
+/// Sends the body of a request whose head is queued, and relays the response at the same time.
 async fn exchange_streaming(
     forward: &Forward,
     client: &mut Downstream<'_>,
@@ -274,7 +274,7 @@ async fn exchange_streaming(
     both_ways(up.run(), down.run(), progress).await
 }
 
-/// Tells the client, the log and the record that no server has responded, or not to the end.
+/// Reports a missing or incomplete response to the client, the log and the record.
 fn fail(
     forward: &mut Forward,
     client: &mut Downstream<'_>,
@@ -310,7 +310,7 @@ fn fail(
             client.skip_body()
         }
     };
-    // A body that was on its way when the server failed may be long, or never come, or be none.
+    // The rest of the body may be long, may never arrive, or may be malformed.
     let is_readable = !matches!(failure, Failure::BadRequest(_)) && progress.rest_is_short();
     let mut reply = client.reply(
         forward.method,

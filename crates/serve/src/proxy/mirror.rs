@@ -1,9 +1,9 @@
-//! Copies of requests to another group, whose responses nobody gets to see: to try a new version of an application with
-//! what really comes.
+//! Mirroring: copies of requests to another group, whose responses are discarded, to test a new version of an
+//! application with real traffic.
 //!
-//! The client's request knows nothing of its copy. Only a request that is all there is copied, since a body that streams
-//! would have to wait for the slower of two servers. A copy never waits for a place, and what goes wrong with it is logged
-//! and nothing else.
+//! The original request does not depend on its copy. Only requests that have arrived completely are copied, because a
+//! streamed body would have to wait for the slower of two servers. A copy never waits for capacity, and its failures
+//! are only logged.
 
 mod stream;
 
@@ -30,7 +30,7 @@ use crate::observe::meter::MirrorOutcome;
 use crate::observe::work::MIRROR;
 use crate::worker::Worker;
 
-/// A copy on its way. It counts among those of its core until it is dropped.
+/// A copy in progress, counted on its core until it is dropped.
 struct Duplicate {
     worker: Rc<Worker>,
     group: Rc<Group>,
@@ -38,14 +38,14 @@ struct Duplicate {
     key: u64,
     /// Head and body.
     request: Rc<[u8]>,
-    /// The body without its framing, for servers that have another.
+    /// The body without framing, for HTTP/2 servers.
     payload: Vec<u8>,
     method: Method,
     sensitivity: Sensitivity,
     origin: Origin<'static>,
 }
 
-/// Sends a copy of the request with this head to `group`, if chance says so and it can be done.
+/// Sends a copy of the request with this head to `group`, if it is selected and can be copied.
 pub(crate) fn duplicate(
     (mirror, group): (Mirror, &Rc<Group>),
     head: &RequestHead<'_, '_>,
@@ -53,7 +53,7 @@ pub(crate) fn duplicate(
     context: RequestContext<'_>,
 ) {
     let worker = context.worker;
-    // What asks for a tunnel would get one, and nobody to talk to.
+    // A copy must not open a tunnel.
     if upgrade::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
         return;
     }
@@ -63,7 +63,7 @@ pub(crate) fn duplicate(
     };
     let payload = match group.plan.protocol {
         UpstreamProtocol::Http1 => Some(Vec::new()),
-        // One with trailers is not copied.
+        // Requests with trailers are not copied.
         UpstreamProtocol::Http2(_) => arrived.payload(&worker.limits).map(|(payload, _)| payload),
     };
     let Some(payload) = payload else {
@@ -85,7 +85,7 @@ pub(crate) fn duplicate(
             return worker.log.failure(&worker.core, what);
         }
     };
-    // Out of buffers: the client's request needs what there is.
+    // Out of buffers: leave the remaining ones to the original request.
     let Ok(mut buffer) = worker.core.buffer() else {
         return worker.meter.mirrored(MirrorOutcome::Dropped);
     };
@@ -105,7 +105,7 @@ pub(crate) fn duplicate(
     worker.spawn_aside(MIRROR, duplicate.run());
 }
 
-/// Whether `share` of 10,000 requests are chosen, by 64 even bits.
+/// Whether a request is selected, from 64 uniform bits; `share` is out of 10,000.
 fn is_chosen(share: u16, chance: u64) -> bool {
     scaled(chance, 10_000) < u64::from(share)
 }
@@ -118,7 +118,7 @@ impl Drop for Duplicate {
 }
 
 impl Duplicate {
-    /// Sends the copy to one server after the other until one takes it: what was never sent may go to the next.
+    /// Sends the copy. If a server cannot be connected to, tries the next one.
     async fn run(mut self) {
         let mut tried = Vec::new();
         loop {
@@ -162,7 +162,7 @@ impl Duplicate {
             && let Some(transport) = server.pool.take()
         {
             match self.attempt(transport).await {
-                // The server was closing the connection at that moment, or sent bytes after its last response: see `forward`.
+                // The server closed the idle connection, or sent bytes after its last response: see `forward`.
                 Err(failure)
                     if self.method.is_idempotent()
                         && (failure.is_stale_connection()
@@ -178,7 +178,7 @@ impl Duplicate {
         self.attempt(transport).await
     }
 
-    /// Sends the copy, and reads the response as far as that keeps the connection good.
+    /// Sends the copy, and reads the response if that makes the connection reusable.
     async fn attempt(&self, transport: Transport) -> Result<(), Failure> {
         let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
         transport.set_send_patience(timeouts.upstream_body);
@@ -209,7 +209,7 @@ impl Duplicate {
                 break;
             }
             transport.set_deadline(Some(core.now() + timeouts.upstream_body));
-            // Nobody waits for the rest.
+            // The rest is not needed.
             if seen > MIRROR_RESPONSE_BYTES_MAX
                 || !matches!(receive(&transport, &mut input).await, Ok(1..))
             {
@@ -222,8 +222,8 @@ impl Duplicate {
         Ok(())
     }
 
-    /// Takes heads off the input up to that of the final response: how its body is framed, and whether the connection lives
-    /// on behind it. `None` when it has not arrived.
+    /// Consumes heads up to the final one. Returns the framing of its body and whether the connection persists; `None`
+    /// if it has not arrived.
     fn read_head(
         &self,
         input: &mut Input,
@@ -248,7 +248,7 @@ impl Duplicate {
         }
     }
 
-    /// The head of the final response has come to what was `sent` then.
+    /// Records the head of the final response to the request sent at `sent`.
     fn responded(&self, status: u16, sent: Instant) {
         let purpose = self.reservation.purpose();
         if self.group.measures(purpose) {
@@ -259,7 +259,7 @@ impl Duplicate {
     }
 }
 
-/// The next bytes; a server that stops waits for none.
+/// Receives bytes; returns 0 if the core is stopping.
 async fn receive(transport: &Transport, input: &mut Input) -> Result<usize, Error> {
     match transport.recv_unless_stopping(input).await {
         Err(error) if error.kind == Kind::Stopping => Ok(0),

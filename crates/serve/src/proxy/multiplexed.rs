@@ -1,28 +1,27 @@
-//! Connections to a server whose streams carry requests of many clients: HTTP/2 (RFC 9113).
+//! Multiplexed connections to a server: HTTP/2 (RFC 9113), whose streams carry requests of many clients.
 //!
 //! ```text
 //!   clients' tasks              task of the connection                 server
 //!   submit ── head, body ──> State ── frames of all streams in one send ──>
 //!   head, data, trailers <── Flow <──────── frames, each to its stream <──
 //! ```
-//! One send and one receive serve many requests, and responses arrive in any order. A client that reads slowly exhausts the
-//! window of its own stream and blocks no other stream: the window of the connection is updated as bytes arrive.
+//! One send and one receive serve many requests, and responses arrive in any order. A client that reads slowly exhausts
+//! the window of its own stream and blocks no other stream: the window of the connection is updated as bytes arrive.
 //!
-//! Here is the set of connections to a server; `state.rs` is one of them, `flow.rs` one stream, `submission.rs` what a
-//! client's task has of it, and `carrier.rs` the connection's own task. `unsettled.rs` has requests for tunnels, and `tunnel.rs` what of
-//! them becomes one.
+//! This file has the set of connections to a server, `state.rs` one connection, `flow.rs` one stream, `submission.rs`
+//! the interface for a client's task, and `carrier.rs` the connection's task. `unsettled.rs` has requests for tunnels
+//! that wait for the server's settings, and `tunnel.rs` established tunnels.
 //!
-//! A connection is a task (`carrier.rs`) that sends the frames of all streams in one call. A client's task holds a
-//! `Submission`: dropping it resets the stream. A request of HTTP/2 that is sent whole has no task while it waits; it
-//! is parked at its two streams (`waiter.rs` of `worker`), and if its response arrives in one receive, it is passed
-//! on at once (`forward/whole.rs`). It becomes a task if less of the response arrives, on a failure, at a deadline,
-//! or at the end of its stream. Thousands of tasks took more memory than the CPU's caches hold; a stream that waits
-//! for its server takes 1.5 KB.
+//! Dropping a `Submission` resets its stream. An HTTP/2 request that has been sent completely has no task while it
+//! waits; it is parked at its two streams (`worker/waiter.rs`), and if its response arrives in one receive, it is
+//! relayed at once (`forward/whole.rs`). It becomes a task if only part of the response arrives, on a failure, at a
+//! deadline, or at the end of its stream. With thousands of requests, tasks would exceed the CPU caches; a stream that
+//! waits for its server takes 1.5 KB.
 //!
 //! The head of a request is text, as for HTTP/1, until its stream is opened: edits and variables are applied in one
-//! place, and a waiting request keeps its text. Times belong to streams (`lateness.rs`), but each connection has one
-//! timer, set for the earliest of them. Streams are capacity: a group asks another server while that one has a free
-//! stream (`group/select.rs`). Until a server has announced how many streams it allows, its connection opens one.
+//! place, and a waiting request keeps its text. Deadlines belong to streams (`lateness.rs`), but each connection has
+//! one timer, set for the earliest of them. Streams are capacity: a group chooses another server while that one has a
+//! free stream (`group/select.rs`). Until a server has announced how many streams it allows, its connection opens one.
 
 pub(crate) mod carrier;
 mod flow;
@@ -54,24 +53,23 @@ pub(crate) use tunnel::TunnelStream;
 pub(crate) struct MultiplexedSet {
     all: RefCell<Vec<Rc<Multiplexed>>>,
     said: Said,
-    /// The place of the one that was chosen last.
+    /// Index of the connection chosen last.
     last: Cell<usize>,
-    /// No more requests are expected: from now on each connection serves those that it has, and ends.
+    /// No more requests are expected: each connection, including new ones, finishes its requests and closes.
     closed: Cell<bool>,
 }
 
-/// One of them.
 pub(crate) struct Multiplexed {
     state: RefCell<State>,
     task: RefCell<Option<Waker>>,
-    /// The task was woken and has not run.
+    /// Whether the task was woken and has not run yet.
     is_called: Cell<bool>,
 }
 
 impl MultiplexedSet {
-    /// The connection for one more request: the first with room for a stream, since a few full ones batch better than many
-    /// that are not. Where there is none, a new one is due, for which this is `None`; where there may be no more, the
-    /// request waits on the one with the fewest.
+    /// Chooses the connection for a request: the first one with a free stream, because few busy connections batch
+    /// better than many idle ones. `None` if the caller should open a new connection; at the limit of connections, the
+    /// one with the fewest requests, where the request waits.
     pub(crate) fn choose(&self, bounds: Multiplexing) -> Option<Rc<Multiplexed>> {
         let all = self.all.borrow();
         let mut least: Option<(u32, &Rc<Multiplexed>)> = None;
@@ -95,10 +93,10 @@ impl MultiplexedSet {
             .map(|(_, connection)| Rc::clone(connection))
     }
 
-    /// Whether one more request would not wait for a stream that is in use.
+    /// Whether one more request would not have to wait for a stream.
     pub(crate) fn has_room(&self, bounds: Multiplexing) -> bool {
         let all = self.all.borrow();
-        // Mostly it is the one that the last request went to.
+        // Usually the connection of the last request.
         let last = all.get(self.last.get());
         if last
             .and_then(|it| it.load())
@@ -117,7 +115,7 @@ impl MultiplexedSet {
         has_room || taking < bounds.connections_shared_max
     }
 
-    /// Number of streams that requests can still get, with connections that can still be made.
+    /// Number of free streams, including those of connections that may still be opened.
     pub(crate) fn free(&self, bounds: Multiplexing) -> u32 {
         let of_new = self.said.get().unwrap_or(u32::MAX).min(bounds.streams_max);
         let all = self.all.borrow();
@@ -127,7 +125,7 @@ impl MultiplexedSet {
         free + new * of_new
     }
 
-    /// How many requests wait for a stream.
+    /// Number of requests that wait for a stream.
     pub(crate) fn waiting(&self) -> usize {
         let all = self.all.borrow();
         let waiting = all
@@ -136,7 +134,7 @@ impl MultiplexedSet {
         waiting.sum()
     }
 
-    /// One more connection. The caller has it carried (see `carrier.rs`) and removes it at its end.
+    /// Adds a connection. The caller starts its task (see `carrier.rs`), which removes it at its end.
     pub(crate) fn add(&self, bounds: Multiplexing, scheme: &'static str) -> Rc<Multiplexed> {
         let state = State::new(bounds, scheme, Rc::clone(&self.said));
         let connection = Rc::new(Multiplexed {
@@ -157,19 +155,19 @@ impl MultiplexedSet {
             .retain(|other| !Rc::ptr_eq(other, connection));
     }
 
-    /// Takes no more requests on the connections that there are; those in flight get their responses.
+    /// Accepts no more requests on the existing connections; those in flight are finished.
     pub(crate) fn close(&self) {
         let all = self.all.borrow();
         all.iter().for_each(|connection| connection.close());
     }
 
-    /// The same, also for connections that are added later: each of those serves what it was made for.
+    /// As `close`, also for connections added later: each finishes the requests it was opened for.
     pub(crate) fn clear(&self) {
         self.closed.set(true);
         self.close();
     }
 
-    /// Closes the connections that have no requests; how many.
+    /// Closes the connections without requests and returns their number.
     pub(crate) fn give_up_idle(&self) -> usize {
         let all = self.all.borrow();
         let idle = all.iter().filter(|connection| connection.is_idle());
@@ -192,14 +190,14 @@ impl fmt::Debug for MultiplexedSet {
     }
 }
 
-/// What a connection has to do.
+/// Load of a connection.
 struct Load {
     requests: u32,
     has_room: bool,
 }
 
 impl Multiplexed {
-    /// `None` where it takes no more requests.
+    /// `None` if it accepts no more requests.
     fn load(&self) -> Option<Load> {
         let state = self.state.borrow();
         state.takes_requests().then(|| Load {
@@ -208,7 +206,7 @@ impl Multiplexed {
         })
     }
 
-    /// Number of its free streams; `None` where it takes no more requests.
+    /// Number of free streams; `None` if it accepts no more requests.
     fn free(&self) -> Option<u32> {
         let state = self.state.borrow();
         state.takes_requests().then(|| state.free())
@@ -223,19 +221,18 @@ impl Multiplexed {
         self.call();
     }
 
-    /// Sends the request on a stream, at once or when one is free, and `now` is when.
+    /// Sends a request on a stream, at once or when one is free.
     pub(crate) fn submit(self: Rc<Self>, request: Request<'_>, now: Instant) -> Submission {
         let flow = self.state.borrow_mut().submit(request, now);
         self.call();
         Submission::new(self, flow)
     }
 
-    /// Ends all requests by `failure`.
     pub(crate) fn fail(&self, failure: Failure) {
         self.state.borrow_mut().fail(failure);
     }
 
-    /// The connection's task waits for what its streams write.
+    /// Registers the connection's task to be woken when streams have something to send.
     fn wait(&self, context: &Context<'_>) {
         self.is_called.set(false);
         match &mut *self.task.borrow_mut() {

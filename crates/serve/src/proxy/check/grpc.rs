@@ -1,15 +1,13 @@
-//! The health checking protocol of gRPC (`grpc.health.v1`): one message each way, which are small enough to be written and read
-//! here. Pure.
+//! The gRPC health checking protocol (`grpc.health.v1`), with a minimal encoder and decoder for its two messages. Pure.
 
 use super::http2::Answer;
 use crate::observe::protobuf::Writer;
 use crate::proxy::health::Fault;
 
-/// What is asked for.
 pub(super) const PATH: &str = "/grpc.health.v1.Health/Check";
 
-/// `HealthCheckRequest` for a service, behind its prefix (gRPC over HTTP/2, Length-Prefixed-Message). The name has up to 255
-/// bytes.
+/// `HealthCheckRequest` for a service, with its length prefix (gRPC over HTTP/2, Length-Prefixed-Message). The name has
+/// up to 255 bytes.
 pub(super) fn request(service: &str) -> Vec<u8> {
     let mut message = Writer::default();
     if !service.is_empty() {
@@ -22,10 +20,10 @@ pub(super) fn request(service: &str) -> Vec<u8> {
     framed
 }
 
-/// Whether the answer says SERVING.
+/// Checks that the status is SERVING.
 ///
 /// # Errors
-/// What it says instead.
+/// The fault of the answer.
 pub(super) fn judge(answer: &Answer) -> Result<(), Fault> {
     if answer.status != 200 {
         return Err(Fault::Status(answer.status));
@@ -45,7 +43,7 @@ pub(super) fn judge(answer: &Answer) -> Result<(), Fault> {
 /// `ServingStatus` of the protocol.
 const SERVING: u8 = 1;
 
-/// What a `HealthCheckResponse` behind its prefix says: field 1, an enumeration, 0 where it is not there.
+/// The status of a `HealthCheckResponse` with its length prefix: field 1, an enum, 0 if absent.
 fn serving_status(framed: &[u8]) -> Option<u8> {
     let (&[compressed, a, b, c, d], message) = framed.split_first_chunk()?;
     let length = u32::from_be_bytes([a, b, c, d]) as usize;

@@ -1,4 +1,4 @@
-//! A check over HTTP/2: one request on a connection of its own.
+//! A check over HTTP/2, one request on a connection of its own.
 
 use std::rc::Rc;
 
@@ -13,31 +13,31 @@ use onrush_tls::Transport;
 use crate::limits::CHECK_BYTES_MAX;
 use crate::proxy::failure::Failure;
 
-/// What is asked.
+/// The request of a check.
 pub(super) struct Question<'q> {
-    /// Its head, as text of HTTP/1.1.
+    /// The head as HTTP/1.1 text.
     pub(super) head: &'q str,
     pub(super) scheme: &'static str,
-    /// What stands behind the head, as far as a window of the default size takes it.
+    /// The body; must fit a window of the default size.
     pub(super) body: &'q [u8],
 }
 
-/// What came back.
+/// The response to a check.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// 0 before it has come.
+    /// 0 before it has arrived.
     pub(super) status: u16,
-    /// Its first bytes.
+    /// The first bytes of the body.
     pub(super) body: Vec<u8>,
-    /// What `grpc-status` says, be it in the head or behind the body.
+    /// Value of `grpc-status`, from the head or the trailers.
     pub(super) grpc_status: Option<u16>,
     pub(super) is_whole: bool,
 }
 
-/// Asks over `transport`, on which nothing was sent, and reads the response as far as anything depends on it.
+/// Sends the request on a new `transport` and reads the response as far as necessary.
 ///
 /// # Errors
-/// Why there is none, by `until`.
+/// Why there is no response by `until`.
 pub(super) async fn ask(
     transport: &Transport,
     question: &Question<'_>,
@@ -101,7 +101,7 @@ struct Asking<'l> {
 }
 
 impl Asking<'_> {
-    /// Steps over what has come; how many bytes are done with.
+    /// Processes received frames. Returns the number of bytes consumed.
     fn take(&mut self, received: &[u8]) -> Result<usize, Failure> {
         if self.http.is_answered_in_http1(received) {
             return Err(Failure::BadResponse("it speaks HTTP/1".into()));

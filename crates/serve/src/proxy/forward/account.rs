@@ -1,10 +1,10 @@
-//! What is told of a forwarded request that failed.
+//! Log and record of a failed forwarded request.
 
 use crate::observe::record::Record;
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
-/// Tells the log and the record; what the client did wrong is no news of the server.
+/// Updates the log and the record. Errors of the client are not logged as failures of the server.
 pub(super) fn account(
     worker: &Worker,
     record: &Record,
@@ -13,10 +13,10 @@ pub(super) fn account(
     failure: Failure,
 ) {
     match failure {
-        // Who sends too much has sent a request all the same.
+        // A body that is too large is still a valid request.
         Failure::BadRequest(refusal) if refusal.status == 413 => return,
         Failure::BadRequest(_) => return record.refuse(),
-        // It did respond.
+        // The server did respond.
         Failure::Intercepted(_) => return,
         _ => {}
     }

@@ -1,5 +1,3 @@
-//! The beginning of an attempt.
-
 use std::rc::Rc;
 
 use super::request::Forward;
@@ -10,7 +8,7 @@ use crate::proxy::attempt::Attempt;
 use crate::proxy::group::Group;
 use crate::proxy::progress::Progress;
 
-/// An attempt at the server `to`, and where its request's body comes from and its response goes.
+/// Creates the parts of an attempt at the server `to`: its state, the request body to read, and the reply to write.
 pub(super) fn begin<'a>(
     forward: &'a Forward,
     client: &'a mut Downstream<'_>,

@@ -1,4 +1,4 @@
-//! A request that goes to a server: what is known of it, and what it is sent on.
+//! A request to be forwarded, and the connection or stream that carries it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,74 +27,74 @@ use crate::rules::compress::Wish;
 use crate::rules::error_page::Form;
 use crate::worker::admit::key::Key;
 
-/// A request that goes to a server. Its head stays with its client until nobody can ask for it to be sent again.
+/// A request to be forwarded. Its head stays in the client's input as long as the request may have to be sent again.
 ///
-/// Its numbers are small ones: this is part of every connection's memory.
+/// The fields are small because this is part of every connection's memory.
 pub(crate) struct Forward {
-    /// The server that was chosen, while one is.
+    /// The reservation of the chosen server, if any.
     pub(super) reservation: Option<Reservation>,
-    /// How it is on its way already: rendered from the head while that was at hand, since parsing it once more costs as
-    /// much as all the rest of the rewriting.
+    /// The carrier, if the request has already been sent or queued. It is rendered while the parsed head is available,
+    /// because parsing the head again would cost as much as the rest of the rewriting.
     pub(super) lease: Option<Lease>,
-    /// What equal requests have in common, for groups that choose by it.
+    /// The hash key of the request, for groups that balance by it.
     pub(super) key: u64,
-    /// The server that the client's cookie names.
+    /// Index of the server in the client's stickiness cookie.
     pub(crate) sticks_to: u32,
-    /// When the whole exchange has to be over.
+    /// Deadline of the whole exchange.
     pub(super) until: Instant,
-    /// When the request was sent.
+    /// Time when the request was sent.
     pub(crate) sent: Cell<Instant>,
     pub(super) seldom: Option<Box<Seldom>>,
-    /// Attempts after the first that count as such.
+    /// Number of retries counted against `retries.count`.
     pub(super) attempts: Cell<u8>,
-    /// Why it goes to the server that it goes to.
+    /// Why the server was chosen.
     pub(crate) purpose: Purpose,
     pub(super) group: Rc<Group>,
     pub(super) method: Method,
     pub(super) framing: Framing,
-    /// How the client asks, in groups that keep it with its server.
+    /// Scheme of the request, in groups with stickiness.
     pub(crate) scheme: Scheme,
-    /// Whether the client waits for 100 before it sends the body.
+    /// Whether the client waits for 100 (Continue) before it sends the body.
     pub(super) expects_continue: bool,
-    /// What its client would rather have errors in, where that has to be known without its head.
+    /// Format of error responses that the client prefers, if it may be needed after the head is gone.
     pub(crate) form: Form,
-    /// How its response is encoded, on a route that does that.
+    /// The client's accepted encodings, if the route compresses.
     pub(crate) wish: Wish,
-    /// Whether the head has left the client's input: from then on the request cannot be repeated.
+    /// Whether the head has left the client's input, so that the request cannot be repeated.
     pub(super) is_consumed: bool,
-    /// Whether it is the first request of its client.
+    /// Whether this is the first request on the client's connection.
     is_first: bool,
-    /// Whether it asks for a tunnel: then it has a connection of its own, before and behind the response, or a stream.
+    /// Whether it asks for a tunnel. It then has a new connection of its own, which is not reused, or a stream.
     pub(super) asks_for_tunnel: bool,
-    /// Whether its client has said that it takes trailers, where the server speaks HTTP/2.
+    /// Whether the client accepts trailers, if the server uses HTTP/2.
     pub(crate) takes_trailers: bool,
 }
 
-/// What few requests need.
+/// Rarely needed state.
 #[derive(Default)]
 pub(super) struct Seldom {
-    /// Servers that have failed.
+    /// Servers that have failed the request.
     pub(super) tried: Vec<u32>,
-    /// What is said to the key of one that asks for a tunnel: by its server, where its client does not look, or to its client, where its
-    /// server has no such field.
+    /// Expected Sec-WebSocket-Accept of a request for a tunnel: checked in the server's response if the client uses
+    /// HTTP/2, or sent to the client if the server uses HTTP/2.
     pub(super) accept: Option<Accept>,
 }
 
-/// Where a request comes from and where it goes.
+/// Destination of a request.
 #[derive(Debug)]
 pub(crate) struct Way {
     pub(crate) group: Rc<Group>,
-    /// Whether it is the first request of its client.
+    /// Whether this is the first request on the client's connection.
     pub(crate) is_first: bool,
-    /// [`hash::key`](crate::proxy::balance::hash::key) of what the group chooses by.
+    /// The [`hash::key`](crate::proxy::balance::hash::key) of the request, for groups that balance by it.
     pub(crate) key: u64,
 }
 
 impl Forward {
-    /// Chooses a server for the request with this head, if that needs no waiting.
+    /// Prepares the request with this head, and chooses a server and sends it if that needs no waiting.
     ///
     /// # Errors
-    /// When the core is out of buffers.
+    /// If the core is out of buffers.
     pub(crate) fn new(
         context: RequestContext<'_>,
         way: Way,
@@ -164,7 +164,7 @@ impl Forward {
         Ok(forward)
     }
 
-    /// Sends the request on a connection that exists, if one may be used.
+    /// Sends the request on an existing connection, if one may be used.
     fn send_at_once(
         &self,
         reservation: &Reservation,
@@ -189,7 +189,7 @@ impl Forward {
     /// Submits the request on a stream to a server, within `bounds`.
     ///
     /// # Errors
-    /// When the core is out of buffers.
+    /// If the core is out of buffers.
     pub(super) fn submit(
         &self,
         head: &RequestHead<'_, '_>,
@@ -209,7 +209,7 @@ impl Forward {
             }
         };
         let (body, queued) = match payload {
-            // What follows is the tunnel's, if there will be one.
+            // What follows belongs to the tunnel, if the server grants it.
             None if self.asks_for_tunnel => (Body::Follows, Queued::Whole { body_bytes: 0 }),
             None => (Body::Follows, Queued::Head),
             Some((payload, bytes)) => {
@@ -238,7 +238,7 @@ impl Forward {
         Ok((Lease::stream(to, bounds, request, worker), queued))
     }
 
-    /// The stream that it is on its way on as a whole, so that nothing is to be done for it before its response comes.
+    /// The stream of a request that was sent completely, so that nothing is to be done before its response arrives.
     pub(crate) fn awaits_response(&self) -> Option<&Submission> {
         match &self.lease {
             Some(Lease::Stream(request, Queued::Whole { .. })) if request.is_awaited() => {
@@ -248,7 +248,7 @@ impl Forward {
         }
     }
 
-    /// The server that it is on its way to.
+    /// Sets the server in the exchange's record.
     pub(crate) fn goes_to(&self, exchange: &Exchange) {
         if let Some(reservation) = &self.reservation {
             exchange.goes_to(reservation.shared_server());
@@ -259,12 +259,12 @@ impl Forward {
         self.method
     }
 
-    /// `wait` from now, but not longer than the whole exchange may take.
+    /// `wait` from now, limited by the deadline of the exchange.
     pub(crate) fn deadline(&self, core: &Core, wait: Duration) -> Instant {
         (core.now() + wait).min(self.until)
     }
 
-    /// The same by the clock, for what begins now.
+    /// As `deadline`, from an exact reading of the clock.
     pub(super) fn deadline_exact(&self, core: &Core, wait: Duration) -> Instant {
         (core.now_exact() + wait).min(self.until)
     }
@@ -273,24 +273,24 @@ impl Forward {
         self.seldom.as_ref().map_or(&[], |it| &it.tried)
     }
 
-    /// The request's head is given up.
+    /// Consumes the request's head from the client's input.
     pub(super) fn consume_head(&mut self, client: &mut Downstream<'_>) {
         client.head_is_sent();
         self.is_consumed = true;
     }
 
-    /// So is the whole request, of whose body so many bytes came with the head.
+    /// Consumes the whole request; `bytes` of its body arrived with the head.
     pub(super) fn consume(&mut self, client: &mut Downstream<'_>, bytes: u32) {
         client.request_is_sent(bytes);
         self.is_consumed = true;
     }
 
-    /// Takes an idle connection to `server`, if the request may use one and there is one.
+    /// Takes an idle connection to `server`, if the request may use one.
     pub(super) fn take_idle(&self, group: &Group, server: &Server) -> Option<Transport> {
         self.may_reuse(group).then(|| server.pool.take())?
     }
 
-    /// Whether it may go on a connection that has been idle, and that the server may be closing just now.
+    /// Whether the request may use an idle connection, which the server may be closing at this moment.
     fn may_reuse(&self, group: &Group) -> bool {
         match group.plan.reuse {
             _ if self.asks_for_tunnel => false,
@@ -302,12 +302,12 @@ impl Forward {
         }
     }
 
-    /// Whether another request may use the connection that this one is done with, and that its server keeps open.
+    /// Whether the connection may be used by other requests afterwards.
     pub(super) fn leaves_reusable(&self, group: &Group) -> bool {
         group.plan.reuse != Reuse::Never && !self.asks_for_tunnel
     }
 
-    /// What its client would rather have errors in.
+    /// Format of error responses that the client prefers.
     pub(super) fn error_form(&self, client: &Downstream<'_>) -> Form {
         match self.is_consumed {
             true => self.form,
@@ -315,7 +315,7 @@ impl Forward {
         }
     }
 
-    /// Its client, where the capacity of the group has a bound.
+    /// Key of the client, if the capacity of the group is limited.
     pub(super) fn client(&self, group: &Group, client: &Downstream<'_>) -> Option<Key> {
         if self.is_consumed || !group.has_shares() {
             return None;
@@ -325,15 +325,15 @@ impl Forward {
         client_of(group, &head, client.context())
     }
 
-    /// The request leaves: its response is measured from here, by the turns of the core. A read of the clock would say when
-    /// we had time for the response, and not when it came.
+    /// Records that the request leaves now. Latency is measured with the time of the core's turn: at the response, an
+    /// exact reading would be the time when it is processed, not when it arrived.
     pub(crate) fn is_sent_now(&self, core: &Core) {
         self.sent.set(core.now());
     }
 }
 
-/// Client of a request, where the capacity of the group has a bound. None where it is not known: on a Unix socket, and from a trusted
-/// proxy that does not forward addresses.
+/// Key of a request's client, if the capacity of the group is limited. `None` if the client is unknown: on a Unix
+/// socket, or behind a trusted proxy that does not forward addresses.
 fn client_of(
     group: &Group,
     head: &RequestHead<'_, '_>,
@@ -347,7 +347,7 @@ fn client_of(
     (!is_of_many).then(|| group.client(address, context.worker))
 }
 
-/// Renders the head for the server and puts a body behind it that has arrived whole.
+/// Queues the head for the server, with the body if it has arrived completely.
 pub(super) fn queue_request(
     head: &RequestHead<'_, '_>,
     arrived: Arrived<'_>,
@@ -359,7 +359,7 @@ pub(super) fn queue_request(
     let mut buffer = worker.core.buffer()?;
     rewrite::request(head, &server.authority, context, &mut buffer);
     let keeps = |name: &[u8]| context.exchange.request_keeps(name);
-    // A malformed body is left to the upload, which knows how to say so.
+    // The upload reports a malformed body.
     let queued = match arrived.put_whole(&mut buffer, &worker.limits, &keeps) {
         Some(bytes) => Queued::Whole {
             body_bytes: bytes as u32,
@@ -370,7 +370,7 @@ pub(super) fn queue_request(
     Ok(queued)
 }
 
-/// Whom a connection to a server is made for, where servers want to know.
+/// The client in the PROXY protocol header of a connection to a server, if configured.
 pub(super) fn origin(group: &Group, client: &Downstream<'_>) -> Origin<'static> {
     if group.plan.proxy_protocol.is_none() {
         return Origin::Local;

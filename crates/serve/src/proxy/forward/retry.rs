@@ -1,16 +1,15 @@
-//! Whether a request that has failed is sent again, and where.
+//! Whether and where a failed request is sent again.
 //!
-//! A server may close an idle connection at the moment when it is taken from the pool. The request is then sent
-//! again, once and on a fresh connection to the same server, if all of this holds: the connection has served a
-//! request before; it was closed or reset before the server sent a byte; the method is idempotent (RFC 9110 9.2.2);
-//! and the request's head is still in the client's input, so that its body, if any, arrived with it. For that reason
-//! the head stays in the client's buffer until the response is complete; on a stream of HTTP/2 the fields stay, and a
-//! body of up to 16 KiB.
+//! A server may close an idle connection at the moment when it is taken from the pool. The request is then sent again,
+//! once and on a fresh connection to the same server, if all of this holds: the connection has served a request before;
+//! it was closed or reset before the server sent a byte; the method is idempotent (RFC 9110 9.2.2); and the request's
+//! head is still in the client's input, so that its body, if any, arrived with it. For that reason the head stays in
+//! the client's buffer until the response is complete; on an HTTP/2 stream the fields stay, and a body of up to 16 KiB.
 //!
-//! Then other servers are asked, as `retries` says. An attempt that was never sent, or was lost with a server that is
-//! out, does not count against the budget, which protects servers that are overloaded. Any other failure is 502, or
-//! 504 for a timeout. If half of a response has been sent, the client's connection ends with a reset where an orderly
-//! end would mean that the response is complete (`failure.rs`).
+//! Then other servers are tried, according to `retries`. The budget, which protects overloaded servers, is not charged
+//! for an attempt that was never sent or was lost with a server that is out. Any other failure results in 502, or 504
+//! for a timeout. If a part of a response has been sent, the client's connection is reset where an orderly end would
+//! mean that the response is complete (`failure.rs`).
 
 use onrush_engine::{Error, Instant, Kind};
 
@@ -22,7 +21,7 @@ use crate::proxy::failure::Failure;
 use crate::proxy::group::{Group, Reach, Server};
 use crate::proxy::progress::{Progress, ResponseSide};
 
-/// An attempt at `server` has failed, and another one begins there.
+/// Records that an attempt at `server` has failed and another one starts there.
 pub(super) fn try_again(failure: &Failure, server: &Server, client: &Downstream<'_>) {
     client.exchange.retries(failure.class());
     client
@@ -34,16 +33,16 @@ pub(super) fn try_again(failure: &Failure, server: &Server, client: &Downstream<
 }
 
 impl Forward {
-    /// Whether it does no harm if a server gets it twice (RFC 9110 9.2.2). An extended CONNECT is none of these methods.
+    /// Whether the request may be sent twice (RFC 9110 9.2.2). An extended CONNECT may not.
     fn is_idempotent(&self) -> bool {
         self.method.is_idempotent() && !self.becomes_connect()
     }
 
-    /// Whether it is sent again on a fresh connection after `failure` of one that was in use before.
+    /// Whether the request is sent again on a fresh connection after `failure` of a reused one.
     ///
-    /// The server closed it just when we took it (RFC 9112 9.3.1), and a fresh one will do, unless the request might have
-    /// had an effect (RFC 9110 9.2.2), which the server may have denied (RFC 9113 8.7). Once: a request that kills servers must not go through all the idle connections
-    /// there are.
+    /// The server may have closed the connection just when it was taken (RFC 9112 9.3.1). The request is repeated
+    /// unless it may have had an effect (RFC 9110 9.2.2), which the server may have ruled out (RFC 9113 8.7). Only
+    /// once: a request that crashes servers must not go through all idle connections.
     pub(super) fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_harmless = match failure {
             Failure::Unprocessed(_) => true,
@@ -52,16 +51,16 @@ impl Forward {
         is_harmless && !self.is_consumed && progress.response() == ResponseSide::Awaited
     }
 
-    /// [`Forward::survives`] for a reused HTTP/1 connection. On it, bytes that are not a response may belong to the previous
-    /// response, such as the body of a 304.
+    /// [`Forward::survives`] for a reused HTTP/1 connection. On it, bytes that are not a response may belong to the
+    /// previous response, such as the body of a 304.
     pub(super) fn survives_in_turn(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_leftover = matches!(failure, Failure::BadResponse(_))
             && progress.response() < ResponseSide::Interim;
         self.survives(failure, progress) || is_leftover && self.is_idempotent() && !self.is_consumed
     }
 
-    /// Whether the response to it could be another server's than that of `last`: nobody has heard of this one's, and the
-    /// request is still at hand.
+    /// Whether the request may go to another server than `last`: nothing of a response has been relayed, and the
+    /// request is still in the client's input.
     fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
         group.plan.retries.count > 0
             && !self.is_consumed
@@ -70,9 +69,9 @@ impl Forward {
             && group.has_other(self.tried(), last, reach)
     }
 
-    /// Whether the stream of an HTTP/2 client is reset with the [code](Failure::code) of `failure`: when the response has
-    /// begun, when the server has cancelled, and when the request was not processed, so that the client may repeat it (RFC 9113
-    /// 8.7).
+    /// Whether the stream of an HTTP/2 client is reset with the [code](Failure::code) of `failure`: if the response has
+    /// begun, if the server has cancelled, or if the request was not processed, so that the client may repeat it (RFC
+    /// 9113 8.7).
     pub(super) fn is_told_by_code(failure: &Failure, progress: &Progress) -> bool {
         match failure {
             Failure::Unprocessed(_) => progress.response() < ResponseSide::Interim,
@@ -80,24 +79,24 @@ impl Forward {
         }
     }
 
-    /// Whether there was no connection because the request had no time left for one, which is not the server's fault.
+    /// Whether connecting failed only because the deadline of the request was near, which is not the server's fault.
     pub(super) fn has_hurried(&self, failure: &Failure, now: Instant) -> bool {
         let is_late = |error: &Error| error.kind == Kind::TimedOut && now >= self.until;
         matches!(failure, Failure::Connect(error) if is_late(error))
     }
 
-    /// Counts another attempt, if it may have one.
+    /// Counts a retry, if the limit allows one more.
     fn spends_attempt(&self, group: &Group) -> bool {
         let may = self.attempts.get() < group.plan.retries.count;
         self.attempts.set(self.attempts.get() + u8::from(may));
         may
     }
 
-    /// Whether `failure` of the server `last` is worth another attempt.
+    /// Whether to send the request again after `failure` of the server `last`.
     ///
-    /// The budget keeps retries from multiplying the load of servers that have too much of it. So what was never sent
-    /// is free: it has cost no server anything. And so is what was lost with the connections to a server that is out:
-    /// those requests were in flight there, and there will be no more of them.
+    /// The budget keeps retries from multiplying the load of overloaded servers. Attempts that were never sent are
+    /// free, because they cost no server anything. So are attempts lost with a server that is out: they were in flight
+    /// there, and no more will follow.
     pub(super) fn takes_again(
         &self,
         failure: &Failure,
@@ -107,7 +106,7 @@ impl Forward {
         now: Instant,
     ) -> bool {
         if let Failure::Status(_) = failure {
-            // It was asked for, and taken from the budget, when the status was seen.
+            // The retry was granted and counted when the status arrived.
             return true;
         }
         if now >= self.until || !self.may_try_again(group, last, Reach::LastResort, progress) {
@@ -115,7 +114,7 @@ impl Forward {
         }
         let on = &group.plan.retries.on;
         match failure {
-            // Waiting for one server after the other would take too long.
+            // Waiting for several servers in turn would take too long.
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
                 on.connect && self.spends_attempt(group)
             }
@@ -152,7 +151,7 @@ impl Forward {
 }
 
 impl Attempt<'_> {
-    /// Whether a response with `status` is dropped for another server's.
+    /// Whether a response with `status` is discarded and another server tried.
     pub(crate) fn drops(&self, status: u16) -> bool {
         let (group, forward) = (self.group, self.forward);
         group.plan.retries.statuses.contains(&status)

@@ -1,4 +1,4 @@
-//! An attempt on a stream of a multiplexed connection.
+//! An attempt on an HTTP/2 stream.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -23,8 +23,8 @@ use crate::proxy::stream::download::StreamDownload;
 use crate::proxy::stream::upload::StreamUpload;
 use crate::proxy::upload::both_ways;
 
-/// Sends the request on a stream and relays its response: on another stream, once, where the connection of the first was closed
-/// when it was taken. When that begins a tunnel, its stream is returned.
+/// Sends the request on a stream and relays its response; once more on another stream if the first one's connection had
+/// just been closed. Returns the stream if it has become a tunnel.
 pub(super) async fn on_streams(
     bounds: Multiplexing,
     forward: &mut Forward,
@@ -34,7 +34,7 @@ pub(super) async fn on_streams(
 ) -> Result<Option<Submission>, Failure> {
     let lease = match forward.lease.take() {
         Some(Lease::Stream(request, queued)) => (request, queued),
-        // It had to wait for its reservation, or another server has failed.
+        // The request had to wait for its reservation, or another server has failed.
         _ => submit(bounds, forward, client, to)?,
     };
     match on_stream(lease, (forward, bounds), client, to, progress).await {
@@ -47,7 +47,7 @@ pub(super) async fn on_streams(
     }
 }
 
-/// Submits the request with the head that the client still has.
+/// Submits the request with the head from the client's input.
 fn submit(
     bounds: Multiplexing,
     forward: &Forward,
@@ -70,20 +70,20 @@ async fn on_stream(
     progress: &Progress,
 ) -> Result<Option<Submission>, Failure> {
     if let Some(since) = lease.0.queued_since() {
-        // Boxed: only who has to wait pays for waiting.
+        // Boxed: only requests that must wait need memory for it.
         lease = Box::pin(with_stream(lease, (forward, bounds, since), client, to)).await?;
     }
     let (request, queued) = lease;
     client.exchange.is_at(Stage::Waiting);
     let Queued::Whole { body_bytes } = queued else {
-        // Until then nothing was sent, and it can go to another server.
+        // Until then nothing was sent, and the request can go to another server.
         let opened = pin!(request.opened());
         client
             .unless_hung_up(opened)
             .await
             .map_err(Failure::Client)??;
         forward.consume_head(client);
-        // Boxed: only requests whose body did not come with their head pay for two directions at once.
+        // Boxed: only requests whose body did not arrive with their head need memory for two directions at once.
         let streamed = Box::pin(stream_both_ways(&request, forward, client, to, progress));
         return streamed.await.map(|_| None);
     };
@@ -94,8 +94,8 @@ async fn on_stream(
     Ok((done == Done::Tunnel).then_some(request))
 }
 
-/// Waits until a request has its stream, since `since`: where a connection takes no more while it does, it was sent to nobody, and waits
-/// for a stream of another one.
+/// Waits until the request has a stream. If the connection stops accepting requests meanwhile, the request was not
+/// sent; it is submitted again on another connection.
 async fn with_stream(
     (mut request, mut queued): (Submission, Queued),
     (forward, bounds, since): (&Forward, Multiplexing, Instant),
@@ -120,7 +120,7 @@ async fn with_stream(
     Ok((request, queued))
 }
 
-/// Waits until a request has its stream, as one that waits in the queue of its group does.
+/// Waits until the request has a stream, with the time counted as in the queue of its group.
 async fn has_stream(request: &Submission, client: &mut Downstream<'_>) -> Result<(), Failure> {
     let core = client.worker.core.clone();
     let since = request.queued_since().unwrap_or(core.now());
@@ -131,7 +131,7 @@ async fn has_stream(request: &Submission, client: &mut Downstream<'_>) -> Result
     opened.map_err(Failure::Client)?
 }
 
-/// Sends the request whose head is written with its body, and relays the response meanwhile.
+/// Sends the body of a request whose head is written, and relays the response at the same time.
 async fn stream_both_ways(
     request: &Submission,
     forward: &Forward,

@@ -1,4 +1,4 @@
-//! Requests that ask for a tunnel: how their server is asked, and what of its response is the agreement.
+//! Requests for a tunnel: how they are sent, and which response grants them.
 
 use onrush_http::Method;
 use onrush_http::response::ResponseHead;
@@ -9,12 +9,12 @@ use crate::proxy::failure::Failure;
 use crate::proxy::upgrade;
 
 impl Forward {
-    /// Whether it is sent as an extended CONNECT (RFC 8441), of which any 2xx is the agreement.
+    /// Whether it is sent as an extended CONNECT (RFC 8441), which any 2xx grants.
     pub(crate) fn becomes_connect(&self) -> bool {
         self.asks_for_tunnel && self.group.speaks_http2()
     }
 
-    /// The method that its server sees.
+    /// The method that the server receives.
     pub(crate) fn sent_method(&self) -> Method {
         match self.becomes_connect() {
             true => Method::Connect,
@@ -22,16 +22,16 @@ impl Forward {
         }
     }
 
-    /// What a client is told behind the key of its WebSocket, where its server does not say it.
+    /// The Sec-WebSocket-Accept for the client, if the server uses HTTP/2 and cannot send it.
     pub(crate) fn accept(&self) -> Option<&Accept> {
         let seldom = self.seldom.as_deref().filter(|_| self.becomes_connect());
         seldom.and_then(|it| it.accept.as_ref())
     }
 
-    /// Whether a 101 of its server is one that was asked for.
+    /// Checks that a 101 was asked for.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it was not.
     pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
         match self.asks_for_tunnel {
             true => {
@@ -44,11 +44,11 @@ impl Forward {
         }
     }
 
-    /// Whether a response with this status can be its client's. To an extended CONNECT any 2xx says that the tunnel is there
-    /// (RFC 9110 9.3.6, RFC 8441 5).
+    /// Checks that a response with this status may be relayed. To an HTTP/2 client that sent an extended CONNECT, a 2xx
+    /// would mean that the tunnel is established (RFC 9110 9.3.6, RFC 8441 5).
     ///
     /// # Errors
-    /// When it cannot.
+    /// If it may not.
     pub(crate) fn may_pass(&self, status: u16) -> Result<(), Failure> {
         let is_connect = || self.seldom.as_deref().is_some_and(|it| it.accept.is_some());
         match (200..300).contains(&status) && self.asks_for_tunnel && is_connect() {

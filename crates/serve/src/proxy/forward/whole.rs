@@ -1,4 +1,5 @@
-//! A response that is there as a whole when its request hears of it: it is passed where it was received, without a task.
+//! Relays a response that has arrived completely when its request is notified, directly from the receive and without a
+//! task.
 
 use std::rc::Rc;
 
@@ -12,24 +13,23 @@ use crate::proxy::lease::{Lease, Queued};
 use crate::proxy::progress::Progress;
 use crate::proxy::stream::download::StreamDownload;
 
-/// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Passed {
-    /// All of the response is written.
+    /// The whole response is written.
     Whole,
-    /// Nothing is written: it is for [`exchange`](super::exchange), which waits for the rest, or sends the request again.
+    /// Nothing is written; [`exchange`](super::exchange) waits for the rest or sends the request again.
     Nothing,
 }
 
-/// Passes the response of a server, where all of it is there and nothing has to be waited for.
+/// Relays the response of a server if it has arrived completely and nothing has to be waited for.
 ///
 /// # Errors
-/// When the client is gone, or the core is out of buffers.
+/// If the client is gone, or the core is out of buffers.
 pub(crate) fn pass_whole(
     forward: &mut Forward,
     mut client: Downstream<'_>,
 ) -> Result<Passed, Error> {
-    // What is encoded takes time, which a task shares with others.
+    // Compression takes long enough to need a task, which yields.
     let may_pass =
         client.exchange.offer().is_none() && !client.has_unsent() && !forward.asks_for_tunnel;
     let Some(reservation) = forward.reservation.take_if(|_| may_pass) else {

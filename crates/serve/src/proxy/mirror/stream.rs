@@ -1,4 +1,4 @@
-//! A copy on a stream of a multiplexed connection.
+//! Mirrored requests over HTTP/2.
 
 use onrush_config::plan::Multiplexing;
 use onrush_http::HeaderSlots;
@@ -12,7 +12,7 @@ use crate::proxy::lease::Lease;
 use crate::proxy::multiplexed::{Arrived, Body, Patience, Request};
 
 impl Duplicate {
-    /// Sends the copy on a stream, and reads the response up to a bound.
+    /// Sends the copy on a stream and reads the response, up to a limit.
     pub(super) async fn attempt_on_stream(&self, bounds: Multiplexing) -> Result<(), Failure> {
         let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
         let request = Request {
@@ -47,7 +47,7 @@ impl Duplicate {
         let mut seen = 0;
         loop {
             stream.set_deadline(core.now() + timeouts.upstream_body);
-            // Nobody waits for the rest.
+            // The rest is not needed.
             let Ok(arrived) = stream.data().await else {
                 return Ok(());
             };

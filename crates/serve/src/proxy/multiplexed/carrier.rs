@@ -1,4 +1,4 @@
-//! The task of a multiplexed connection: it connects, sends what its streams write, and hands out what comes.
+//! The task of a multiplexed connection: it connects, sends what the streams write, and distributes received frames.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,7 +19,7 @@ use crate::proxy::group::{FOREVER, Group};
 use crate::worker::Worker;
 use crate::worker::alarm::Alarm;
 
-/// Connects to a server of `group` and carries requests and responses until the connection is of no more use.
+/// Connects to a server of `group` and carries requests until the connection is no longer usable.
 pub(crate) async fn run(
     connection: Rc<Multiplexed>,
     group: Rc<Group>,
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     let connect = group.connect(&server, &Origin::Local, &worker, FOREVER);
     let connected = made(&connection, connect, &worker).await;
     let timeouts = group.timeouts;
-    // It may outlive its group's configuration by as long as there are requests.
+    // The connection may outlive the configuration of its group as long as it has requests.
     drop(group);
     let failure = match connected {
         Err(error) => Failure::Connect(error),
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     server.multiplexed.remove(&connection);
 }
 
-/// What comes of `connect`. Requests that have no time left until then are given up.
+/// Waits for `connect`; meanwhile, requests that reach their deadline fail.
 async fn made(
     connection: &Multiplexed,
     connect: impl Future<Output = Result<Transport, Error>>,
@@ -85,7 +85,7 @@ async fn made(
     .await
 }
 
-/// Whether what is spoken on the connection is HTTP/2: with TLS both have to say so (RFC 9113 3.2).
+/// Whether HTTP/2 was negotiated; required with TLS only (RFC 9113 3.2).
 fn has_agreed(transport: &Transport) -> bool {
     let agreed = transport.with_info(|info| info.protocol.as_deref() == Some(b"h2"));
     agreed.unwrap_or(true)
@@ -98,16 +98,16 @@ struct Carrier<'c> {
     input: Input,
     output: Output,
     idle_max: Duration,
-    /// How long the server may take for each of the bytes that it is sent.
+    /// Timeout for each send to the server.
     patience: Duration,
-    /// Since when there was no request.
+    /// Start of the period without requests.
     idle: Option<Instant>,
     alarm: Alarm,
-    /// Up to when the protocol knows that time has passed.
+    /// Time up to which the protocol has been told of elapsed time.
     elapsed: Instant,
 }
 
-/// What is on its way to the socket.
+/// State of the output to the socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Output {
     Idle,
@@ -115,7 +115,7 @@ enum Output {
 }
 
 impl Carrier<'_> {
-    /// Does all that can be done now.
+    /// Sends and receives as much as possible.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         self.connection.wait(context);
         loop {
@@ -134,7 +134,7 @@ impl Carrier<'_> {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(Failure::Closed)),
                 Poll::Ready(Ok(_)) => {
                     if let Err(failure) = self.take() {
-                        // The last frame says why; who is gone need not hear it.
+                        // The last frame has the error code; the server may be gone, so ignore errors.
                         let _ = self.send();
                         return Poll::Ready(Err(failure));
                     }
@@ -144,12 +144,12 @@ impl Carrier<'_> {
         }
     }
 
-    /// Sends what is written, and bodies as far as windows take them, until the socket takes no more.
+    /// Sends frames, and bodies within the windows, until the socket blocks.
     fn send(&mut self) -> Poll<Result<(), Error>> {
         loop {
             if self.output == Output::Idle {
                 let state = &mut *self.connection.state.borrow_mut();
-                // Streams may be free whose clients have left: nothing is received then.
+                // Clients that left may have freed streams without any received frame.
                 state.open_waiting(self.worker.core.now());
                 state.pump();
                 if state.frames.is_empty() {
@@ -166,7 +166,7 @@ impl Carrier<'_> {
                 Poll::Ready(Ok(())) => {}
             }
             self.output = Output::Idle;
-            // The one of the send is over.
+            // Remove the deadline of the send.
             self.transport.set_deadline(None);
             self.connection.state.borrow_mut().http.sent();
         }
@@ -188,14 +188,14 @@ impl Carrier<'_> {
         Ok(())
     }
 
-    /// Has those go on that were heard, who will use the connection's state.
+    /// Resumes parked requests. They use the connection's state, so it must not be borrowed.
     fn tell(&self) {
         let mut heard = std::mem::take(&mut self.connection.state.borrow_mut().heard);
         heard.drain(..).for_each(|parked| parked.go_on());
         self.connection.state.borrow_mut().heard = heard;
     }
 
-    /// Ready when something was late, or the connection was idle for too long, and what follows from it is done.
+    /// Handles deadlines and the idle timeout. Ready if any has passed and was handled.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let core = &self.worker.core;
         let state = &mut *self.connection.state.borrow_mut();

@@ -1,5 +1,5 @@
-//! One stream as the client's task and the connection's see it: what of the request's body is still to be sent, and what of the
-//! response has come and nobody has taken.
+//! One stream, shared by the client's task and the connection's task: the unsent part of the request, and the part of
+//! the response not yet taken.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,90 +16,87 @@ use crate::proxy::failure::Failure;
 use crate::worker::on_demand::OnDemand;
 use crate::worker::waiter::Waiter;
 
-/// The two directions of a stream.
 #[derive(Default)]
 pub(super) struct Flow {
-    /// Which one; none as long as it waits for one, and when it is over.
+    /// `None` while it waits for a stream and after the stream has ended.
     pub(super) stream: Cell<Option<Stream>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
-    /// Since when it has waited for a stream, while it does.
+    /// Start of its wait for a stream, while it waits.
     pub(super) queued_since: Cell<Option<Instant>>,
-    /// By when something has to happen.
+    /// Deadline of the next event.
     pub(super) deadline: Cell<Instant>,
-    /// Why there will be no response, or no more of it.
+    /// Why the response will not arrive or not be completed.
     pub(super) failure: Cell<Option<Failure>>,
     /// The client's request, while it waits.
     pub(super) waiter: Waiter,
 }
 
-/// A request on its way out.
+/// The request direction of a stream.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// That of its request; none before there is one.
+    /// Method of the request; `None` without one.
     pub(super) method: Cell<Option<Method>>,
     pub(super) sensitivity: Cell<Sensitivity>,
     pub(super) state: Cell<Sending>,
-    /// Most requests have no body, and a stream at once.
+    /// Allocated on demand: most requests have no body and get a stream at once.
     held: OnDemand<Held>,
 }
 
-/// What of a request is not sent.
+/// The unsent part of a request.
 #[derive(Default)]
 pub(super) struct Held {
-    /// Its head as text, as long as it waits for a stream.
+    /// The head as text, while the request waits for a stream.
     pub(super) head: RefCell<Vec<u8>>,
-    /// What of its body is to be sent, of which so many bytes are sent already.
+    /// The written body, and the number of its bytes already sent.
     pub(super) body: RefCell<Vec<u8>>,
     pub(super) sent: Cell<usize>,
-    /// Lines of trailers, which stand behind the body.
+    /// Lines of the trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
 }
 
 impl Held {
-    /// Bytes of the body.
     pub(super) fn unsent(&self) -> usize {
         self.body.borrow().len() - self.sent.get()
     }
 }
 
 impl Outgoing {
-    /// What is not sent.
     pub(super) fn held(&self) -> &Held {
         self.held.used()
     }
 
-    /// Bytes of the body that are not sent.
+    /// Number of bytes of the body not yet sent.
     pub(super) fn unsent(&self) -> usize {
         self.held.get().map_or(0, Held::unsent)
     }
 }
 
-/// How far a request is.
+/// State of the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Sending {
-    /// More of its body may come.
+    /// More of the body may be written.
     Open,
-    /// Nothing comes behind what waits.
+    /// The written part is the last one.
     Ends,
-    /// Its end is written, or the server wants no more of it.
+    /// The end has been sent, or the server accepts no more.
     #[default]
     Ended,
 }
 
-/// A response on its way in.
+/// The response direction of a stream.
 #[derive(Default)]
 pub(super) struct Incoming {
-    /// Heads: interim ones, and the final one.
+    /// Interim heads and the final one.
     pub(super) heads: RefCell<VecDeque<(Box<FieldSection>, End)>>,
     pub(super) data: RefCell<Vec<u8>>,
-    /// Lines of trailers.
+    /// Lines of the trailers.
     pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
     pub(super) has_ended: Cell<bool>,
 }
 
 impl Incoming {
-    /// Appends data. The capacity doubles up to one window, which bounds what waits.
+    /// Appends data. The capacity doubles up to one window, which also limits the data.
     pub(super) fn append(&self, bytes: &[u8]) {
         let mut data = self.data.borrow_mut();
         let needed = data.len() + bytes.len();
@@ -113,7 +110,7 @@ impl Incoming {
 }
 
 impl Flow {
-    /// What was of a stream that is over is forgotten, so that it may be used for another.
+    /// Resets a finished flow for reuse by another stream.
     pub(super) fn clear(&self) {
         let Flow {
             stream,
@@ -137,7 +134,7 @@ impl Flow {
             held.trailers.take();
         }
         incoming.heads.borrow_mut().clear();
-        // The next response may be a small one.
+        // The next response may be small.
         if incoming.data.borrow().capacity() > DATA_KEPT_MAX {
             incoming.data.take();
         }
@@ -148,7 +145,7 @@ impl Flow {
         incoming.has_ended.set(false);
     }
 
-    /// What the response may have.
+    /// The content that the response may have.
     pub(super) fn content(&self) -> Content {
         match self.outgoing.method.get() {
             Some(Method::Head) => Content::None,
@@ -157,12 +154,11 @@ impl Flow {
         }
     }
 
-    /// Whether it is this stream's.
     pub(super) fn is_of(&self, stream: Stream) -> bool {
         self.stream.get() == Some(stream)
     }
 
-    /// There will be no more of the response, unless all of it is there.
+    /// Fails the request, unless the response is complete.
     pub(super) fn fail(&self, failure: Failure) {
         self.outgoing.state.set(Sending::Ended);
         if !self.incoming.has_ended.get() && self.failure.get().is_none() {
@@ -171,7 +167,7 @@ impl Flow {
         self.wake();
     }
 
-    /// It has its stream, which a request waits for whose body follows.
+    /// Wakes a request that waits for a stream to send its body on.
     pub(super) fn opened(&self) {
         if self.outgoing.state.get() == Sending::Open {
             self.wake();
@@ -183,17 +179,17 @@ impl Flow {
         self.waiter.wake();
     }
 
-    /// The client's task waits for what happens here next.
+    /// Registers the client's task to be woken at the next event.
     pub(super) fn wait(&self, context: &Context<'_>) {
         self.waiter.wait(context);
     }
 
-    /// Whether all of the body that was given has left, or never will.
+    /// Whether all that was written of the body has been sent or never will be.
     pub(super) fn has_sent(&self) -> bool {
         let is_over = self.outgoing.state.get() == Sending::Ended;
         is_over || self.outgoing.unsent() == 0
     }
 }
 
-/// Bytes of room for data that a stream leaves to the next one: a usual response of an API.
+/// Largest data buffer kept for the next stream, in bytes: enough for a typical API response.
 const DATA_KEPT_MAX: usize = 4096;

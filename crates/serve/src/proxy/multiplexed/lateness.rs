@@ -1,4 +1,4 @@
-//! What is late on a connection: requests without a response, without a stream, and without a connection.
+//! Deadlines on a connection: for responses, for streams, and for the connection itself.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::proxy::failure::Failure;
 use crate::proxy::unavailable::Unavailable;
 
 impl State {
-    /// It is connected, since `now`: what its requests wait for from here on are their responses.
+    /// Marks the connection as established; from `now` on its requests have the response timeout.
     pub(super) fn make(&mut self, now: Instant) {
         self.is_made = true;
         for (flow, patience) in std::mem::take(&mut self.early) {
@@ -21,13 +21,13 @@ impl State {
         self.flows.iter().flatten().for_each(|flow| flow.opened());
     }
 
-    /// Something has to happen on a stream by `deadline`.
+    /// Sets the deadline of a stream.
     pub(super) fn late(&mut self, flow: &Flow, deadline: Instant) {
         flow.deadline.set(deadline);
         self.late_at = self.late_at.min(deadline);
     }
 
-    /// Gives up those that are late at `now`.
+    /// Fails the requests whose deadline has passed at `now`.
     pub(super) fn expire(&mut self, now: Instant) {
         self.late_at = NEVER;
         let mut next = NEVER;
@@ -58,12 +58,12 @@ impl State {
         self.late_at = next.min(self.expire_tunnels(now));
         let is_deaf = now.since(self.received_at) >= SILENCE;
         if was_silent && is_deaf {
-            // It may be that nobody is there any more: others are not sent the same way.
+            // The server may be gone: send no more requests on this connection.
             self.leave();
         }
     }
 
-    /// Nothing came in time: no response, or no connection.
+    /// The failure for a missed deadline: no response, or no connection.
     fn lateness(&self) -> Failure {
         match self.is_made {
             true => Failure::NoResponse(Error::new(Op::Recv, Kind::TimedOut)),
@@ -72,5 +72,5 @@ impl State {
     }
 }
 
-/// A connection on which nothing was received for so long, while something was late, may lead nowhere.
+/// If nothing was received for this long when a response is overdue, the connection may be dead.
 const SILENCE: Duration = Duration::from_secs(1);

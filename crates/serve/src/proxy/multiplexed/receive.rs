@@ -1,4 +1,4 @@
-//! Steps over what a server has sent: each frame goes to its stream.
+//! Processes frames from a server and assigns them to their streams.
 
 use onrush_engine::Instant;
 use onrush_http::Limits;
@@ -12,10 +12,10 @@ use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::proxy::failure::Failure;
 
 impl State {
-    /// Steps over `input`, which has come at `now`; how many bytes of it are done with.
+    /// Processes `input`, received at `now`. Returns the number of bytes consumed.
     ///
     /// # Errors
-    /// When what has come ends the connection.
+    /// If the input ends the connection.
     pub(super) fn take(
         &mut self,
         input: &[u8],
@@ -40,7 +40,7 @@ impl State {
         Ok(at)
     }
 
-    /// Makes one step over `input`; how many bytes of it are done with, none when more has to come first.
+    /// Processes one frame of `input`. Returns the number of bytes consumed, 0 if the input is incomplete.
     fn take_once(&mut self, input: &[u8], limits: &Limits) -> Result<usize, Failure> {
         let step = self.http.receive(input, &mut self.frames);
         let step = step.map_err(|error| Failure::BadResponse(error.reason.into()))?;
@@ -84,13 +84,13 @@ impl State {
 
     fn take_data(&mut self, stream: Stream, bytes: &[u8], end: End) {
         let Some(flow) = self.flow(stream) else {
-            // Nobody wants it any more.
+            // The stream is closed.
             return self
                 .http
                 .release(stream, bytes.len() as u32, &mut self.frames);
         };
         flow.incoming.append(bytes);
-        // A client that does not read closes the window of its stream, not that of the connection (RFC 9113 5.2.1).
+        // A client that does not read exhausts the window of its stream, not that of the connection (RFC 9113 5.2.1).
         self.http
             .release_of_connection(bytes.len() as u32, &mut self.frames);
         if end == End::Stream {
@@ -99,7 +99,8 @@ impl State {
         self.is_heard(&flow);
     }
 
-    /// Something of a response has come. Of most all of it comes in one receive, so who has no task is told behind that.
+    /// Notifies the client's request of a part of its response. Most responses arrive in one receive, so a parked
+    /// request is resumed after all frames have been processed.
     fn is_heard(&mut self, flow: &Flow) {
         match flow.waiter.take_parked() {
             Some(parked) => self.heard.push(parked),
@@ -107,7 +108,7 @@ impl State {
         }
     }
 
-    /// What has come on a stream is no response.
+    /// Resets a stream because of a malformed response.
     fn refuse(&mut self, stream: Stream, reason: &'static str) {
         self.http
             .reset(stream, Code::PROTOCOL_ERROR, &mut self.frames);
@@ -121,10 +122,10 @@ impl State {
         }
     }
 
-    /// A stream has ended before its time, by the server or because of it.
+    /// Handles a stream that was reset, by the server or locally because of an error of the server.
     fn was_reset(&mut self, stream: Stream, cause: Cause) {
         let failure = match cause {
-            // It has done nothing for the request (RFC 9113 8.7).
+            // The request was not processed (RFC 9113 8.7).
             Cause::Peer(Code::REFUSED_STREAM) => Failure::Unprocessed("it refused the stream"),
             Cause::Peer(code) => Failure::StreamReset(code),
             Cause::Local(error) => Failure::BadResponse(error.reason.into()),

@@ -1,4 +1,4 @@
-//! A request for a multiplexed connection: what is sent, and how long its client waits.
+//! A request for a multiplexed connection, and its timeouts.
 
 use std::time::Duration;
 
@@ -6,38 +6,37 @@ use onrush_engine::Instant;
 use onrush_http::Method;
 use onrush_http::http2::hpack::Sensitivity;
 
-/// What is sent.
 pub(crate) struct Request<'t> {
-    /// The head, as text of HTTP/1.1.
+    /// The head as HTTP/1.1 text.
     pub(crate) text: &'t [u8],
-    /// CONNECT for a head that asks for an upgrade: it is sent as an extended CONNECT (RFC 8441), and its body is the tunnel's.
+    /// CONNECT for a request that asks for an upgrade: it is sent as an extended CONNECT (RFC 8441), and its body is
+    /// the tunnel's.
     pub(crate) method: Method,
-    /// Whether its fields may be in the server's table.
+    /// Whether its fields may enter the server's dynamic table.
     pub(crate) sensitivity: Sensitivity,
     pub(crate) body: Body,
     pub(crate) patience: Patience,
 }
 
-/// What stands behind the head.
+/// The body after the head.
 pub(crate) enum Body {
-    /// Nothing.
     None,
-    /// All of it.
+    /// The complete body.
     Whole(Vec<u8>),
-    /// It is written to the submission as it comes.
+    /// The body is written to the submission as it arrives.
     Follows,
 }
 
-/// How long the client waits.
+/// Timeouts of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// For the settings of the server, where its request depends on them.
+    /// Timeout for the server's settings, for requests that depend on them.
     pub(crate) settings: Duration,
-    /// For a stream, where all are in use.
+    /// Timeout for a free stream.
     pub(crate) stream: Duration,
-    /// From then on for the head of the response.
+    /// Timeout from the opening of the stream to the head of the response.
     pub(crate) response: Duration,
-    /// When the whole exchange has to be over.
+    /// Deadline of the whole exchange.
     pub(crate) until: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! Bodies of requests on their way out: as frames, in the order in which their windows have room.
+//! Sends request bodies as frames, in the order in which windows allow.
 
 use onrush_http::http2::{End, Stream};
 
@@ -7,7 +7,7 @@ use super::state::State;
 use crate::limits::MULTIPLEXED_UNSENT_MAX;
 
 impl State {
-    /// Goes on with the request's body, of which more may be there.
+    /// Continues to send the body of a request, after more was written.
     pub(super) fn resume(&mut self, flow: &Flow) {
         let Some(stream) = flow.stream.get() else {
             return;
@@ -19,15 +19,15 @@ impl State {
         }
     }
 
-    /// Ends a request whose body is written: with its trailers, if there are any.
+    /// Ends a request whose body has been sent, with its trailers, if any.
     fn put_end(&mut self, flow: &Flow, stream: Stream) {
         let lines = flow.outgoing.held().trailers.take();
-        // A server that has reset the stream needs no end.
+        // The server may have reset the stream; ignore the error.
         let _ = self.http.end_with(stream, &lines, &mut self.frames);
         flow.outgoing.state.set(Sending::Ended);
     }
 
-    /// Writes bodies of requests, as far as windows have room and little waits to be sent.
+    /// Writes frames of request bodies, within the windows and up to a limit of unsent bytes.
     pub(super) fn pump(&mut self) {
         while self.frames.len() < MULTIPLEXED_UNSENT_MAX
             && let Some(stream) = self.http.next_ready()

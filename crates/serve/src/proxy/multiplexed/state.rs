@@ -1,4 +1,4 @@
-//! One connection of HTTP/2 to a server: the protocol's state, the frames that are to be sent, and whose streams they are.
+//! One HTTP/2 connection to a server: the protocol's state, frames to be sent, and streams.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -23,51 +23,53 @@ use crate::proxy::upgrade::PROTOCOL;
 use crate::worker::spare_fields::SpareFields;
 use crate::worker::waiter::Parked;
 
-/// What a server has last said of the streams of a connection, for all of them.
+/// Limit of streams per connection last announced by the server; shared by its connections.
 pub(super) type Said = Rc<Cell<Option<u32>>>;
 
-/// Nothing is ever late.
+/// A deadline that never passes.
 pub(super) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
-/// The changing part of a connection.
+/// State of a connection.
 pub(super) struct State {
     pub(super) http: Connection,
-    /// Frames that were not handed to the transport.
+    /// Frames not yet handed to the transport.
     pub(super) frames: Vec<u8>,
     scheme: &'static str,
     streams_max: u32,
     pub(super) stage: Stage,
-    /// It is connected to its server, which may have been sent something.
+    /// Whether the connection is established; from then on bytes may have been sent.
     pub(super) is_made: bool,
-    /// How many streams the server has last said that a connection may have; nothing before it has.
+    /// Last announced limit of streams per connection; `None` before the first announcement.
     said: Said,
-    /// By the slots of their streams.
+    /// Open streams, by slot.
     pub(super) flows: Vec<Option<Rc<Flow>>>,
-    /// Requests that have had streams since before it was made, and how long their clients wait from then on.
+    /// Requests that got streams before the connection was established, with their timeouts from then on.
     pub(super) early: Vec<(Rc<Flow>, Patience)>,
-    /// Requests that wait for a stream, with what their clients grant, the oldest first.
+    /// Requests that wait for a stream, oldest first, each with its response timeout as a distance from the default
+    /// instant.
     pub(super) waiting: VecDeque<(Rc<Flow>, Instant)>,
-    /// Those that wait for the server's settings.
+    /// Requests that wait for the server's settings.
     pub(super) unsettled: Vec<Unsettled>,
-    /// When something is late, at the earliest.
+    /// No deadline is earlier than this.
     pub(super) late_at: Instant,
-    /// When something was received last.
+    /// Time of the last receive.
     pub(super) received_at: Instant,
-    /// Requests without a task of whose responses something has come: they go on when all of a receive is dealt with.
+    /// Parked requests that have received a part of their response; they are resumed after all received frames have
+    /// been processed.
     pub(super) heard: Vec<Rc<dyn Parked>>,
     repeated: RepeatedHead,
     spare: Vec<Rc<Flow>>,
     spare_fields: SpareFields,
 }
 
-/// Where a connection is.
+/// Life cycle of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// It takes requests.
+    /// It accepts requests.
     Open,
-    /// It takes no more; those that it has get their responses.
+    /// It accepts no more requests; those in flight are finished.
     Leaving,
-    /// It has none, and is no more.
+    /// It is closed and has no requests.
     Ended,
 }
 
@@ -75,7 +77,7 @@ impl State {
     pub(super) fn new(bounds: Multiplexing, scheme: &'static str, said: Said) -> State {
         let settings = LocalSettings {
             stream_window: MULTIPLEXED_WINDOW,
-            // All streams may use their windows at once.
+            // All streams may use their windows at the same time.
             connection_window: bounds.streams_max * MULTIPLEXED_WINDOW,
             ..LocalSettings::CLIENT
         };
@@ -105,18 +107,18 @@ impl State {
         self.stage == Stage::Open
     }
 
-    /// How many requests it has.
+    /// Number of requests, including waiting ones.
     pub(super) fn requests(&self) -> u32 {
         self.http.open_streams() + (self.waiting.len() + self.unsettled.len()) as u32
     }
 
-    /// Whether one more request would have a stream at once, or, where the server has not said yet how many there may be, as soon
-    /// as it allows all that we do.
+    /// Whether one more request would have a stream at once, or, if the server has not announced a limit yet, would if
+    /// it allows `streams_max`.
     pub(super) fn has_room(&self) -> bool {
         self.free() > 0
     }
 
-    /// How many more requests have such a stream.
+    /// Number of further requests for which `has_room` holds.
     pub(super) fn free(&self) -> u32 {
         let most = match self.http.is_settled() {
             true => Some(self.http.peer().concurrent_streams_max),
@@ -126,8 +128,8 @@ impl State {
         most.saturating_sub(self.requests())
     }
 
-    /// How many streams may be open. A server that has never said how many it takes gets one: it would refuse those that are too many
-    /// for it, and its settings come with the first that it sends.
+    /// Number of streams that may be open. One, if the server has never announced a limit: it would refuse streams
+    /// above its limit, and its settings arrive with its first bytes.
     fn streams_at_once(&self) -> u32 {
         let most = match self.http.is_settled() {
             true => self.http.peer().concurrent_streams_max,
@@ -136,32 +138,32 @@ impl State {
         most.min(self.streams_max)
     }
 
-    /// A request may have a stream.
+    /// Whether a stream may be opened now.
     fn may_open(&self) -> bool {
-        // Those whose clients have left before it was made count, too: all of them are reset on it at once.
+        // `early` includes requests whose clients have left before the connection was established: their streams are
+        // opened and reset on it, all at once.
         let open = self.http.open_streams().max(self.early.len() as u32);
         open < self.streams_at_once()
     }
 
-    /// The server has said its settings.
+    /// Applies the server's settings.
     pub(super) fn settle(&mut self) {
         self.said.set(Some(self.http.peer().concurrent_streams_max));
         self.settle_tunnels(self.received_at);
     }
 
-    /// Takes no more requests.
     pub(super) fn leave(&mut self) {
         if self.stage == Stage::Open {
             self.stage = Stage::Leaving;
         }
     }
 
-    /// Whether nothing is left to be done on it.
+    /// Whether the connection can be closed.
     pub(super) fn is_over(&self) -> bool {
         self.stage != Stage::Open && self.requests() == 0
     }
 
-    /// Takes a request, which has a stream at once where there is one.
+    /// Accepts a request; opens its stream at once if possible.
     pub(super) fn submit(&mut self, request: Request<'_>, now: Instant) -> Rc<Flow> {
         let flow = self.spare.pop().unwrap_or_default();
         flow.outgoing.method.set(Some(request.method));
@@ -185,7 +187,7 @@ impl State {
         flow
     }
 
-    /// A request has its stream at once, or waits for one.
+    /// Opens a stream for a request, or queues it.
     #[inline]
     pub(super) fn enter(&mut self, flow: &Rc<Flow>, head: &[u8], patience: Patience, now: Instant) {
         if self.waiting.is_empty() && self.may_open() {
@@ -203,7 +205,7 @@ impl State {
             .push_back((Rc::clone(flow), Instant::default() + response));
     }
 
-    /// Opens a stream for the request with this head, whose response has to begin by `until`.
+    /// Opens a stream for a request with this head; its response must begin by `until`.
     fn open(&mut self, flow: &Rc<Flow>, head: &[u8], until: Instant) {
         let method = flow.outgoing.method.get();
         let sensitivity = flow.outgoing.sensitivity.get();
@@ -247,7 +249,7 @@ impl State {
         flow.opened();
     }
 
-    /// Opens streams for requests that wait, as far as there is room now.
+    /// Opens streams for waiting requests, as far as the limit allows.
     pub(super) fn open_waiting(&mut self, now: Instant) {
         while let Some((flow, _)) = self.waiting.front() {
             if flow.failure.get().is_some() {
@@ -275,7 +277,7 @@ impl State {
         flow.is_of(stream).then(|| Rc::clone(flow))
     }
 
-    /// Nobody finds the flow by its stream any more.
+    /// Removes the flow from the open streams.
     pub(super) fn forget(&mut self, flow: &Rc<Flow>) {
         let Some(stream) = flow.stream.take() else {
             return;
@@ -287,7 +289,7 @@ impl State {
         }
     }
 
-    /// Ends all requests that `is_meant`, by `failure`.
+    /// Fails the requests that satisfy `is_meant`.
     fn fail_those(&mut self, failure: Failure, is_meant: impl Fn(&Flow) -> bool) {
         let meant: Vec<_> = self
             .flows
@@ -302,19 +304,19 @@ impl State {
         }
     }
 
-    /// The connection has ended: so have all requests, by `failure`.
+    /// Ends the connection and fails all its requests.
     pub(super) fn fail(&mut self, failure: Failure) {
         self.stage = Stage::Ended;
         self.early.clear();
         self.fail_those(failure, |_| true);
         self.fail_waiting(match self.is_made {
-            // Nothing of them was sent.
+            // They were not sent.
             true => UNPROCESSED,
             false => failure,
         });
     }
 
-    /// The server takes no new streams, and has done nothing for those above `last`.
+    /// Handles GOAWAY: the server accepts no new streams and has not processed those above `last`.
     pub(super) fn go(&mut self, last: u32) {
         self.leave();
         self.fail_those(UNPROCESSED, |flow| {
@@ -330,7 +332,7 @@ impl State {
         self.fail_tunnels(failure);
     }
 
-    /// Room for fields.
+    /// Takes a field section for reuse, or a new one.
     pub(super) fn spare_fields(&mut self) -> Box<FieldSection> {
         self.spare_fields.take()
     }
@@ -345,7 +347,7 @@ impl State {
         std::mem::take(&mut self.spare).len()
     }
 
-    /// The client's task has nothing more to do with the stream: what is not over is reset.
+    /// Ends a flow that the client's task has dropped, with a reset if the stream is still open.
     pub(super) fn drop_flow(&mut self, flow: &Rc<Flow>) {
         match flow.stream.get() {
             None => {
@@ -355,7 +357,7 @@ impl State {
             Some(stream) => self.http.reset(stream, Code::CANCEL, &mut self.frames),
         }
         self.forget(flow);
-        // Until it is made, `early` has it.
+        // Before the connection is established, `early` still refers to the flow.
         if self.is_made && self.spare.len() < MULTIPLEXED_SPARE_MAX {
             flow.clear();
             self.spare.push(Rc::clone(flow));
@@ -363,5 +365,5 @@ impl State {
     }
 }
 
-/// What the server has said that it did nothing for (RFC 9113 8.7).
+/// For requests that the server has not processed (RFC 9113 8.7).
 const UNPROCESSED: Failure = Failure::Unprocessed("it takes no more requests on its connection");

@@ -1,4 +1,4 @@
-//! A request on a multiplexed connection, as its client's task sees it.
+//! A request on a multiplexed connection: the interface for its client's task.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -14,18 +14,16 @@ use super::flow::{Flow, Sending};
 use crate::proxy::failure::Failure;
 use crate::worker::waiter::Parked;
 
-/// A request that was submitted. Dropping it ends its stream: with a reset where its response is not whole.
+/// A submitted request. Dropping it ends its stream, with a reset if the response is incomplete.
 pub(crate) struct Submission {
     pub(super) connection: Rc<Multiplexed>,
     pub(super) flow: Rc<Flow>,
 }
 
-/// What has come of a response's body.
+/// How much of a response's body has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrived {
-    /// Some of it.
     Some,
-    /// All of it.
     All,
 }
 
@@ -34,10 +32,10 @@ impl Submission {
         Self { connection, flow }
     }
 
-    /// The next head of the response: of an interim one, or the final one.
+    /// Returns the next head of the response, interim or final.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The failure of the request.
     pub(crate) fn head(&self) -> impl Future<Output = Result<(Box<FieldSection>, End), Failure>> {
         poll_fn(|context| {
             if let Some(head) = self.flow.incoming.heads.borrow_mut().pop_front() {
@@ -47,19 +45,19 @@ impl Submission {
         })
     }
 
-    /// Since when it has waited for a stream, where it has none yet.
+    /// Start of its wait for a stream, while it waits.
     pub(crate) fn queued_since(&self) -> Option<Instant> {
         self.flow.queued_since.get()
     }
 
-    /// Waits until the request has its stream on a connection that is made: from then on the server may have seen it.
+    /// Waits until the request has a stream on an established connection: from then on the server may have seen it.
     ///
     /// # Errors
-    /// Why it gets none.
+    /// The failure of the request.
     pub(crate) fn opened(&self) -> impl Future<Output = Result<(), Failure>> {
         poll_fn(|context| {
             let is_made = self.connection.state.borrow().is_made;
-            // One whose response is whole may have been reset behind it (RFC 9113 8.1).
+            // After a complete response, the stream may already be reset (RFC 9113 8.1).
             let is_over = self.flow.incoming.has_ended.get();
             match is_over || is_made && self.flow.stream.get().is_some() {
                 true => Poll::Ready(Ok(())),
@@ -68,12 +66,12 @@ impl Submission {
         })
     }
 
-    /// Whether nothing of the response is there, and it may yet come.
+    /// Whether nothing of the response has arrived and it has not failed.
     pub(crate) fn is_awaited(&self) -> bool {
         self.flow.failure.get().is_none() && self.flow.incoming.heads.borrow().is_empty()
     }
 
-    /// Whether all of the response is there, of which nothing was taken: one head, the body, and trailers.
+    /// Whether the complete response has arrived, with a single head, and nothing of it was taken.
     pub(crate) fn is_whole(&self) -> bool {
         let incoming = &self.flow.incoming;
         self.flow.failure.get().is_none()
@@ -81,26 +79,26 @@ impl Submission {
             && incoming.heads.borrow().len() == 1
     }
 
-    /// The head of a response that [is whole](Submission::is_whole).
+    /// The head of a [whole](Submission::is_whole) response.
     pub(crate) fn take_head(&self) -> Option<(Box<FieldSection>, End)> {
         self.flow.incoming.heads.borrow_mut().pop_front()
     }
 
-    /// What was taken of a response is none, for this reason, which is the next that is heard of it.
+    /// Marks a response as malformed after parts of it were taken; the next read returns `failure`.
     pub(crate) fn fail(&self, failure: Failure) {
         self.flow.incoming.has_ended.set(false);
         self.flow.failure.set(Some(failure));
     }
 
-    /// A request waits for the next head without a task.
+    /// Parks the request, without a task, until the next head.
     pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
         self.flow.waiter.park(parked);
     }
 
-    /// Waits until there is something of the body to be [taken](Submission::take), or its end.
+    /// Waits until a part of the body or its end can be [taken](Submission::take).
     ///
     /// # Errors
-    /// Why there is no more of it.
+    /// The failure of the request.
     pub(crate) fn data(&self) -> impl Future<Output = Result<Arrived, Failure>> {
         poll_fn(|context| match self.arrived() {
             Some(arrived) => Poll::Ready(Ok(arrived)),
@@ -108,7 +106,7 @@ impl Submission {
         })
     }
 
-    /// What of the body there is to be taken.
+    /// Whether a part of the body, or its end, can be taken.
     pub(crate) fn arrived(&self) -> Option<Arrived> {
         let incoming = &self.flow.incoming;
         match incoming.has_ended.get() {
@@ -125,7 +123,8 @@ impl Submission {
         Poll::Pending
     }
 
-    /// Hands what has come of the body to `take`; and how many bytes that are, which are to be [released](Submission::release).
+    /// Passes the received part of the body to `take`. Also returns its number of bytes, which must be
+    /// [released](Submission::release).
     pub(crate) fn take<T>(&self, take: impl FnOnce(&[u8]) -> T) -> (T, u32) {
         let data = self.flow.incoming.data.take();
         let taken = take(&data);
@@ -146,7 +145,7 @@ impl Submission {
         }
     }
 
-    /// So many bytes are dealt with: the server may send as many more.
+    /// Updates the stream's window by the number of bytes processed.
     pub(crate) fn release(&self, bytes: u32) {
         let Some(stream) = self.flow.stream.get().filter(|_| bytes > 0) else {
             return;
@@ -161,24 +160,24 @@ impl Submission {
         }
     }
 
-    /// Whether a response that is whole has trailers.
+    /// Whether a complete response has trailers.
     pub(crate) fn has_trailers(&self) -> bool {
         let lines = self.flow.incoming.trailers.get();
         lines.is_some_and(|lines| !lines.borrow().is_empty())
     }
 
-    /// The trailers of a response that is whole, as lines.
+    /// The trailers of a complete response, as lines.
     pub(crate) fn trailers(&self) -> Vec<u8> {
         let lines = self.flow.incoming.trailers.get();
         lines.map(RefCell::take).unwrap_or_default()
     }
 
-    /// Fields of a head that are not needed any more.
+    /// Returns the fields of a head for reuse.
     pub(crate) fn give_fields(&self, fields: Box<FieldSection>) {
         self.connection.state.borrow_mut().give_fields(fields);
     }
 
-    /// Something has to happen by `deadline`.
+    /// Sets the deadline for the next event on the stream.
     pub(crate) fn set_deadline(&self, deadline: Instant) {
         let state = &mut *self.connection.state.borrow_mut();
         let before = state.late_at;
@@ -188,14 +187,14 @@ impl Submission {
         }
     }
 
-    /// Has `write` append to the body, and to the lines of its trailers.
+    /// Calls `write` to append to the body and to the lines of its trailers.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>) -> T) -> T {
         let held = self.flow.outgoing.held();
         let (mut body, mut trailers) = (held.body.borrow_mut(), held.trailers.borrow_mut());
         write(&mut body, &mut trailers)
     }
 
-    /// Nothing follows what was written.
+    /// Ends the body after what was written.
     pub(crate) fn end(&self) {
         let state = &self.flow.outgoing.state;
         if state.get() == Sending::Open {
@@ -203,10 +202,10 @@ impl Submission {
         }
     }
 
-    /// Waits until the windows of the server have taken all that was written.
+    /// Waits until everything written has been sent within the server's windows.
     ///
     /// # Errors
-    /// When the server takes no more: it may have responded all the same.
+    /// [`Refused`] if the server accepts no more; it may have responded nevertheless.
     pub(crate) fn flush(&self) -> impl Future<Output = Result<(), Refused>> {
         self.connection.state.borrow_mut().resume(&self.flow);
         self.connection.call();
@@ -225,7 +224,7 @@ impl Submission {
     }
 }
 
-/// The server wants no more of a request.
+/// The server accepts no more of a request.
 #[derive(Debug)]
 pub(crate) struct Refused;
 

@@ -1,5 +1,5 @@
-//! A stream to a server that has become a tunnel (RFC 8441 5): bytes in DATA both ways. What comes is given back to the stream's
-//! window when the client has taken it.
+//! A stream to a server that has become a tunnel (RFC 8441 5), with bytes in DATA frames in both directions. The
+//! stream's window is updated after the client has taken the bytes.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};
@@ -12,19 +12,20 @@ use super::submission::Submission;
 use crate::exchange::stream_end::{StreamEnd, reset};
 use crate::proxy::failure::Failure;
 
-/// The server's end of a tunnel. Dropping it ends its stream: with a reset (CANCEL) where one side has not ended.
+/// The server's end of a tunnel. Dropping it ends the stream, with a reset (CANCEL) if either side is still open.
 pub(crate) struct TunnelStream {
     submission: Submission,
-    /// Bytes that were given to be sent.
+    /// Bytes put to be sent.
     put: Cell<u64>,
-    /// Bytes that have come and were handed on.
+    /// Received bytes that were handed on.
     taken: Cell<u64>,
-    /// Of these, bytes that nobody has released.
+    /// Bytes handed on but not yet released to the window.
     held: Cell<usize>,
 }
 
 impl TunnelStream {
-    /// The stream of a request whose server has agreed. It has no time but the tunnel's from now on.
+    /// Converts the stream of a request that the server has accepted as a tunnel. Its deadline is removed; the tunnel
+    /// has an idle timeout.
     pub(crate) fn new(submission: Submission) -> Self {
         submission.set_deadline(NEVER);
         Self {
@@ -83,7 +84,7 @@ impl StreamEnd for TunnelStream {
         self.submission.release(bytes as u32); // within a window
     }
 
-    /// Always: what its windows do not take is one portion of the client.
+    /// Always ready: at most one portion from the client waits for the windows.
     fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
         match self.poll_reset(context) {
             Poll::Ready(error) => Poll::Ready(Err(error)),
@@ -122,7 +123,7 @@ impl StreamEnd for TunnelStream {
         self.go_on();
     }
 
-    /// Dropping it does.
+    /// Dropping it resets the stream.
     fn cancel(&self) {}
 
     fn moved(&self) -> u64 {
@@ -134,12 +135,12 @@ impl StreamEnd for TunnelStream {
 
 impl Drop for TunnelStream {
     fn drop(&mut self) {
-        // The window of the connection is for all of its streams.
+        // Releases the bytes to the window of the connection, which other streams share.
         self.release(self.held.get());
     }
 }
 
-/// What has ended a stream, as the end of a tunnel.
+/// Converts the failure of a stream to the error of a tunnel.
 fn error_of(failure: Failure) -> Error {
     match failure {
         Failure::NoResponse(error) | Failure::Connect(error) => error,

@@ -1,5 +1,5 @@
-//! Requests for tunnels, which wait until their server has said whether it takes them: an extended CONNECT may not be sent before
-//! its SETTINGS have come with SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441 3). Others do not wait behind them.
+//! Requests for tunnels that wait for the server's settings: an extended CONNECT must not be sent before
+//! SETTINGS_ENABLE_CONNECT_PROTOCOL has been received (RFC 8441 3). Other requests do not wait for them.
 
 use std::rc::Rc;
 
@@ -11,14 +11,14 @@ use super::request::Patience;
 use super::state::{NEVER, State};
 use crate::proxy::failure::Failure;
 
-/// One of them, whose head stands in its flow.
+/// A waiting request; its head is in the flow.
 pub(super) struct Unsettled {
     flow: Rc<Flow>,
     patience: Patience,
 }
 
 impl State {
-    /// Takes a request for a tunnel.
+    /// Accepts a request for a tunnel.
     #[cold]
     pub(super) fn submit_tunnel(
         &mut self,
@@ -45,7 +45,7 @@ impl State {
         self.http.peer().extended_connect == ExtendedConnect::Allowed
     }
 
-    /// The server has said its settings, at `now`.
+    /// The server's settings have arrived: opens or fails the waiting requests.
     pub(super) fn settle_tunnels(&mut self, now: Instant) {
         let takes_them = self.takes_tunnels();
         for Unsettled { flow, patience } in std::mem::take(&mut self.unsettled) {
@@ -59,7 +59,7 @@ impl State {
         }
     }
 
-    /// Gives up those whose server has said nothing in time; when the next one is late.
+    /// Fails the requests whose deadline has passed; returns the next deadline.
     pub(super) fn expire_tunnels(&mut self, now: Instant) -> Instant {
         let mut next = NEVER;
         self.unsettled.retain(|Unsettled { flow, .. }| {
@@ -74,14 +74,14 @@ impl State {
         next
     }
 
-    /// None of them will have a stream here.
+    /// Fails all waiting requests.
     pub(super) fn fail_tunnels(&mut self, failure: Failure) {
         for Unsettled { flow, .. } in self.unsettled.drain(..) {
             flow.fail(failure);
         }
     }
 
-    /// A request does not wait any more.
+    /// Removes a request whose client has left.
     pub(super) fn drop_tunnel(&mut self, flow: &Rc<Flow>) {
         self.unsettled
             .retain(|other| !Rc::ptr_eq(&other.flow, flow));

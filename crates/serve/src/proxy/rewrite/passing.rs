@@ -1,10 +1,10 @@
-//! The fields that pass: all but those of one connection.
+//! End-to-end fields of a head: all except those of one connection.
 
 use onrush_http::hop::{connection_fields, is_hop_by_hop};
 use onrush_http::{Header, header_is};
 
-/// Hands `put` the fields that travel on, less those that `dropped` says. Returns whether Connection says more than how to go
-/// on.
+/// Calls `put` with the end-to-end fields, except those that `dropped` selects. Returns whether Connection names any
+/// fields.
 pub(super) fn fields(
     headers: &[Header<'_>],
     mut dropped: impl FnMut(&str) -> bool,
@@ -29,7 +29,7 @@ pub(super) fn fields(
     names_more
 }
 
-/// Whether Connection says that the field is for this connection only. Framing is never given away by that.
+/// Whether Connection names the field. Content-Length cannot be removed this way.
 pub(super) fn is_named(name: &str, headers: &[Header<'_>]) -> bool {
     !header_is(name, "content-length")
         && connection_fields(headers).any(|named| named.eq_ignore_ascii_case(name.as_bytes()))

@@ -1,4 +1,4 @@
-//! The head of a request for a server.
+//! Writes the head of a request for a server.
 
 use onrush_engine::{BUFFER_BYTES, Buffer};
 use onrush_http::forwarded::{Told, write_forwarded, write_x_forwarded};
@@ -17,10 +17,10 @@ use crate::routing::variables::Facts;
 use crate::rules::forwarding::{Rules, is_untrue};
 use crate::rules::host::HOST_BYTES_MAX;
 
-/// How Via names us, whichever of us it is (RFC 9110 7.6.3).
+/// Pseudonym in Via, common to all instances (RFC 9110 7.6.3).
 const PSEUDONYM: &str = "onrush";
 
-/// The field by which each hop names itself, with the version it received (RFC 9110 7.6.3).
+/// The Via field, with the version that was received (RFC 9110 7.6.3).
 fn via(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"Via: 1.0 onrush\r\n",
@@ -29,11 +29,11 @@ fn via(version: Version) -> &'static [u8] {
     }
 }
 
-/// The reason not to forward the request, if there is one: it is in a loop, its route gives it no valid host, servers would read
-/// its path in different ways, or its head with the added fields does not fit a buffer.
+/// Why the request may not be forwarded: it is in a loop, its route gives it an invalid Host, servers would parse its
+/// path differently, or its head with the added fields does not fit a buffer.
 ///
 /// # Errors
-/// When the core is out of buffers.
+/// If the core is out of buffers.
 #[inline]
 pub(crate) fn objection(
     head: &RequestHead<'_, '_>,
@@ -73,7 +73,7 @@ fn request_fits(
     request_fits_exactly(head, rules, context)
 }
 
-/// Tries it, with the longest Host that can come of it.
+/// Writes the head with the longest possible Host to find out.
 #[cold]
 fn request_fits_exactly(
     head: &RequestHead<'_, '_>,
@@ -85,8 +85,8 @@ fn request_fits_exactly(
     Ok(write_request(head, authority, rules, context, buffer.spare()).is_some())
 }
 
-/// Writes the request's head for a server; `authority` is its Host when the request has none. That it fits has been
-/// seen by [`objection`].
+/// Writes the request's head for a server; `authority` is the Host if the request has none. [`objection`] has checked
+/// the size.
 pub(crate) fn request(
     head: &RequestHead<'_, '_>,
     authority: &str,
@@ -126,7 +126,7 @@ fn write_request(
     writer.raw(b"\r\n");
     let is_trusted = context.is_trusted();
     let trace = context.exchange.trace();
-    // HTTP/1.0 has no expectations, so what stands there was ignored; in HTTP/1.1 it would mean something (RFC 9110 10.1.1).
+    // HTTP/1.0 has no Expect, so the field was ignored; in HTTP/1.1 it would have a meaning (RFC 9110 10.1.1).
     let is_old = head.version == Version::Http10;
     let is_dropped = |name: &str| {
         header_is(name, "host")
@@ -162,7 +162,7 @@ fn write_request(
     writer.end().finish()
 }
 
-/// Asks the server for what its client asks of us and we pass on: a tunnel, and trailers (RFC 9110 10.1.4).
+/// Writes Connection and TE for requests that are passed on: a tunnel, and trailers (RFC 9110 10.1.4).
 fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     // HTTP/2 has TE without Connection (RFC 9113 8.2.2).
     let is_for_us = head.version == Version::Http2 || is_named("te", head.headers);
@@ -180,7 +180,7 @@ fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     }
 }
 
-/// Tells the server about the client.
+/// Writes the forwarding fields about the client.
 fn tell(
     head: &RequestHead<'_, '_>,
     rules: &Rules,

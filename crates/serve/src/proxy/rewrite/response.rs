@@ -1,4 +1,4 @@
-//! The head of a server's response for a client.
+//! Writes the head of a server's response for the client.
 
 use onrush_engine::BUFFER_BYTES;
 use onrush_http::http2::hpack::Sensitivity;
@@ -13,26 +13,26 @@ use crate::rules::forwarding::GROWTH_MAX;
 use crate::rules::response_edits::Applied;
 use crate::worker::Worker;
 
-/// The field of a response that depends on `Accept` (RFC 9110 12.5.5).
+/// For a response that depends on `Accept` (RFC 9110 12.5.5).
 pub(crate) const VARY_ACCEPT: &[u8] = b"Vary: Accept\r\n";
 
-/// What is added to a response on its way to the client.
+/// Changes to a relayed response.
 #[derive(Debug)]
 pub(crate) struct Onward {
-    /// The cookie by which the client comes back to the server.
+    /// The stickiness cookie.
     pub(crate) cookie: Option<String>,
-    /// What the client of a WebSocket is told, whose server has not said it.
+    /// Sec-WebSocket-Accept for an HTTP/1 client of an HTTP/2 server.
     pub(crate) accept: Option<Accept>,
-    /// What encoding, or leaving it, changes.
+    /// The change by compression.
     pub(crate) change: Change,
     /// Lines to add: [`VARY_ACCEPT`] if a client with another `Accept` would get an error page instead.
     pub(crate) vary: &'static [u8],
-    /// What is said of the length of its body beside what its head says.
+    /// Body length to send if it is not in the head.
     pub(crate) length: Option<BodyLength>,
 }
 
 impl Onward {
-    /// What the fields of this head follow from. One of HTTP/1 may name fields that are for its connection.
+    /// The input from which the fields are computed. A head from HTTP/1 may also name fields of its connection.
     pub(crate) fn made_of(&self, head: &ResponseHead<'_, '_>, worker: &Worker) -> MadeOf {
         let Onward {
             cookie,
@@ -54,14 +54,14 @@ impl Onward {
     }
 }
 
-/// The room that a response's head of `bytes` needs, as far as a buffer has it.
+/// Bytes needed for a response's head of `bytes`, up to a buffer.
 pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize {
     let growth = edits.map_or(0, Applied::growth);
     (bytes + GROWTH_MAX + growth).min(BUFFER_BYTES)
 }
 
-/// Writes the fields of a response for the client, but for what its route adds. Returns whether its Connection names
-/// fields, which trailers may be among.
+/// Writes the fields of a response for the client, without the fields that its route adds. Returns whether Connection
+/// names fields, which may occur among the trailers.
 pub(crate) fn response(
     head: &ResponseHead<'_, '_>,
     onward: &Onward,
@@ -105,8 +105,8 @@ pub(crate) fn response(
     names_fields
 }
 
-/// Writes the fields of an interim response (1xx), without what `edits` remove or set: that comes, or does not, with the
-/// final one, whose status is not known yet.
+/// Writes the fields of an interim response (1xx), except those that `edits` remove or set, because the edits may
+/// depend on the status of the final response.
 pub(crate) fn interim(
     head: &ResponseHead<'_, '_>,
     edits: Option<&Applied<'_>>,
@@ -118,7 +118,8 @@ pub(crate) fn interim(
     });
 }
 
-/// Servers do say that a response without a body has 0 bytes, which none but that of a HEAD or 304 may say (RFC 9110 8.6).
+/// Some servers send a length of 0 with a response that has no body; only responses to HEAD and 304 may have the field
+/// (RFC 9110 8.6).
 fn is_length(name: &str) -> bool {
     header_is(name, "content-length")
 }

@@ -1,4 +1,4 @@
-//! The target of a request for a server: the client's target, or an edited one.
+//! The request target for a server: the client's target, or an edited one.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<
     }
 }
 
-/// [`path::ambiguity`] of the path that a server would get. An edit may create a dot segment: without the prefix `/api`,
+/// [`path::ambiguity`] of the path for the server. An edit may create a dot segment: without the prefix `/api`,
 /// `/api../admin` becomes `/../admin`.
 pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static str> {
     let (path, prefix) = (facts.head.path, facts.about.prefix());
@@ -44,8 +44,8 @@ pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static s
     }
 }
 
-/// Other normalized paths for which a server gets the same path as for `path`, the normalized path of the request, because an
-/// edit adds a slash: `/api/admin` for `/apiadmin`, if `/api` is stripped.
+/// Other normalized paths for which a server gets the same path as for `path`, the normalized path of the request,
+/// because an edit adds a slash: `/api/admin` for `/apiadmin`, if `/api` is stripped.
 pub(crate) fn other_paths(
     head: &RequestHead<'_, '_>,
     rules: &Rules,
@@ -85,7 +85,7 @@ pub(crate) fn other_paths(
     }
 }
 
-/// The path that a server would get.
+/// The path for the server.
 fn composed(rule: &PathRule, path: &str, prefix: &str) -> String {
     let mut composed = Vec::new();
     compose(rule, path, prefix, &mut |part, bytes| {
@@ -116,8 +116,8 @@ fn compose(rule: &PathRule, path: &str, prefix: &str, put: &mut impl FnMut(Targe
     }
 }
 
-/// Calls `put` with the result of the first rule that matches `path`. Some servers would read two slashes at its start as the
-/// beginning of a host (RFC 3986 4.2).
+/// Calls `put` with the result of the first rule that matches `path`. Collapses slashes at the start: servers may parse
+/// `//` as the start of an authority (RFC 3986 4.2).
 fn rewrite(rules: &[Rewrite], path: &str, put: &mut impl FnMut(TargetPart, &[u8])) {
     let canonical = Canonical::new(path);
     let text = canonical.text().as_bytes();
@@ -139,7 +139,7 @@ fn rewrite(rules: &[Rewrite], path: &str, put: &mut impl FnMut(TargetPart, &[u8]
     }
 }
 
-/// A part of a path as a value in a query: what separates values there is encoded.
+/// Writes a part of a path as a value in a query, and percent-encodes the separators.
 fn write_query_value(bytes: &[u8], writer: &mut HeadWriter<'_>) {
     for &byte in bytes {
         match byte {

@@ -1,4 +1,4 @@
-//! The response's way from a stream to the client.
+//! Relays a response from an HTTP/2 stream to the client.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use crate::proxy::progress::ResponseSide;
 use crate::proxy::relay::Trailers;
 use crate::worker::compress::Then;
 
-/// Everything a response passes on its way.
+/// State of a response being relayed.
 pub(crate) struct StreamDownload<'a> {
     attempt: Attempt<'a>,
     stream: &'a Submission,
@@ -39,11 +39,11 @@ impl<'a> StreamDownload<'a> {
         }
     }
 
-    /// Relays the response, up to its last byte, which may still stand in the output.
+    /// Relays the response up to its last byte, which may not be sent yet.
     pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
         let (mut opened, done) = self.head().await?;
         if done == Done::Tunnel {
-            // What follows its head has no end that could be written.
+            // A tunnel's bytes have no framing and are relayed elsewhere.
             return Ok(done);
         }
         let begun = self.attempt.worker.core.now();
@@ -64,7 +64,8 @@ impl<'a> StreamDownload<'a> {
                 break;
             }
             self.flush_passed().await.map_err(Failure::Client)?;
-            // Not before the client has taken it: what is held for one that does not read is one window of the server's.
+            // Only after the client has taken the data, so at most one window is buffered for a client that does not
+            // read.
             self.stream.release(bytes);
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;
@@ -76,7 +77,7 @@ impl<'a> StreamDownload<'a> {
         Ok(done)
     }
 
-    /// Passes a response that [is whole](Submission::is_whole), which needs no waiting.
+    /// Relays a [whole](Submission::is_whole) response without waiting.
     pub(crate) fn pass(&mut self) -> Result<(), Failure> {
         let (fields, end) = self.stream.take_head().ok_or(Failure::Closed)?;
         self.attempt.progress.response_is(ResponseSide::Arriving);
@@ -92,7 +93,7 @@ impl<'a> StreamDownload<'a> {
         Ok(())
     }
 
-    /// Waits for the head of the final response and writes it for the client, as those of interim ones before it.
+    /// Waits for the head of the final response and writes it, and interim heads before it, for the client.
     async fn head(&mut self) -> Result<(Opened, Done), Failure> {
         let mut interim_responses = 0;
         loop {
@@ -115,7 +116,7 @@ impl<'a> StreamDownload<'a> {
         }
     }
 
-    /// Writes a head for the client; `None` for that of an interim response.
+    /// Writes a head for the client; `None` for an interim response.
     fn begin(
         &mut self,
         fields: &FieldSection,
@@ -127,12 +128,12 @@ impl<'a> StreamDownload<'a> {
         let head = message::response(fields, &mut slots, method, end.into(), limits);
         let head = head.map_err(|rejection| Failure::BadResponse(rejection.into()))?;
         let is_tunnel = method == Method::Connect && (200..300).contains(&head.status);
-        // From here on it is the same agreement as that of a server of HTTP/1 (RFC 8441 5).
+        // Treated from here on like the 101 of an HTTP/1 server (RFC 8441 5).
         let status = match is_tunnel {
             true => 101,
             false => head.status,
         };
-        // HTTP/2 has no reason phrases, and some clients of HTTP/1 show them.
+        // HTTP/2 has no reason phrase, and some HTTP/1 clients display it.
         let head = ResponseHead {
             status,
             reason: onrush_http::reason(status),
@@ -152,7 +153,7 @@ impl<'a> StreamDownload<'a> {
             return Ok(Some((opened, Done::Tunnel)));
         }
         if end == End::Open && opened.encoding.is_none() {
-            // Trailers may come behind a body whose length was said.
+            // Trailers may follow a body with a Content-Length.
             self.reply.ends_apart();
         }
         Ok(Some((opened, Done::Reusable)))
@@ -171,7 +172,7 @@ impl<'a> StreamDownload<'a> {
         self.stream.set_deadline(deadline);
     }
 
-    /// Passes what has come of the body; how many bytes of it are encoded, and how many it has.
+    /// Relays the received part of the body. Returns the number of bytes compressed, and of bytes taken.
     fn pass_data(
         &mut self,
         opened: &mut Opened,
@@ -179,7 +180,7 @@ impl<'a> StreamDownload<'a> {
     ) -> Result<(usize, u32), Failure> {
         let reply = &mut self.reply;
         let is_last = arrived == Arrived::All && !self.stream.has_trailers();
-        // The response to a HEAD and others that have none pass none.
+        // A response without a body, such as to HEAD, writes no data.
         let (passed, bytes) = self.stream.take(|bytes| match &mut opened.encoding {
             _ if bytes.is_empty() => Ok(0),
             Some(encoding) => encoding
@@ -195,8 +196,7 @@ impl<'a> StreamDownload<'a> {
         Ok((passed.map_err(Failure::Client)?, bytes))
     }
 
-    /// Sends what there is, and what an encoder has kept back, before the next wait: somebody may be waiting for just these
-    /// bytes.
+    /// Flushes the encoder and the output before the next wait: the client may be waiting for exactly these bytes.
     async fn catch_up(&mut self, opened: &mut Opened) -> Result<(), Failure> {
         if let Some(encoding) = &mut opened.encoding {
             let written = encoding.write(b"", Then::Flush, &mut self.reply);
@@ -205,7 +205,7 @@ impl<'a> StreamDownload<'a> {
         self.flush().await.map_err(Failure::Client)
     }
 
-    /// Writes what ends the body for the client.
+    /// Writes the end of the body, with its trailers.
     fn end(&mut self, opened: &mut Opened) -> Result<(), Failure> {
         if let Some(encoding) = &mut opened.encoding {
             let written = encoding.write(b"", Then::Finish, &mut self.reply);
@@ -237,7 +237,10 @@ impl<'a> StreamDownload<'a> {
         ended.map_err(Failure::Client)
     }
 
-    /// Sends what is written to the client. Its error is the client's.
+    /// Sends the output to the client.
+    ///
+    /// # Errors
+    /// The error of the client's connection.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
     }
@@ -256,18 +259,18 @@ impl<'a> StreamDownload<'a> {
         .await
     }
 
-    /// How long the client may take for each of the bytes that it is sent.
+    /// Timeout for each send to the client.
     fn client_patience(&self) -> Duration {
         let timeouts = self.attempt.timeouts();
         match self.attempt.progress.is_request_sent() {
             true => timeouts.client_send,
-            // The upload may be waiting for the client at the same time; a connection has one deadline.
+            // The upload may be waiting for the client at the same time, and a connection has one deadline.
             false => timeouts.client_send.max(timeouts.client_body),
         }
     }
 }
 
-/// What ends a response of which the client has the first part.
+/// Converts a failure after a part of the response was relayed.
 fn cut(failure: Failure) -> Failure {
     match failure {
         Failure::NoResponse(error) if error.kind == Kind::TimedOut => {

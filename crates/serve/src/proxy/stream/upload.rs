@@ -1,4 +1,4 @@
-//! The request body's way onto a stream.
+//! Relays a request body from the client to an HTTP/2 stream.
 
 use onrush_engine::Instant;
 
@@ -8,7 +8,7 @@ use crate::proxy::failure::Failure;
 use crate::proxy::multiplexed::Submission;
 use crate::proxy::upload::{Stopped, receive_more};
 
-/// Everything a request's body passes on its way.
+/// State of a request body being relayed.
 pub(crate) struct StreamUpload<'a> {
     attempt: Attempt<'a>,
     stream: &'a Submission,
@@ -24,7 +24,8 @@ impl<'a> StreamUpload<'a> {
         }
     }
 
-    /// Sends the whole body behind the head that is written already. What has come is on its way before more is received.
+    /// Sends the whole body after the head, which has been written. Everything received is sent before more is
+    /// received.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
         let Attempt {
             exchange,
@@ -56,7 +57,7 @@ impl<'a> StreamUpload<'a> {
         }
     }
 
-    /// For the wait until the server has taken what has come.
+    /// Sets the deadline for sending to the server.
     fn set_server_deadline(&self) {
         let timeouts = self.attempt.timeouts();
         let wait = match self.body.is_complete() {
@@ -66,7 +67,8 @@ impl<'a> StreamUpload<'a> {
         self.wait_for_server(wait);
     }
 
-    /// For the wait for more of the body: the client's deadline; the server waits as long as the client may.
+    /// Sets the server's deadline, and returns the client's, for receiving more of the body. The server's deadline must
+    /// outlast the client's.
     fn deadlines_of_wait(&self) -> Instant {
         let timeouts = self.attempt.timeouts();
         self.wait_for_server(timeouts.client_body + timeouts.upstream_body);
