@@ -1,7 +1,8 @@
-//! One client from accept to goodbye.
+//! A client connection from accept to close.
 //!
-//! The task receives, responds to every complete request, sends, and repeats. An accepted socket is read at once: its first request has nearly
-//! always arrived. Responses leave in one call when no complete request is left, or when four buffers are full.
+//! The task receives, responds to every complete request, sends, and repeats. An accepted socket is read at once,
+//! because its first request has usually arrived. Responses are sent in one call when no complete request is left, or
+//! when four buffers are full.
 
 pub(crate) mod ending;
 pub(crate) mod listen;
@@ -40,35 +41,35 @@ use crate::site::service::Service;
 use crate::worker::Worker;
 use crate::worker::connections::{self, ConnectionState, note};
 
-/// A client's connection and what of it is half done.
+/// A client's HTTP/1 connection and its state.
 pub(crate) struct Connection {
     service: Rc<Service>,
     client: Client,
-    /// The request in hand.
+    /// The current request.
     exchange: Exchange,
     side: Http1,
-    /// No request of it has been forwarded yet.
+    /// No request has been forwarded yet.
     is_first: bool,
-    /// What is spoken where it came.
+    /// HTTP versions of its listener.
     versions: HttpVersions,
 }
 
-/// What a client sends next.
+/// What the client may send next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
-    /// More of a body that nobody wants.
+    /// The rest of a body that is discarded.
     Body,
-    /// More of a head.
+    /// The rest of a head.
     Head,
-    /// Another request, if it likes.
+    /// Another request.
     Request,
 }
 
-/// Serves the `client` at the other end of `stream`, who came by `listener` where these versions are spoken, until either side has had enough. `input` has come
-/// of it already; `counted` lives as long as it is served.
+/// Serves the `client` of `stream`, accepted by `listener` with these HTTP versions, until either side ends the
+/// connection. `input` has already been received; `counted` is dropped at the end.
 ///
-/// Not an `async fn`, which would keep its arguments beside the connection made of them: this future is most of what an
-/// idle connection costs.
+/// Not an `async fn`, which would store its arguments in addition to the connection built from them: this future takes
+/// most of an idle connection's memory.
 pub(crate) fn serve(
     (stream, versions): (Transport, HttpVersions),
     input: Input,
@@ -108,7 +109,7 @@ impl Connection {
         }
         let mut next = self.respond_to_what_has_arrived()?;
         loop {
-            // Matched by reference: moved out of it, what is there would take its room twice.
+            // Matched by reference: moved out, the value would take its space in the future twice.
             match &mut next {
                 Next::Receive => {
                     if !self.side.output.is_empty() {
@@ -119,9 +120,9 @@ impl Connection {
                     }
                 }
                 Next::Flush => self.flush().await?,
-                // In a block, both kinds of responses: what they need is most of what a busy connection needs, and an
-                // idle one should not have to keep it. The block that was used last is in the CPU's cache, which the
-                // connection's own memory is not.
+                // Both kinds of responses run in a separate block (`in_block`): they need most of a busy connection's
+                // memory, which an idle one should not keep. Also, the most recently used block is in the CPU's cache,
+                // unlike the connection's own memory.
                 Next::Rest(rest) => {
                     let core = self.worker().core.clone();
                     core.in_block(rest.send(self.downstream())).await?;
@@ -129,7 +130,7 @@ impl Connection {
                         .finish(End::Complete, self.side.output.written());
                 }
                 Next::Forward(forward) => {
-                    // By itself: what the exchange needed is given up before its tunnel begins.
+                    // A separate statement, so that the state of the exchange is freed before its tunnel starts.
                     let core = self.worker().core.clone();
                     core.works_as(SERVER);
                     let tunnel = core
@@ -167,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Responds to every request that is complete, as far as that needs no waiting.
+    /// Responds to every complete request, as far as possible without waiting.
     fn respond_to_what_has_arrived(&mut self) -> Result<Next, Error> {
         loop {
             let side = &mut self.side;
@@ -193,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Responds to the request at the start of the input; `None` when that is done.
+    /// Responds to the request at the start of the input; `None` when done.
     fn respond_to_one(&mut self, site: &Rc<Site>) -> Result<Option<Next>, Error> {
         let Self {
             service,
@@ -222,7 +223,7 @@ impl Connection {
         };
         stream.change_note(note::with_request);
         let is_chunked = head.framing == Framing::Chunked;
-        // As soon as it is known, and before anybody acts on the head.
+        // Checked at once, before anything acts on the head.
         if is_chunked && let Arrived::Framed(mut reader, bytes) = arrived {
             if let Err(refusal) = reader.skip(bytes, &worker.limits) {
                 return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
@@ -259,7 +260,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Waits for more of the client's bytes, as long as what it is sending may take. 0 is the end.
+    /// Receives more bytes from the client, within the applicable timeout. Returns 0 at the end.
     async fn receive(&mut self) -> Result<usize, Error> {
         match self.expect_more() {
             Expected::Body => return self.side.stream.recv(&mut self.side.input).await,
@@ -293,12 +294,12 @@ impl Connection {
         }
     }
 
-    /// Sets until when the client has to have sent more, and says what of. An idle connection must not keep its site, which
-    /// is why this is no part of what waits.
+    /// Sets the deadline for the client's next bytes and returns what they may be. A separate function, because an idle
+    /// connection must not keep a reference to its site.
     fn expect_more(&mut self) -> Expected {
         let now = self.worker().core.now();
         let timeouts = &self.service.site().settings.timeouts;
-        // An empty line is what some clients send behind a body (RFC 9112 2.2), not the beginning of a head.
+        // Some clients send an empty line after a body (RFC 9112 2.2); it does not start a head.
         let is_idle = matches!(self.side.input.bytes(), b"" | b"\r" | b"\r\n");
         let (expected, deadline) = if !self.side.unread.is_complete() {
             (Expected::Body, now + timeouts.client_body)
@@ -321,8 +322,8 @@ impl Connection {
         expected
     }
 
-    /// Waits until the password of the request in hand has been checked. The request stays where it is, and so does what
-    /// of its body has come; a client that goes away meanwhile is noticed at the response.
+    /// Waits until the password of the current request has been verified. The request and the received part of its body
+    /// stay in the input; if the client leaves meanwhile, this is noticed at the response.
     async fn verify(&mut self, pending: &mut Pending) -> Result<Outcome, Error> {
         if !self.side.output.is_empty() {
             self.flush().await?;
@@ -339,7 +340,7 @@ impl Connection {
         self.side.flush(patience)
     }
 
-    /// Responds to what was no request. Nothing behind it can be understood.
+    /// Responds to a malformed request. Nothing after it can be parsed.
     fn refuse_and_close(&mut self, refusal: Refusal) -> Result<(), Error> {
         self.exchange.start(&self.service.site().settings);
         self.exchange.record().refuse();
@@ -356,8 +357,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The connection ends. Amid a response only a reset says so: an orderly end is that of one which says no length.
-    /// Tunnels see to it themselves.
+    /// Resets the connection if it ends within a response: an orderly close would complete a response without a length.
+    /// Tunnels reset themselves.
     fn break_off(&self) {
         let record = self.exchange.record();
         if record.status().is_some() && !record.is_tunnel() {
@@ -374,7 +375,7 @@ impl Connection {
         &self.service.worker
     }
 
-    /// The client of the request in hand.
+    /// The client of the current request.
     fn downstream(&mut self) -> Downstream<'_> {
         Downstream {
             worker: &self.service.worker,
@@ -388,7 +389,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Where a request is in hand, its task was dropped: the core has ended.
+        // If a request is in progress, the task was dropped because the core has ended.
         self.break_off();
         let sent = self.side.output.written();
         self.exchange.finish(End::CutOff, sent);
@@ -434,8 +435,8 @@ mod tests {
                 (0, service),
                 (),
             ));
-            // 1 KiB per idle connection leaves room for this, the socket's slot (200), its timer and its task entry. With the
-            // eight bytes that malloc adds it fills a block of 512.
+            // The budget of 1 KiB per idle connection also covers the socket's slot (200), its timer and its task
+            // entry. With the eight bytes of malloc it fills a block of 512.
             assert!(
                 bytes <= 504,
                 "the future of a connection has grown to {bytes} bytes"

@@ -1,4 +1,4 @@
-//! The action of a request's route, or the reason for a refusal.
+//! Selects the action for a request: its route's response, or a refusal.
 
 pub(crate) mod chosen;
 pub(crate) mod misplaced;

@@ -1,4 +1,4 @@
-//! Every bound of the server, each with its reason.
+//! All limits of the server, with their reasons.
 
 pub(crate) mod http2;
 mod names;
@@ -9,386 +9,382 @@ use onrush_config::limits::CACHE_CONTROL_BYTES_MAX;
 
 pub(crate) use names::*;
 
-/// Buffers of responses queued before they are sent, while more pipelined requests wait: 64 KiB goes out in one call, and
-/// a client that pipelines without reading costs no more than that.
+/// Response buffers queued before they are sent while more pipelined requests wait: 64 KiB in one call. This also
+/// limits the memory for a client that pipelines without reading.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
-/// Connections that a core looks at in one turn for who lists them: two system calls for each where they are sorted by what
-/// the kernel knows, so a few tenths of a millisecond.
+/// Connections that a core examines per turn for a listing: two system calls each if sorted by kernel data, so a few
+/// tenths of a millisecond.
 pub(crate) const CONNECTIONS_PER_TURN: usize = 128;
 
-/// Connections that are listed without a word about it: a few screens.
+/// Default number of connections in a listing: a few screens.
 pub(crate) const CONNECTIONS_LISTED: usize = 100;
 
-/// Connections that are listed at most: half a megabyte, and two milliseconds of a core.
+/// Largest number of connections in a listing: half a megabyte, and two milliseconds of a core.
 pub(crate) const CONNECTIONS_LISTED_MAX: usize = 1000;
 
-/// What must be left of a body for it to go through a pipe: so many bytes take two calls that way and eight through buffers.
+/// Smallest rest of a body that is spliced: this many bytes take two system calls with a pipe and eight with buffers.
 pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 
-/// How long a connection that is closed early is still read, so that the response is not lost to a reset (RFC 9112 9.6).
-/// nginx's lingering_timeout is 5 s; what matters is one round trip.
+/// Time for which a connection that is closed early is still read, so that a reset does not destroy the response (RFC
+/// 9112 9.6). One round trip is needed; nginx's `lingering_timeout` is 5 s.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
-/// Bytes read and thrown away while lingering; a client that sends more in [`LINGER`] learns by a reset. Browsers show a response to a
-/// body that is refused only when they could send all of it (Firefox over HTTP/1), so time bounds it for all but the quickest.
+/// Bytes discarded while lingering; a client that sends more within [`LINGER`] is reset. Browsers show the response to
+/// a refused body only after they have sent all of it (Firefox over HTTP/1), so for most clients the time is the
+/// effective limit.
 pub(crate) const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// How much of a request's body may be missing when its response is there and the client's connection is kept all the same:
-/// that much is read and thrown away. At 10 Mbit/s it takes 0.2 s, about what a new connection with TLS does; and a client
-/// that is faster has nearly all of it on its way by then.
+/// Largest missing rest of a request body that is read and discarded after the response, to keep the client's
+/// connection. It takes 0.2 s at 10 Mbit/s, about as long as a new connection with TLS, and a faster client has already
+/// sent most of it.
 pub(crate) const UNREAD_REST_MAX: u32 = 256 * 1024;
 
-/// The same for a connection that was idle when it was ended, where it is only a request that may have crossed the end,
-/// or while others wait for its descriptor: one round trip to the other side of the world.
+/// As [`LINGER`], for a connection that was idle when it was closed, so that only a request may have crossed the close,
+/// or while other connections wait for descriptors: one round trip around the world.
 pub(crate) const LINGER_LAST: Duration = Duration::from_millis(500);
 
-/// How long a connection has to have been idle before a stopping server ends it. Of the clients that ask once in a while
-/// without a pattern at most one in 2.7 times this over the round trip meets the end with a request under way: one in
-/// 27,000 at a tenth of a millisecond, whatever their pace. Twice as long would halve that, and keep those waiting who
-/// wait for the end.
+/// Idle time after which a stopping server closes a connection. If a client's requests are a Poisson process, the
+/// probability that a request crosses the close is at most the round-trip time over (e times this), whatever its rate:
+/// 1 in 27,000 for 0.1 ms. Twice the time would halve that and delay the stop.
 pub(crate) const STOP_IDLE: Duration = Duration::from_secs(1);
 
-/// How long a stopping server waits for handshakes that have begun: a round trip of nearly everybody. Those who are
-/// farther away believe to be connected and are reset.
+/// Time for which a stopping server waits for TCP handshakes in progress: one round trip for nearly all clients. Later
+/// ones find themselves connected and are reset.
 pub(crate) const STOP_HANDSHAKES: Duration = Duration::from_millis(200);
 
-/// How often it looks whether they have ended meanwhile, and for how long it does where all clients are on this machine:
-/// nobody notices this much more.
+/// Interval of checks whether these have ended, and the whole wait if all clients are on this machine: too short to be
+/// noticed.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(10);
 
-/// The part of the descriptors that is for what is kept while nobody uses it, one in so many: connections to servers and
-/// open files. Each saves a connect or an open, none is needed.
+/// One in this many descriptors is reserved for resources kept while unused: connections to servers and open files.
+/// They save a connect or an open, but are dispensable.
 pub(crate) const KEPT_SHARE: u64 = 5;
 
-/// The part of the descriptors that is for pipes, one in so many: each saves a long body a copy, none is needed.
+/// One in this many descriptors is reserved for pipes, which save copies of long bodies but are dispensable.
 pub(crate) const PIPES_SHARE: u64 = 20;
 
-/// Pipes of one core that long bodies and tunnels have a use for: more than that stall at a time on few machines.
+/// Pipes per core for long bodies and tunnels. Few machines have more of them stalled at a time.
 pub(crate) const PIPES_PER_CORE_MAX: u64 = 256;
 
-/// How often a listener without room looks for some, which other cores may have made.
+/// Interval at which a listener without free descriptors checks again, because other cores may have released some.
 pub(crate) const CROWD_LOOK: Duration = Duration::from_millis(5);
 
-/// Without anybody who had to wait for this long there is room again; shorter, and the log would hear of every ripple.
+/// Time without a waiting connection after which the shortage of descriptors is over. A shorter time would fill the log
+/// with brief changes.
 pub(crate) const CROWD_OVER: Duration = Duration::from_secs(1);
 
-/// Idle connections closed at each such look, those that were idle longest: nginx's number. It makes room for 6,400
-/// clients a second.
+/// Idle connections closed per check, longest idle first: nginx's number. It makes room for 6,400 clients per second.
 pub(crate) const IDLE_ENDED_PER_LOOK: usize = 32;
 
-/// How long a connection has to have been idle before it makes room for another: what its client has to say may be on its
-/// way for a round trip.
+/// Idle time after which a connection may be closed in favour of another: its client's next request may be under way
+/// for a round trip.
 pub(crate) const CROWD_IDLE: Duration = Duration::from_millis(200);
 
-/// Pause after a connection could not be accepted, so that the accept loop does not spin.
+/// Pause after a failed accept, so that the accept loop does not spin.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections accepted in a row before the others get their turn.
+/// Connections accepted in a row before other tasks run.
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 
-/// Instances of Onrush that a request may have come through, as its Via fields say; then it is in a loop. A chain of
-/// three is a long one.
+/// Number of Onrush instances in the Via fields of a request above which it is considered to be in a loop. Real chains
+/// have at most about three.
 pub(crate) const HOPS_MAX: usize = 8;
 
-/// Interim responses (1xx) to one request. Applications send one or two; a server that sends them without end would keep
-/// its client from ever having a response, and that deadline which waits for more of one from ever passing.
+/// Interim responses (1xx) to one request. Applications send one or two; a server that sends them without end would
+/// reset the read timeout each time, and its client would never get a response.
 pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 
-/// What a multiplexed connection to a server keeps of streams that are over, for the next ones: usual requests are over in a
-/// moment, and so many are under way at a time. At most 4 KiB each.
+/// Finished streams that a multiplexed connection keeps for reuse: about as many as are in progress at a time, since
+/// most requests take only a moment. At most 4 KiB each.
 pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 
-/// Requests that wait without tasks whose memory a core keeps, 300 bytes each.
+/// Objects for parked requests that a core keeps for reuse, 300 bytes each.
 pub(crate) const PARKED_SPARE_MAX: usize = 512;
 
-/// Receive window of a stream to a server. A stalled stream holds this much data, and 5 KB for its request and task: in total
-/// less than 64 KiB.
+/// Receive window of a stream to a server. A stalled stream holds this much data, and 5 KB for its request and task: in
+/// total less than 64 KiB.
 pub(crate) const MULTIPLEXED_WINDOW: u32 = 56 * 1024;
 
-/// Bytes of frames that wait on a multiplexed connection to a server before no more of requests' bodies are written: what goes
-/// out in one call.
+/// Bytes of unsent frames on a multiplexed connection at which no more body data is written: the size of one send.
 pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;
 
-/// The `Date` of a response may lag this much; the field has a resolution of one second.
+/// Largest lag of `Date`; the field has a resolution of one second.
 pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 
-/// Log lines per second and core about failed requests; more are counted and summed up. A server that is down must not
-/// turn into a full disk.
+/// Log lines per second and core about failed requests; more are only counted. A server that is down must not fill the
+/// disk.
 pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
 
-/// How long lines of the access log or spans are lost until that is said again: as long as what hampers them may take.
+/// Interval between warnings about lost access log lines or spans.
 pub(crate) const LOSS_TOLD: Duration = Duration::from_secs(60);
 
-/// How often pools look for connections that have been idle too long.
+/// Interval at which pools check for expired connections.
 pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 
-/// Files up to this size are kept in memory, ready to be sent in one call with their head: what fits one buffer with any
-/// head of a file, which has 300 bytes. Above, sendfile(2) costs less than the copies it saves.
+/// Largest file kept in memory, to be sent in one call with its head: the file and any head of a file (300 bytes) fit
+/// one buffer. Above, sendfile(2) is cheaper.
 pub(crate) const FILE_HELD_MAX: usize = 16 * 1024;
 
-/// Files a core remembers for each route that serves files: more than the hot part of most sites; with the next bound
-/// at most 64 MiB of content, and about 1 KiB each for heads and names. A route that encodes keeps up to three more forms
-/// of each, all shorter.
+/// Files that a core caches per route: more than the frequently used part of most sites. Together with the previous
+/// limit at most 64 MiB of content, and about 1 KiB each for heads and names. A route with compression keeps up to
+/// three encoded forms of each, all shorter.
 pub(crate) const FILES_MAX: usize = 4096;
 
-/// Of those, larger ones: each keeps a descriptor open. Where the limit on open files is low there are fewer: connections
-/// need them more.
+/// Cached files above [`FILE_HELD_MAX`], which each keep a descriptor open. Fewer if the descriptor limit is low,
+/// because connections need them more.
 pub(crate) const FILES_OPEN_MAX: usize = 256;
 
-/// Bytes of an error page: each core holds it in memory, and a page for people with its style and a picture has a tenth.
+/// Largest error page in bytes, kept in memory by each core; typical pages with style and an image have a tenth of
+/// that.
 pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// Entries of a directory that are listed: each takes a system call, some 1.5 us, during which the core does nothing else.
+/// Directory entries listed. Each takes a system call of some 1.5 us, during which the core does nothing else.
 pub(crate) const LISTING_ENTRIES_MAX: usize = 4096;
 
-/// How old the knowledge of a file may be before it is looked at again: a changed file is noticed within this time.
+/// Time after which a cached file is checked for changes.
 pub(crate) const FILE_CHECK: Duration = Duration::from_secs(1);
 
-/// A file that nobody asks for is forgotten after this time at least and twice as long at most, so that the space of a
-/// deleted one is not held for ever.
+/// Time after which an unused file is removed from the cache; it may take twice as long. Otherwise the space of a
+/// deleted file would never be freed.
 pub(crate) const FILE_IDLE: Duration = Duration::from_secs(30);
 
-/// A file changed this recently by its own time may change again without its times showing it: coarse clocks of older
+/// A file modified less than this many seconds ago may change again without a change of its timestamps: clocks of older
 /// kernels tick every 10 ms, those of FAT every 2 s.
 pub(crate) const FILE_SETTLED_SECONDS: u64 = 3;
 
-/// Attempts to read a small file that changes while it is read; then the last reading is served, and not kept.
+/// Attempts to read a small file that changes while it is read. After that, the last content is served but not cached.
 pub(crate) const FILE_READS_MAX: usize = 3;
 
-/// Ranges in one request; Apache's bound is 200. Viewers of documents ask for some dozens. Ranges are joined where they
-/// overlap, so this bounds the heads of parts, not bytes sent twice.
+/// Ranges in one request. Apache's limit is 200; document viewers send some dozens. Overlapping ranges are merged, so
+/// this limits the heads of parts, not repeated bytes.
 pub(crate) const RANGES_MAX: usize = 100;
 
-/// Ranges apart by no more than this are sent as one: the head of a part is longer.
+/// Ranges with a gap of at most this many bytes are merged, because the head of a part is longer.
 pub(crate) const RANGE_GAP: u64 = 80;
 
-/// The longest synthetic body: 1 EiB. Six times as much, in chunks, still fits 64 bits.
+/// Largest synthetic body: 1 EiB. Six times as much, for chunked framing, still fits 64 bits.
 pub(crate) const SYNTHETIC_BYTES_MAX: u64 = 1 << 60;
 
-/// The longest a synthetic response waits: an hour outlasts every timeout there is to be tested.
+/// Longest delay of a synthetic response: an hour exceeds all timeouts that might be tested.
 pub(crate) const SYNTHETIC_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Bytes of a synthetic body after which others get their turn, as with sendfile.
+/// Bytes of a synthetic body written before other tasks run, as with sendfile.
 pub(crate) const SYNTHETIC_BYTES_PER_TURN: usize = 512 * 1024;
 
-/// Descriptors each core opens at its start: its driver's, its wake-up twice, and one to spare.
+/// Descriptors that each core opens at start: its driver's, its wake-up twice, and one spare.
 pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
 
 /// Descriptors of an admin interface: its driver's, its wake-up twice, its listener twice, and one connection.
 pub(crate) const DESCRIPTORS_OF_ADMIN: u64 = 6;
 
-/// The part of the descriptors, beside those of the server itself, that further connections to it may have.
+/// One in this many of the remaining descriptors is for further admin connections.
 pub(crate) const ADMIN_SHARE: u64 = 16;
 
-/// Connections to an admin interface at a time: a scraper, a probe, a few people.
+/// Concurrent connections to an admin interface: a scraper, a probe, a few users.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
 
-/// Descriptors of the process itself: standard streams, signals, a library being loaded, the access log before and behind a
-/// reload.
+/// Descriptors of the process itself: standard streams, signals, a library being loaded, the access log before and
+/// after a reload.
 pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 14;
 
-/// Descriptors for resolving names: those of its thread, and the sockets for asking one name server.
+/// Descriptors for name resolution: those of its thread, and the sockets for querying one name server.
 pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
 
-/// How often an address in use is asked for before that is an error: for two seconds, as nginx asks for two and a half. A
-/// killed server that used io_uring holds its listeners until a worker of the kernel has closed them: 12 ms on a quiet
-/// machine (Linux 6.18), longer than 150 ms where there is more to do than CPUs for it.
+/// Attempts to bind an address in use: for two seconds (nginx: two and a half). After a server with io_uring was
+/// killed, its listeners stay open until a kernel worker has closed them: 12 ms on a quiet machine (Linux 6.18), above
+/// 150 ms on an overloaded one.
 pub(crate) const CLAIM_ATTEMPTS: u32 = 41;
 
 /// Pause between two of these attempts.
 pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-/// Steps of effective weight for each unit of weight as written: a slow start needs some dozens. With the largest weight
+/// Steps of effective weight per unit of configured weight; slow start needs some dozens. With the largest weight
 /// (1,000) and group (4,096) the sum of all weights is below 2^31.
 pub(crate) const WEIGHT_SCALE: u32 = 256;
 
-/// Draws of servers, or of pairs, until one fits; then all are looked at. If half of them are full, all draws fail once
+/// Random draws of servers, or of pairs, before all servers are examined. If half of them are full, all draws fail once
 /// in sixteen times.
 pub(crate) const DRAWS_MAX: usize = 4;
 
-/// Points of a hash ring: 1 MiB, and half of that again for its index, on each core for each such group.
+/// Points of a hash ring: 1 MiB, and half of that again for the index, per core and group.
 pub(crate) const RING_POINTS_MAX: usize = 1 << 17;
 
-/// Points for each server of a small group, and at least half as many: shares of the keys then deviate by one part in
-/// the root of that from the weights, which is about 5 %. With more than 256 servers there are fewer each.
+/// Target number of points per server in a group of up to 256; at least half as many are used. The deviation of key
+/// shares from the weights is one over the square root of that, about 5 %. Larger groups have fewer points per server.
 pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
 
-/// Points of a hash ring that are tried until a server fits. If half of the servers are full, all of them fail once in
-/// 2^64 times.
+/// Points of a hash ring that are tried to find a server. If half of the servers are full, all fail once in 2^64 times.
 pub(crate) const HASH_WALK_MAX: usize = 64;
 
-/// Requests in flight that a client may have in a group whose capacity has a bound, for each request that the group can still take
-/// (a dynamic threshold: Choudhury and Hahne, 1998). A client alone gets 8/9 of the capacity (5,688 of 6,400 streams, and all of 8 or
-/// fewer), two get 8/17 each, and the rest is free for other clients. With 1, a proxy that is missing in `trust` would get half.
+/// Requests in flight that a client may have in a group of limited capacity, per request that the group can still
+/// accept (a dynamic threshold: Choudhury and Hahne, 1998). A single client gets 8/9 of the capacity (5,688 of 6,400
+/// streams, and all of 8 or fewer), two get 8/17 each, and the rest is free for other clients. With 1, a proxy missing
+/// in `trust` would get only half.
 pub(crate) const CLIENT_REQUESTS_PER_FREE: u32 = 8;
 
-/// Time after which a queue whose clients all have their shares looks again: streams end, and requests on other cores, without a call
-/// to it. Requests that end on its own core call it at once.
+/// Interval at which a queue checks again if all its clients have used up their shares: it is not called when streams
+/// or requests of other cores end. Requests of its own core call it at once.
 pub(crate) const SHARE_LOOK: Duration = Duration::from_millis(50);
 
-/// Number of clients with requests in flight in such groups that are counted, 256 KiB. More are not counted: few groups can have so
-/// many requests in flight.
+/// Clients with requests in flight that are counted for such groups, 256 KiB. More are not counted: few groups can have
+/// that many requests in flight.
 pub(crate) const GROUP_CLIENTS_MAX: usize = 1 << 15;
 
-/// Requests in flight with which a server is never too busy for its keys: a browser opens six connections to a site, and
-/// they should reach the same server when its address is the key.
+/// Requests in flight up to which a server is never considered overloaded by `hash`: a browser opens six connections to
+/// a site, which should reach the same server if the address is the key.
 pub(crate) const HASH_LOAD_FREE: u32 = 6;
 
-/// Of an even share, in per cent, what a hash may give a server. Lower, and keys wander at every ripple of the load;
-/// higher, and the server of a hot key has that much more to do than it need.
+/// Largest load of a server with `hash`, in percent of its fair share. A lower value moves keys with every small change
+/// of load; with a higher one, the server of a hot key has more load than necessary.
 pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;
 
-/// Steps in which a slow start reaches the full weight, 5 % each: fine enough that none is felt, and each makes balancers
-/// prepare anew, which takes a hash ring of a hundred servers about a millisecond.
+/// Steps of slow start to full weight, 5 % each. Each step rebuilds balancers, which takes about a millisecond for a
+/// hash ring of a hundred servers.
 pub(crate) const SLOW_START_STEPS: u32 = 20;
 
-/// The step a slow start begins with: a tenth of the weight, Envoy's default. With less a server hardly warms up.
+/// First step of slow start: a tenth of the weight, Envoy's default. With less a server hardly warms up.
 pub(crate) const SLOW_START_STEP_FIRST: u32 = 2;
 
-/// Slices of a sliding window: what it forgets at once is a tenth of it, which no limit on shares needs finer.
+/// Slices of a sliding window, so that a tenth expires at a time.
 pub(crate) const WINDOW_SLICES: usize = 10;
 
-/// How long requests count towards the retries they entitle to: Finagle's default. Longer, and a night's credit would be
-/// spent on the first second of an outage; shorter, and a pause would use it up.
+/// Time for which requests count towards the retry budget: Finagle's default. A longer time would let an outage start
+/// with hours of credit; a shorter one would lose it in a pause.
 pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
-/// Retries that each core grants in that time whatever the traffic, one a second: a quiet group may retry at all, and no
-/// outage is made worse by it. Finagle grants ten a second.
+/// Retries that each core grants in [`RETRY_WINDOW`] regardless of the traffic, one per second: enough for quiet
+/// groups, and too few to worsen an outage. Finagle grants ten per second.
 pub(crate) const RETRIES_MIN: u32 = 10;
 
-/// How far back the share of failures and the latencies of a server are looked at: Envoy's interval. It is what the
-/// reference of the configuration says.
+/// Window for the share of failures and the latencies of a server: Envoy's interval. The configuration reference states
+/// this value.
 pub(crate) const EJECT_WINDOW: Duration = Duration::from_secs(10);
 
-/// With fewer requests in that time nothing is concluded from shares and means: a server that fails one request in ten
-/// would be taken for one that fails every second once in 100,000 times.
+/// Fewest requests in the window for these rules: a server with 10 % failures would appear to have 50 % once in 100,000
+/// times.
 pub(crate) const EJECT_REQUESTS_MIN: u32 = 20;
 
-/// The longest a server is out for what requests met there, unless the first time is longer: Envoy's bound. Then it is
-/// tried again, at the price of a few requests.
+/// Longest ejection because of request outcomes, unless the configured time is longer: Envoy's limit. A further trial
+/// then costs a few requests.
 pub(crate) const EJECT_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// The first wait before a server that could not be connected to is connected to again: a blip takes out capacity for no
-/// longer than this. Then twice as long each time, up to the time that is configured.
+/// Delay before the first recheck of a server that could not be connected to, so that a brief failure costs capacity no
+/// longer than this. It doubles each time, up to the configured time.
 pub(crate) const RECHECK_WAIT: Duration = Duration::from_millis(250);
 
-/// How long such a connection may take: a SYN that was lost once fits, and a stop waits no longer.
+/// Timeout of such a connection: enough for one retransmitted SYN, and short enough not to delay a stop.
 pub(crate) const RECHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// How long a server on trial waits for a request that could be repeated, should it fail; then any will do.
+/// Time for which a server on trial waits for a request that may be repeated; then any request is used.
 pub(crate) const TRIAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long requests that cannot be repeated avoid a server after a failure there, if there is another. What it had in flight
-/// when it died has failed by then.
+/// Time for which requests that cannot be repeated avoid a server after a failure, if another is available. By then,
+/// the requests in flight of a crashed server have failed.
 pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
 
-/// Servers that one request is sent to, or would have been if they had accepted a connection: in a group of which half
-/// has died in this moment, one request in 65,536 finds none.
+/// Servers tried for one request. If half of a group has just crashed, one request in 65,536 finds none.
 pub(crate) const SERVERS_TRIED_MAX: usize = 16;
 
-/// How often the time a server is out may double: 65,536 times any time is above any limit on it.
+/// Doublings of the time a server is out: 65,536 times any time exceeds all limits.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 
-/// A server that does not respond in time is not blamed when this core was held up for one part in so many of that time. A core
-/// that is held up so much goes on to see servers that refuse connections or respond with failures.
+/// A timeout does not count against a server if this core was stalled for one part in this many of it. Such a core
+/// still detects servers that refuse connections or respond with failures.
 pub(crate) const HELD_UP_SHARE: u32 = 10;
 
-/// A server is no outlier when it is slower than its peers by less than this, whatever the proportion: nobody notices,
-/// and a busy machine's scheduler alone makes such differences.
+/// A server is not ejected as slow if the difference from its peers is less than this, whatever the ratio: it is not
+/// noticeable, and scheduling on a busy machine alone causes such differences.
 pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
 
-/// First checks are spread over this time, or the interval if that is shorter: a thousand servers are not all asked in
-/// the first millisecond, and a second's delay at the start is none.
+/// First checks are spread over this time, or the interval if shorter, so that a thousand servers are not all checked
+/// within a millisecond.
 pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);
 
-/// Keys of rates that are remembered in the whole server, 2 MiB. Only those count that have used up some of their rate
-/// and not waited it out: with 10 requests/s and a burst of 20, those seen in the last two seconds. A site with more
-/// active clients than this has other means.
+/// Rate-limit keys of the whole server, 2 MiB. Only keys that have not yet recovered their full rate count: with 10
+/// requests/s and a burst of 20, those seen in the last two seconds.
 pub(crate) const RATE_KEYS_MAX: usize = 1 << 17;
 
-/// Keys with requests in progress, in the whole server, 512 KiB: as many as the connections that are at work on a large
-/// server at one time. Those that are idle do not count.
+/// Keys with requests in progress, in the whole server, 512 KiB: as many as the active connections of a large server.
+/// Idle connections do not count.
 pub(crate) const CONCURRENCY_KEYS_MAX: usize = 1 << 16;
 
-/// When to come back after too many requests at the same time: the least that Retry-After can say.
+/// Retry-After for too many concurrent requests: the smallest possible value.
 pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a request may find its key changed by another core while it was being counted. Each time another request
-/// was; so often in a row only if every core of the largest machine were at it.
+/// Attempts to count a request whose key is changed by other cores at the same time. Each failed attempt means that
+/// another request was counted, so even on the largest machines this is never reached.
 pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 
-/// Copies of requests under way at a time on each core: what a group that responds within a tenth of a second takes of
-/// 2,500 requests/s. Each has a task, a connection and its request; if the group is slow, clients must not pay for it.
+/// Mirrored requests in progress per core: 2,500 requests/s for a group that responds within 0.1 s. Each has a task, a
+/// connection and its request; a slow mirror group must not affect clients.
 pub(crate) const MIRRORED_MAX: usize = 256;
 
-/// Bytes of the response to a copy that are read so that its connection stays good; a longer one costs the connection.
+/// Bytes of the response to a mirrored request that are read to keep its connection; after a longer one it is closed.
 pub(crate) const MIRROR_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
-/// A file of users; they are all held in memory. Each has about a hundred bytes: 160,000 of them fit, and who has more
-/// has a directory of users to ask.
+/// Largest file of users, which is held in memory: 160,000 users of about a hundred bytes.
 pub(crate) const USERS_FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Passwords that wait to be checked, of all cores together: at a tenth of a second each the last of them waits six
-/// seconds. Further requests are turned away, or whoever tries passwords would keep everybody else waiting for ever.
+/// Passwords waiting to be verified, of all cores together. At 0.1 s each, the last one waits six seconds. Further
+/// requests are refused, so that a password-guessing client cannot delay all others indefinitely.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 
-/// Logins that a core remembers for each route, 32 KiB: the users of a few seconds. One that is forgotten is checked
-/// again.
+/// Successful logins cached per core and route, 32 KiB: the users of a few seconds. Others are verified again.
 pub(crate) const LOGINS_MAX: usize = 1024;
 
-/// How long a login that is not used is remembered: longer than people pause. Users do not change while the server runs.
+/// Time for which an unused login is cached: longer than users pause. Users do not change while the server runs.
 pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
 
-/// Subjects of lasting failures, such as unreadable files, that a core remembers in order to warn of each one once.
+/// Lasting failures, such as unreadable files, that a core remembers in order to log each one once.
 pub(crate) const LOG_SUBJECTS_MAX: usize = 64;
 
-/// Addresses of one name that the log lists.
+/// Addresses of one name shown in the log.
 pub(crate) const ADDRESSES_SHOWN_MAX: usize = 16;
 
-/// How long a latency counts in what is known of a server: Finagle's default for peak EWMA.
+/// Time constant of latency averages: Finagle's default for peak EWMA.
 pub(crate) const LATENCY_MEMORY: Duration = Duration::from_secs(10);
 
-/// Bytes of a health check's response that are looked at, its head included. A page that says how an application is has a
-/// few hundred.
+/// Bytes of a health check's response that are examined, its head included. Typical status pages have a few hundred.
 pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the fields that a route adds to a response, with what their variables stand for: a head of our own and they
-/// fit one buffer.
+/// Bytes of the fields that a route adds to a response, with variables expanded: they fit one buffer together with a
+/// generated head.
 pub(crate) const RESPONSE_LINES_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of the line that says for how long a response may be kept: its name, and what a plan bounds.
+/// Bytes of a Cache-Control line: the field name, and the limit of the configuration.
 pub(crate) const CACHE_LINE_BYTES_MAX: usize = 32 + CACHE_CONTROL_BYTES_MAX;
 
-/// The longest place that a redirect leads to: the longest target, and a host before it. With the rest of the head it
-/// fits the room for heads of our own (`reply/http1.rs`).
+/// Largest Location of a redirect: the longest target with a host before it. With the rest of the head it fits the
+/// space for generated heads (`reply/http1.rs`).
 pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
 
-/// Memory for parts of requests that a core keeps for later ones: what a few thousand requests at a time need, as a hundred
-/// connections of HTTP/2 have them. Each has some hundred bytes, and [`RESPONSE_LINES_BYTES_MAX`] at most.
+/// Buffers for parts of requests that a core keeps for reuse: enough for a few thousand concurrent requests, such as on
+/// a hundred HTTP/2 connections. Each has some hundred bytes, and at most [`RESPONSE_LINES_BYTES_MAX`].
 pub(crate) const KEPT_SPARE_MAX: usize = 4096;
 
-/// Bytes that the encoders of a core's passing responses may cost together, each counted at its most: 128 that write
-/// Brotli, 186 zstd, 682 gzip. A client that reads slowly keeps one busy; past that, responses go as they are.
+/// Memory of all encoders in use on a core, counted at their maximum size: 128 for Brotli, 186 for zstd, 682 for gzip.
+/// A client that reads slowly occupies one; above the limit, responses are not compressed.
 pub(crate) const ENCODERS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Encoders a core keeps for the next responses: as many as compress between two looks at the kernel; 8 MiB.
+/// Encoders that a core keeps for reuse: as many as are used between two polls of the kernel; 8 MiB.
 pub(crate) const ENCODERS_IDLE_MAX: usize = 8;
 
-/// Bytes encoded before others get their turn: 0.3 ms at 100 MB/s.
+/// Bytes compressed before other tasks run: 0.3 ms at 100 MB/s.
 pub(crate) const ENCODED_BYTES_PER_TURN: usize = 32 * 1024;
 
-/// Items of a configuration that a core prepares, retires or drops before other tasks run: so few that they take less than
+/// Items of a configuration that a core prepares, retires or drops before other tasks run: few enough to take less than
 /// [`SLICE_TIME`] (a route takes 1 to 4 us).
 pub(crate) const SLICE_ITEMS: usize = 64;
 
-/// How long a core works on another configuration before other tasks run, give or take an item: as long as any task that
-/// yields. Reading the clock after each item costs 2 % of the work.
+/// Time for which a core works on another configuration before other tasks run, give or take an item: as long as any
+/// task that yields. Reading the clock after each item costs 2 % of the work.
 pub(crate) const SLICE_TIME: Duration = Duration::from_micros(250);
 
-/// Listeners, routes and groups whose requests are counted apart, of each kind: a histogram of durations takes 1.8 KiB of each
-/// core, and a scraper of metrics reads them all.
+/// Listeners, routes and groups with metrics of their own, of each kind: a histogram of durations takes 1.8 KiB per
+/// core, and a scraper reads all of them.
 pub(crate) const SERIES_MAX: usize = 1000;
 
-/// How long the last lines of the access log may take when the server ends: an output that nobody reads must not keep it.
+/// Time for writing the last access log lines when the server ends, so that an output without a reader cannot block the
+/// exit.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Paths, routes, clients and variables: what a request is matched by. Pure.
+//! Routing: paths, routes, clients and variables. Pure.
 
 pub(crate) mod client;
 pub(crate) mod media;

@@ -1,4 +1,4 @@
-//! Changes that routes make to messages: edits, CORS, caching, compression, error pages.
+//! Edits of messages by routes: header fields, CORS, caching, compression, error pages.
 
 pub(crate) mod cache_control;
 pub(crate) mod compress;

@@ -1,10 +1,11 @@
-//! How connections end while the server stops or has no room for more: with a response that says so wherever one is due,
-//! and else in a moment in which no request can be expected to cross the end.
+//! Closing of connections while the server stops or is out of descriptors: with `Connection: close` on a response if
+//! one is due, otherwise when no request is likely to cross the close.
 //!
-//! A client whose connection is idle may send its next request just when the server ends it, and nobody can tell it from
-//! one that was never read (RFC 9112 9.3.1). So a connection is not ended by us before it has been idle for a while: who
-//! asks again and again has done so by then, and was told of the end by a response. Whether nothing has come is asked of
-//! the kernel in the same moment, and the end is one of our side only: what crosses it meets no reset.
+//! A client on an idle connection may send its next request just when the server closes it, and cannot distinguish this
+//! from a request that was never read (RFC 9112 9.3.1). So a connection is only closed after it has been idle for a
+//! while: a client with frequent requests has sent one by then and received `Connection: close`. Immediately before
+//! closing, the kernel is asked whether anything has arrived; and only the sending side is closed, so a request that
+//! crosses the close does not cause a reset.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::limits::{CROWD_IDLE, LINGER, LINGER_LAST, STOP_IDLE};
 use crate::worker::Worker;
 
 impl Worker {
-    /// Whether the core was asked to stop. A connection may hear of it before everybody is told.
+    /// Whether the core was asked to stop. A connection may notice this before the core notifies its tasks.
     pub(crate) fn has_to_stop(&self) -> bool {
         if !self.stopping.get() && self.core.is_stopping() {
             self.stop_began.set(self.core.now());
@@ -24,27 +25,27 @@ impl Worker {
         self.stopping.get()
     }
 
-    /// Whether responses end their connections.
+    /// Whether responses close their connections.
     #[inline]
     pub(crate) fn is_ending(&self) -> bool {
         self.stopping.get() || self.crowd.is_short()
     }
 
-    /// Whether a response that is written now has to end its connection. `is_followed` says that bytes of another request
-    /// have come already.
+    /// Whether a response written now must close its connection. `is_followed`: bytes of another request have already
+    /// arrived.
     #[inline]
     pub(crate) fn ends_with_this(&self, is_followed: bool, stream: &Transport) -> bool {
         self.is_ending() && !self.waits_for_more(is_followed, stream)
     }
 
-    /// Requests that were received before the end get their responses; who sends more and more of them does not put it
-    /// off.
+    /// Requests received before the stop get their responses. A client that keeps sending cannot delay the stop,
+    /// because there is a time limit.
     fn waits_for_more(&self, is_followed: bool, stream: &Transport) -> bool {
         let is_over = self.stopping.get() && self.core.now() >= self.stop_began.get() + STOP_IDLE;
         !is_over && (is_followed || stream.is_spent())
     }
 
-    /// Until when a connection that is idle `since` then and has to end is kept for one last request.
+    /// Time until which a closing connection, idle `since` then, waits for one last request.
     pub(crate) fn idle_until(&self, since: Instant) -> Instant {
         if !self.has_to_stop() {
             return since + CROWD_IDLE;
@@ -53,7 +54,7 @@ impl Worker {
         (since + STOP_IDLE).min(latest)
     }
 
-    /// Until when a connection is read that has been told of its end, `behind` its last response or without one.
+    /// Time until which a connection is read after its sending side was closed.
     pub(crate) fn linger_until(&self, behind: Behind) -> Instant {
         let wish = match behind {
             Behind::Response if !self.crowd.is_short() => LINGER,
@@ -63,11 +64,12 @@ impl Worker {
         if !self.stopping.get() {
             return until;
         }
-        // By itself, and not cut off at the end of everything.
+        // Early enough to end by itself before the drain timeout cuts it off.
         until.min(self.stop_began.get() + self.drain.get() / 8 * 7)
     }
 
-    /// The first bytes of a connection. 0 when it ends before, or stays silent until a stopping server has to end it.
+    /// Receives the first bytes of a connection. Returns 0 if it ends before, or is still silent when a stopping server
+    /// must close it.
     pub(crate) async fn first_bytes(
         &self,
         stream: &Stream,
@@ -92,11 +94,11 @@ impl Worker {
     }
 }
 
-/// What a connection that ends has had last.
+/// What precedes the close of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Behind {
     /// A response, which must not be lost.
     Response,
-    /// Nothing: it was idle.
+    /// An idle period.
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! The end of a connection, in good order.
+//! Orderly close of a connection.
 
 use onrush_engine::{Error, Kind};
 
@@ -9,10 +9,9 @@ use crate::limits::LINGER_BYTES;
 use crate::worker::connections::ConnectionState;
 
 impl Connection {
-    /// Receives from a client whose connection is idle and is to end: a last request may still come, and after that it is told
-    /// of the end.
+    /// Receives from an idle connection that must close: waits briefly for a last request, then closes.
     pub(super) async fn receive_last(&mut self) -> Result<usize, Error> {
-        // Asked of the deadline: remembered while it waits, it would cost memory of every idle connection.
+        // Derived from the deadline: storing the time would take memory in every idle connection.
         let since = match (self.exchange.since(), self.side.stream.deadline()) {
             (NOT_YET, Some(deadline)) => {
                 deadline.before(self.service.site().settings.timeouts.client_idle)
@@ -31,16 +30,17 @@ impl Connection {
             Err(error) if error.kind == Kind::TimedOut => {}
             received => return received,
         }
-        // Others wait for the descriptor of one that makes room.
+        // When out of descriptors, other connections wait for this one, so close without lingering.
         if self.worker().stopping.get() {
             self.say_goodbye(Behind::Nothing).await?;
         }
         Ok(0)
     }
 
-    /// Ends the connection so that its last response arrives: closing with bytes unread would reset it (RFC 9112 9.6).
+    /// Closes the connection so that its last response arrives: closing with unread bytes would reset it (RFC 9112
+    /// 9.6).
     pub(super) async fn linger(&mut self) -> Result<(), Error> {
-        // As far as one can know. While the server stops, clients that it did not expect to end are still sending.
+        // As far as known. While the server stops, clients may still be sending because they do not expect the close.
         let all_read = self.side.input.is_empty()
             && self.side.unread.is_complete()
             && !self.side.stream.is_spent()
@@ -51,10 +51,10 @@ impl Connection {
         self.say_goodbye(Behind::Response).await
     }
 
-    /// Ends our side, and reads on until the client ends its own, or has had enough time to.
+    /// Closes the sending side, and reads until the client closes its side or the time is over.
     pub(super) async fn say_goodbye(&mut self, behind: Behind) -> Result<(), Error> {
         self.is_at(ConnectionState::Closing);
-        // What is on its way has the time of the flush; only what comes after it is hurried.
+        // The flush has its own deadline; the shorter one applies afterwards only.
         self.side.stream.shutdown().await?;
         self.side
             .stream

@@ -1,8 +1,8 @@
-//! One client that speaks HTTP/2 (RFC 9113), from its preface to its goodbye: a task that receives and sends for all streams, and
-//! one for each request that has to wait for something.
+//! A client connection with HTTP/2 (RFC 9113): one task that receives and sends for all streams, and one for each
+//! request that must wait.
 //!
-//! Requests write into the `Session` that the streams share and wake the connection's task, so frames of all streams
-//! leave in one send, in the order of their priorities.
+//! Requests write into the shared `Session` and wake the connection's task, so frames of all streams are sent in one
+//! call, in the order of their priorities.
 
 mod ending;
 mod request;
@@ -49,13 +49,13 @@ impl Carrier for Connection {
 }
 
 impl Connection {
-    /// Whether the client has agreed on HTTP/2 in its handshake (RFC 9113 3.2), or came where nothing else is spoken.
+    /// Whether HTTP/2 was negotiated (RFC 9113 3.2), or the listener supports nothing else.
     pub(super) fn speaks_http2(&self) -> bool {
         let agreed = |info: &Info| info.protocol.as_deref() == Some(b"h2");
         self.versions == HttpVersions::Http2 || self.side.stream.with_info(agreed) == Some(true)
     }
 
-    /// Whether the first that came is the preface of HTTP/2, whose end may still be missing (RFC 9113 3.4).
+    /// Whether the first bytes are the HTTP/2 preface, possibly incomplete (RFC 9113 3.4).
     #[cold]
     pub(super) fn begins_in_http2(&self) -> bool {
         let bytes = self.side.input.bytes();
@@ -69,96 +69,94 @@ impl Connection {
     }
 }
 
-/// A client's connection.
+/// A client's HTTP/2 connection.
 struct Http2 {
     session: Rc<Session>,
     service: Rc<Service>,
     listener: u16,
-    /// No request of it has been forwarded yet.
+    /// No request has been forwarded yet.
     is_first: bool,
     input: Input,
-    /// Where it is between its beginning and its end.
     stage: Stage,
-    /// When what the client has to do next began: a head, an idle time, or a window that does not open.
+    /// Start of the current wait for the client: for a head, a request or a window.
     since: Instant,
     waits: Waits,
-    /// Whether memory was given back since it has become idle.
+    /// Whether memory was freed since the connection became idle.
     rests: Rests,
-    /// The client's deadline for what it has to do next.
+    /// Deadline for the client's next action.
     client_by: Option<Instant>,
-    /// Stalled streams that the connection has reported for its client address.
+    /// Number of stalled streams reported for the client's address.
     stalled: u32,
-    /// The earliest deadline of all.
+    /// The earliest of all deadlines.
     deadline: Option<Instant>,
-    /// While it is leaving soon: when it leaves, whatever the client has heard by then.
+    /// In `LeavingSoon`: when to stop accepting requests, even if the client has not answered.
     leave_at: Option<Instant>,
     alarm: Alarm,
-    /// Up to when the protocol knows that time has passed.
+    /// Time up to which the protocol has been told of elapsed time.
     elapsed: Instant,
 }
 
-/// Where a connection is.
+/// Life cycle of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// It takes requests.
+    /// It accepts requests.
     Open,
-    /// It still does: the client may not have heard yet that it is going to end.
+    /// It still accepts requests, because the client may not have received the first GOAWAY.
     LeavingSoon,
-    /// It takes no more; those that it has get their responses.
+    /// It accepts no more requests; those in flight are finished.
     Leaving,
-    /// Nothing is received any more: what is written is sent, and that is the end.
+    /// Nothing is received any more; the connection is closed after sending what is written.
     Failed,
 }
 
-/// What the client has to do next, in a bounded time.
+/// What the client must do next, within a timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Waits {
-    /// Ask for something.
+    /// Send a request.
     Request,
     /// Send the rest of a frame or of a head.
     Rest,
     /// Open a window.
     Window,
-    /// Nothing: it waits for us, or for a body that its request has a time for.
+    /// Nothing: the server is busy, or the timeout of a request body applies.
     Nothing,
 }
 
-/// Whether an idle connection has given back the memory that it does not need.
+/// Whether an idle connection has freed the memory that it does not need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rests {
-    /// The next request may come at once, and would need it again.
+    /// The next request may come at once and would need the memory again.
     NotYet,
     Already,
 }
 
-/// What a step over the input has left.
+/// Result of processing the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Left {
-    /// More has to be received.
+    /// More must be received.
     Nothing,
-    /// What was written has to be sent first.
+    /// Output must be sent before more input is processed.
     Input,
 }
 
 impl Connection {
-    /// Serves its client in HTTP/2, in which it has begun, in a task of its own: an idle connection keeps no room for HTTP/1.
-    /// `counted` lives as long.
+    /// Continues with HTTP/2 in a new task, so that an idle connection does not keep the memory of HTTP/1. `counted` is
+    /// dropped at the end.
     pub(super) fn go_on_in_http2(self, counted: impl Sized + 'static) {
         let core = self.service.worker.core.clone();
         core.spawn_as(CLIENT, serve(self, counted));
     }
 }
 
-/// Serves the client of a connection that has begun in HTTP/2: what came of it stands in its input.
+/// Serves a client with HTTP/2; the received bytes are in the connection's input.
 ///
-/// Not an `async fn`, which would keep the connection's room beside what is made of it.
+/// Not an `async fn`, which would store its arguments in addition to what is built from them.
 fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Future<Output = ()> {
     let service = Rc::clone(&connection.service);
     let settings = LocalSettings {
         resets_per_second: service.site().settings.resets_per_second,
         connection_window: HTTP2_CONNECTION_WINDOW,
-        // Always, since routes that forward may come with the next configuration, and what was said cannot be taken back
-        // (RFC 8441 3).
+        // Always, because a later configuration may forward, and the setting cannot be revoked (RFC 8441 3).
         extended_connect: ExtendedConnect::Allowed,
         ..LocalSettings::DEFAULT
     };
@@ -182,7 +180,7 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         rests: Rests::NotYet,
     };
     async move {
-        // Who is gone need not be told why.
+        // If the client is gone, there is nobody to close properly.
         if client.run().await.is_ok() {
             client.session.end_all();
             let _ = client.say_goodbye().await;
@@ -193,7 +191,7 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
 }
 
 impl Drop for Http2 {
-    /// Requests that wait on its streams would keep them.
+    /// Parked requests refer to the session, so drop them here.
     fn drop(&mut self) {
         self.count_stalled(0);
         self.session.abandon();
@@ -217,7 +215,7 @@ impl Http2 {
         .await
     }
 
-    /// Does all that can be done now.
+    /// Receives, responds and sends as far as possible.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.session.wake_up(context);
         let polled = self.poll_awake(context);
@@ -226,7 +224,7 @@ impl Http2 {
         polled
     }
 
-    /// Receives, responds and sends, until there is nothing of it any more. What is written is sent behind it: nobody is woken for it.
+    /// Does the work of `poll` while the session is awake: what is written is sent afterwards without waking the task.
     fn poll_awake(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let mut left = self.step();
         loop {
@@ -258,7 +256,7 @@ impl Http2 {
                 continue;
             }
             if is_sent {
-                // The one of the last send is over.
+                // Remove the deadline of the send.
                 self.session.transport().set_deadline(None);
             }
             match self.poll_receive(context) {
@@ -274,7 +272,7 @@ impl Http2 {
         Poll::Pending
     }
 
-    /// Receives. A connection without requests ends when the server does, or when others need its descriptor.
+    /// Receives. A connection without requests is closed when the server stops or is out of descriptors.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<usize, Error>> {
         let transport = self.session.transport();
         match self.waits == Waits::Request && self.stage == Stage::Open {
@@ -283,7 +281,7 @@ impl Http2 {
         }
     }
 
-    /// Sends what is there, until the socket takes no more of it.
+    /// Sends output until the socket blocks.
     fn send(&mut self) -> Poll<Result<(), Error>> {
         let patience = self.service.site().settings.timeouts.client_send;
         while self.session.pump() {
@@ -302,7 +300,7 @@ impl Http2 {
         Poll::Ready(Ok(()))
     }
 
-    /// Says until when the client has to have done what it has to do next.
+    /// Sets the deadline for the client's next action.
     fn limit_time(&mut self) {
         let worker = &self.service.worker;
         let now = worker.core.now();
@@ -346,7 +344,7 @@ impl Http2 {
         self.deadline = deadlines.into_iter().flatten().min();
     }
 
-    /// Whether the time is over in which the client had to do something.
+    /// Whether the deadline has passed.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self.deadline {
             Some(deadline) => self

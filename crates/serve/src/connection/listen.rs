@@ -1,5 +1,4 @@
-//! A connection before its first request: who it is from, when a balancer before us says so (PROXY protocol), and whether
-//! TLS comes first.
+//! A connection before its first request: the PROXY protocol header, if configured, and the TLS handshake.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -21,7 +20,7 @@ use crate::worker::Worker;
 use crate::worker::admit::connections::Counted;
 use crate::worker::connections::{ConnectionState, note};
 
-/// Gives a connection, which came by `place`, a task of its own, unless there are as many as there may be.
+/// Starts a task for a connection accepted by `place`, unless a connection limit is reached.
 pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
     let worker = &service.worker;
     let note = |state| stream.change_note(|_| note::begun(place.listener, state));
@@ -57,7 +56,7 @@ pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
     }
 }
 
-/// Shakes hands with a client, of whom `received` has come already, and serves it.
+/// Makes the TLS handshake with a client and serves it; `received` has already been received.
 async fn encrypted(
     (stream, mut received, counted): (Stream, Input, Option<Counted>),
     acceptor: Arc<Acceptor>,
@@ -71,12 +70,12 @@ async fn encrypted(
         && let Ok(0) = worker.first_bytes(&stream, &mut received, patience).await
         && worker.is_ending()
     {
-        // It has not begun, and will not.
+        // The handshake has not started, and will not.
         worker.identities.forget(stream.place());
         return;
     }
     let slot = stream.place();
-    // It cannot be asked any more once the handshake has failed.
+    // Read now: after a failed handshake the address is not available any more.
     let peer = client.peer_by(|| stream.peer());
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
     drop(acceptor);
@@ -90,7 +89,7 @@ async fn encrypted(
             worker.meter.handshake_failed();
             worker.registry.handshakes.failed(&error);
             worker.identities.forget(slot);
-            // Who comes and goes, or is too slow, need not be written about: scanners do nothing else.
+            // Disconnects and timeouts are not logged: port scanners cause many of them.
             if !matches!(error, HandshakeError::Connection(_) | HandshakeError::Ended) {
                 let from = shown_peer(peer.map(|(address, _)| address));
                 let listener = &place.name;
@@ -105,7 +104,7 @@ async fn encrypted(
     }
 }
 
-/// The same for one that begins with the PROXY protocol.
+/// Starts a connection with a PROXY protocol header.
 async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>) {
     let mut counted = match &place.bounds {
         None => None,
@@ -156,8 +155,8 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
     encrypted(connection, acceptor, client, (place, service)).await;
 }
 
-/// Serves a connection in a task of its own: what came before its first request is given up with the present one. What is spoken
-/// there is asked here, once.
+/// Serves a connection in a new task, so that the memory of the handshake is freed. The protocol of the listener is
+/// only evaluated here.
 fn serve_apart(
     transport: Transport,
     received: Input,
@@ -195,7 +194,7 @@ fn spawn_counted(
 ) {
     match counted {
         None => core.spawn_as(CLIENT, served),
-        // In a task around it: where there is no bound, connections have no room for what counts.
+        // In a surrounding task, so that connections without limits need no space for the counter.
         Some(counted) => core.spawn_as(CLIENT, async move {
             served.await;
             drop(counted);
@@ -203,24 +202,24 @@ fn spawn_counted(
     }
 }
 
-/// What the header at the start of a connection says.
+/// Contents of a PROXY protocol header.
 struct Introduction {
     origin: Origin,
-    /// The client spoke TLS with the balancer.
+    /// Whether the client used TLS to the load balancer.
     spoke_tls: bool,
-    /// What has arrived behind it.
+    /// Bytes received after the header.
     rest: Input,
 }
 
-/// Why a connection has no such header.
+/// Why a connection has no header.
 enum Unintroduced {
-    /// It ended before it said anything, as health checks do, or this server is about to.
+    /// It ended before sending anything, as health checks do, or this server stops.
     Silent,
     Connection(Error),
     Refused(&'static str),
 }
 
-/// Reads the header, which must come as fast as a TLS handshake.
+/// Reads the header, with the timeout of a TLS handshake.
 async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction, Unintroduced> {
     let worker = &service.worker;
     let patience = service.site().settings.timeouts.tls_handshake;
@@ -260,7 +259,7 @@ async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction
     }
 }
 
-/// A client in a line of the log.
+/// Formats a client address for the log.
 fn shown_peer(address: Option<IpAddr>) -> String {
     address.map_or("a Unix socket".to_owned(), |address| address.to_string())
 }
@@ -280,7 +279,7 @@ fn spoke_tls(header: &ProxyHeader<'_>) -> bool {
 }
 
 impl Unintroduced {
-    /// Tells the meter, and the log what its reader may have to mend. Nobody gets a response: a proxy has spoken.
+    /// Updates the metrics and the log. No response is sent, because the peer is a proxy.
     fn account(self, stream: &Stream, worker: &Worker) {
         worker.meter.connection();
         let why = match &self {

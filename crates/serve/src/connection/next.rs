@@ -1,4 +1,4 @@
-//! What a connection has to do next.
+//! The next step of a connection.
 
 use std::rc::Rc;
 
@@ -7,28 +7,26 @@ use crate::exchange::access::verify::Pending;
 use crate::proxy::forward::request::Forward;
 use crate::site::Site;
 
-/// What has to happen before the response to the next request.
+/// The next step before another request can be processed.
 pub(super) enum Next {
-    /// More bytes of the client.
+    /// Receive more bytes from the client.
     Receive,
-    /// Room for more responses.
+    /// Send responses, because the output is full.
     Flush,
-    /// What is left of a response of our own.
+    /// Send the rest of a generated response.
     Rest(Rest),
-    /// The response of a server.
+    /// Forward to a server.
     Forward(Forward),
-    /// Whether its password is right, for a response on the site that it began with.
+    /// Verify the password, then respond with the site with which the request started.
     Verify(Pending, Rc<Site>),
-    /// Nothing will: the last response is written.
+    /// Close, because the last response is written.
     Close,
-    /// The client has begun in HTTP/2 without a word about it before (RFC 9113 3.3).
+    /// Switch to HTTP/2: the client sent its preface without negotiation (RFC 9113 3.3).
     Http2,
 }
 
-/// What comes behind a connection's part in HTTP/1.
+/// What follows the HTTP/1 part of a connection.
 pub(super) enum After {
-    /// Nothing.
     Nothing,
-    /// HTTP/2.
     Http2,
 }

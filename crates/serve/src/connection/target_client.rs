@@ -1,4 +1,4 @@
-//! The connection of a client to a load target: timeouts, counters and closing.
+//! A client's connection to a load target: timeouts, counters and closing.
 
 use std::rc::Rc;
 
@@ -12,7 +12,6 @@ use crate::site::service::Service;
 use crate::worker::Worker;
 use crate::worker::connections::{self, ConnectionState, note};
 
-/// A client's connection. Dropping it closes it.
 pub(crate) struct TargetClient {
     service: Rc<Service>,
     stream: Transport,
@@ -20,7 +19,7 @@ pub(crate) struct TargetClient {
 }
 
 impl TargetClient {
-    /// Starts with a connection that the listener with this number accepted; `input` has already been received.
+    /// Starts serving a connection that `listener` accepted; `input` has already been received.
     pub(crate) fn begin(
         stream: Transport,
         input: Input,
@@ -80,7 +79,7 @@ impl Client for TargetClient {
         self.limit_send();
         self.stream.shutdown().await?;
         if self.worker().crowd.is_short() {
-            // Other connections need its descriptor.
+            // Other connections need the descriptor.
             return Ok(());
         }
         let until = self.worker().linger_until(Behind::Nothing);

@@ -1,4 +1,4 @@
-//! What a request gets: its route, who is let in, and then a response of our own or one of a server.
+//! Chooses a request's route, checks access, and starts the response.
 
 use std::borrow::Cow;
 use std::mem;
@@ -40,51 +40,51 @@ use crate::site::Site;
 use crate::site::target::{Response, Target};
 use crate::worker::Worker;
 
-/// What a request gets, before anything is done about it.
+/// The action for a request.
 pub(crate) enum Chosen<'w, 'b> {
-    /// A response of our own.
+    /// A response generated here.
     Own(Own<'w, 'b>),
-    /// That of a server of this group.
+    /// Forward to a server of this group.
     Forward(&'w Target, &'w Rc<Group>),
-    /// Whether its password is right comes first.
+    /// Verify the password first.
     Verify(Pending),
 }
 
-/// Responses that are made here.
+/// Responses generated here.
 pub(crate) enum Own<'w, 'b> {
     Fixed(&'w Fixed),
     File(&'w Single),
     Files(&'w Files, Cow<'b, [u8]>),
     Synthetic,
     Redirect(&'w Redirect),
-    /// Browsers ask by this what scripts of other sites may do.
+    /// A CORS preflight response.
     Cors(&'w Cors),
     Refuse(u16, &'static str),
     Deny(Denial<'w>),
 }
 
-/// What is left to send of a response whose beginning is written.
+/// The rest of a response whose beginning is written.
 pub(crate) enum Rest {
-    /// The rest of a file behind its head.
+    /// The rest of a file after its head.
     File(Box<Pieces>),
-    /// A response that takes time or room.
+    /// A response with a delay or a large body.
     Synthetic(Box<Synthetic>),
 }
 
-/// What came of responding to a request.
+/// Result of responding to a request.
 pub(crate) enum Responded {
-    /// All of its response is written.
+    /// The whole response is written.
     Whole,
-    /// The rest of it takes time or room.
+    /// The rest of the response must be sent asynchronously.
     Begun(Rest),
-    /// It is on its way to a server.
+    /// The request is forwarded to a server.
     Forwarded(Forward),
-    /// Whether its password is right has to be known first.
+    /// The password must be verified first.
     Pending(Pending),
 }
 
 impl Responded {
-    /// Where the request is now, if it is not over.
+    /// The stage of a request that is not finished.
     #[inline]
     pub(crate) fn goes_on(&self) -> Option<Stage> {
         match self {
@@ -96,12 +96,12 @@ impl Responded {
     }
 }
 
-/// Responds to the request with this head, as far as that needs no waiting. A request that is forwarded leaves its head where
-/// it is until a server has responded: it may have to be sent again. `is_first` says whether no request of its client has
-/// been forwarded yet.
+/// Responds to the request with this head, as far as possible without waiting. The head of a forwarded request stays in
+/// the input until a server has responded, because it may have to be sent again. `is_first` is true if no request of
+/// the connection has been forwarded yet.
 ///
 /// # Errors
-/// When the core is out of buffers.
+/// If the core is out of buffers.
 #[inline]
 pub(crate) fn respond(
     (head, arrived): (&RequestHead<'_, '_>, Arrived<'_>),
@@ -138,7 +138,7 @@ pub(crate) fn respond(
     }
 }
 
-/// What becomes of the connection of a request with a body that nobody wants.
+/// Persistence of the connection after a request whose body is not needed.
 fn persistence_behind_body(
     head: &RequestHead<'_, '_>,
     arrived: Arrived<'_>,
@@ -146,8 +146,8 @@ fn persistence_behind_body(
     worker: &Worker,
 ) -> Persistence {
     let max = exchange.request_body_max();
-    // Who waits for "100 Continue" and gets a final response instead may or may not send the body: no way to know where
-    // the next request would begin.
+    // A client that waits for 100 (Continue) and gets a final response instead may or may not send the body, so the
+    // start of the next request would be unknown.
     match head.expect_continue || arrived.exceeds(head.framing, max, &worker.limits) {
         true => Persistence::Close,
         false => Persistence::AsAsked,
@@ -155,10 +155,10 @@ fn persistence_behind_body(
 }
 
 impl Own<'_, '_> {
-    /// Writes it to the client, as far as that needs no waiting.
+    /// Writes the response to the client, as far as possible without waiting.
     ///
     /// # Errors
-    /// When the core is out of buffers.
+    /// If the core is out of buffers.
     #[inline]
     pub(crate) fn write(
         self,
@@ -178,10 +178,10 @@ impl Own<'_, '_> {
         }
     }
 
-    /// Writes it, as far as that needs no waiting.
+    /// Writes head and body, as far as possible without waiting.
     ///
     /// # Errors
-    /// When the core is out of buffers.
+    /// If the core is out of buffers.
     #[inline]
     fn respond(
         self,
@@ -214,10 +214,10 @@ impl Own<'_, '_> {
 }
 
 impl Rest {
-    /// Sends it.
+    /// Sends the rest.
     ///
     /// # Errors
-    /// Those of the client's connection, and of the file.
+    /// Errors of the client's connection and of the file.
     pub(crate) async fn send(&mut self, client: Downstream<'_>) -> Result<(), Error> {
         match self {
             Rest::File(pieces) => pieces.send(client).await,
@@ -226,7 +226,7 @@ impl Rest {
     }
 }
 
-/// Where a request comes from, as routes ask it.
+/// Client and listener of a request, for the conditions of routes.
 pub(crate) struct Arrival<'a> {
     context: RequestContext<'a>,
     headers: &'a [Header<'a>],
@@ -258,10 +258,10 @@ impl Coming for Arrival<'_> {
     }
 }
 
-/// Finds the request's route, and what it gets there.
+/// Chooses the request's route and the action.
 ///
 /// # Errors
-/// When the core is out of buffers.
+/// If the core is out of buffers.
 pub(crate) fn choose<'w, 'b>(
     (head, arrived): (&RequestHead<'_, 'b>, Arrived<'_>),
     site: &'w Site,
@@ -332,8 +332,8 @@ pub(crate) fn choose<'w, 'b>(
     })
 }
 
-/// The reason not to serve the file of a normalized path, if there is one. Below `/files`, `/filesa` is the same file as `/files/a`,
-/// which another route may have.
+/// Why the file of a normalized path may not be served. Below `/files`, `/filesa` is the same file as `/files/a`, which
+/// may belong to another route.
 fn objection_to_file(
     (head, path): (&RequestHead<'_, '_>, &[u8]),
     (site, index): (&Site, usize),
@@ -351,9 +351,8 @@ impl Chosen<'_, '_> {
     }
 }
 
-/// Keeps what is needed of the request until it has its response: a number that no other has, and the fields that the
-/// response gets, as far as they depend on it. Whether they are short enough to be sent; if not, the response gets
-/// none.
+/// Stores the request ID, and renders the response fields that depend on the request. Returns `false` if they are too
+/// long; the response then gets none of them.
 fn keep(
     treatment: &Treatment,
     head: &RequestHead<'_, '_>,

@@ -1,4 +1,4 @@
-//! Why a request has no place on its connection.
+//! Requests that belong on another connection.
 
 use onrush_http::request::RequestHead;
 use onrush_http::{Method, Refusal};
@@ -8,7 +8,8 @@ use crate::exchange::request_context::Source;
 use crate::routing::route::host_of;
 use crate::site::Site;
 
-/// The refusal of a request that belongs on another connection, or on none. `listener` has accepted its connection.
+/// The refusal of a request that belongs on another connection, or is not supported. `listener` is the one that
+/// accepted its connection.
 #[inline]
 pub(crate) fn misplaced(
     head: &RequestHead<'_, '_>,
@@ -38,7 +39,7 @@ pub(crate) fn misplaced(
     None
 }
 
-/// Whether a request for this authority belongs on a connection with another certificate.
+/// Whether a request for this authority needs a connection with another certificate (RFC 9110 15.5.20).
 #[inline]
 fn is_misdirected(authority: &str, source: Source<'_>) -> bool {
     let misdirects = |info: &Info| info.misdirects(host_of(authority));

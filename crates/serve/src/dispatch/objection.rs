@@ -9,11 +9,11 @@ use crate::proxy::{rewrite, upgrade};
 use crate::routing::route::Coming;
 use crate::site::Site;
 
-/// The reason not to forward the request to its group, if there is one. `path` is its normalized path, and `index` the index of
+/// Why the request may not be forwarded to its group, if so. `path` is its normalized path, and `index` the index of
 /// its route.
 ///
 /// # Errors
-/// When the core is out of buffers.
+/// If the core is out of buffers.
 pub(crate) fn objection(
     (head, path): (&RequestHead<'_, '_>, &[u8]),
     (site, index): (&Site, usize),
@@ -35,7 +35,7 @@ pub(crate) fn objection(
     rewrite::objection(head, &treatment.rules, context)
 }
 
-/// A refusal if the route of one of these paths is another one.
+/// A refusal if any of these paths matches another route.
 pub(crate) fn others_route(
     head: &RequestHead<'_, '_>,
     paths: impl IntoIterator<Item = Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Who the client of a connection is: what the connection says, and what proxies that are trusted say of it.
+//! Identity of a client: from its connection, and from fields of trusted proxies.
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -8,29 +8,28 @@ use onrush_http::Header;
 use onrush_http::forwarded::{self, Scheme, ToldBy};
 use onrush_tls::Transport;
 
-/// The other end of a client's connection. Small: every idle connection has one.
+/// The client of a connection. Small, because every idle connection has one.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) scheme: Scheme,
     origin: Cell<Origin>,
-    /// Whether what it says of others is believed, once somebody has asked: several look at it for each request.
+    /// Whether the peer is a trusted proxy; cached, because it is needed several times per request.
     is_trusted: Cell<Option<bool>>,
 }
 
-/// Where a connection comes from.
+/// Source of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
-    /// From where its socket says. Nobody has asked it yet: it costs a system call, and most responses do without.
+    /// The peer address of the socket, not read yet: that costs a system call, and most responses do not need it.
     OfSocket,
     Address(IpAddr, u16),
-    /// From this machine, without an address.
+    /// A connection on this machine without an address.
     Nowhere,
 }
 
-/// Where a request comes from, and how.
+/// Client address and scheme of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientOrigin {
-    /// The client's address, if it has one.
     pub(crate) address: Option<IpAddr>,
     pub(crate) scheme: Scheme,
 }
@@ -54,13 +53,13 @@ impl Client {
         })
     }
 
-    /// The address and port of the client, or of the last proxy before us. `stream` is its connection. `None` for those
-    /// that have none: Unix sockets.
+    /// Address and port of the client, or of the last proxy before this server. `None` for Unix sockets. `stream` is
+    /// its connection.
     pub(crate) fn peer(&self, stream: &Transport) -> Option<(IpAddr, u16)> {
         self.peer_by(|| stream.peer())
     }
 
-    /// [`Client::peer`] where `peer` asks the socket.
+    /// [`Client::peer`] with a function `peer` that reads the socket's address.
     pub(crate) fn peer_by(
         &self,
         peer: impl FnOnce() -> Option<SocketAddr>,
@@ -78,7 +77,7 @@ impl Client {
     }
 }
 
-/// Who is believed about clients.
+/// Trusted proxies, and the forwarding fields they set.
 #[derive(Debug)]
 pub(crate) struct Trust {
     networks: plan::Networks,
@@ -89,7 +88,7 @@ impl Trust {
     pub(crate) fn new(plan: &plan::Forwarded) -> Self {
         Self {
             networks: plan.trust.clone(),
-            // Fields of the other kind may have passed these proxies unread.
+            // These proxies may pass on the other kind of fields unchecked.
             told_by: match plan.read {
                 plan::ForwardingFields::XForwarded => ToldBy::XForwarded,
                 plan::ForwardingFields::Forwarded => ToldBy::Forwarded,
@@ -97,13 +96,13 @@ impl Trust {
         }
     }
 
-    /// Whether what `peer` says of others is believed.
+    /// Whether the forwarding fields of `peer` are trusted.
     #[inline]
     pub(crate) fn includes(&self, peer: impl FnOnce() -> Option<IpAddr>) -> bool {
         !self.networks.is_empty() && peer().is_some_and(|peer| self.networks.contain(peer))
     }
 
-    /// The client that `peer` speaks for, itself if it is not believed.
+    /// The client on whose behalf `peer` sends the request; `peer` itself if it is not trusted.
     pub(crate) fn client<'b>(&self, peer: IpAddr, headers: &[Header<'b>]) -> forwarded::Client<'b> {
         let is_trusted = |address| self.networks.contain(address);
         forwarded::client(headers, self.told_by, peer, is_trusted)

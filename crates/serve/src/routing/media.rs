@@ -1,10 +1,10 @@
-//! Media types: what kind of content a file has, by its name.
+//! Media types of files, by name.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Types where the list of `mime_guess` is older than the registry of IANA
-/// (<https://www.iana.org/assignments/media-types>) or means another use of the extension.
+/// Types for which the list of `mime_guess` is older than the IANA registry
+/// (<https://www.iana.org/assignments/media-types>) or has another use of the extension.
 const KEPT: &[(&str, &str)] = &[
     ("br", "application/x-brotli"),
     // RFC 8949.
@@ -41,7 +41,7 @@ const KEPT: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-/// The media type of a file of this name. Text is said to be UTF-8; what is unknown is bytes.
+/// The media type of a file of this name. Text types get `charset=utf-8`; unknown types are `application/octet-stream`.
 pub(crate) fn media_type(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     let path = Path::new(&*name);
@@ -54,7 +54,7 @@ pub(crate) fn media_type(name: &[u8]) -> String {
         None => mime_guess::from_ext(extension).first_raw(),
     };
     match guess {
-        // HTML and friends without a charset are guessed at by browsers, in ways that have been exploited.
+        // Without a charset browsers guess it, in ways that have been exploited.
         Some(text) if text.starts_with("text/") => format!("{text}; charset=utf-8"),
         Some(other) => other.to_owned(),
         None => "application/octet-stream".to_owned(),

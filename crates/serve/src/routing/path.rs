@@ -1,21 +1,21 @@
-//! From the path of a request to the path it means: percent-decoding and dot segments (RFC 3986 2.1, 5.2.4).
+//! Normalization of paths: percent-decoding and dot segments (RFC 3986 2.1, 5.2.4).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Why a path means nothing.
+/// Why a path is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BadPath {
-    /// `%` without two hexadecimal digits behind it.
+    /// `%` without two hexadecimal digits.
     Encoding,
     /// A NUL byte, which no file name and no route contains.
     Nul,
-    /// More `..` than segments before them.
+    /// More `..` than preceding segments.
     AboveRoot,
 }
 
 impl BadPath {
-    /// One clause for the client.
+    /// A clause for the error response.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             BadPath::Encoding => "a % in the path lacks its two hexadecimal digits",
@@ -25,9 +25,9 @@ impl BadPath {
     }
 }
 
-/// The path with percent-encodings decoded, `.` and `..` resolved, and empty segments removed. Routes and files are found by
-/// this path. An encoded slash is a slash, as for nginx and most servers: otherwise `/x/..%2fadmin/` would not match a route for
-/// `/admin/`, which then protects nothing.
+/// The path with percent-encodings decoded, `.` and `..` resolved, and empty segments removed. Routes and files are
+/// found by this path. An encoded slash is a slash, as in nginx and most servers: otherwise `/x/..%2fadmin/` would not
+/// match a route for `/admin/`, which then would not protect anything.
 ///
 /// # Errors
 /// [`BadPath`], to be refused with 400.
@@ -39,14 +39,14 @@ pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
     decode(resolve(path)?.as_bytes()).map(Cow::Owned)
 }
 
-/// The normalized path with a slash after `prefix`, with which it begins; `None` if a slash is there.
+/// The normalized path with a slash after its start `prefix`; `None` if there is one.
 pub(crate) fn with_slash_after(path: &[u8], prefix: &str) -> Option<Vec<u8>> {
     let (before, rest) = path.split_at(prefix.len().min(path.len()));
     let is_apart = rest.is_empty() || rest.starts_with(b"/") || prefix.ends_with('/');
     (!is_apart).then(|| [before, b"/", rest].concat())
 }
 
-/// The rest of a normalized path after its beginning `prefix`.
+/// The rest of a normalized path after its start `prefix`.
 pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [u8]> {
     match path {
         Cow::Borrowed(path) => Cow::Borrowed(&path[prefix.len()..]),
@@ -57,8 +57,9 @@ pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [
     }
 }
 
-/// The rest of the path after `prefix`, with the encodings as received; the normalized path begins with `prefix`. Dot segments
-/// are resolved and empty segments removed, as in the normalized path, and an encoded slash at the start is decoded.
+/// The rest of the path after `prefix`, with encodings as received; the normalized path must start with `prefix`. Dot
+/// segments are resolved and empty segments removed, as in the normalized path, and an encoded slash at the start is
+/// decoded.
 pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     if is_normal(path.as_bytes()) {
         return Cow::Borrowed(path.get(prefix.len()..).unwrap_or(""));
@@ -79,8 +80,8 @@ pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
 }
 
 /// The path for a server if the route does not edit it: as received, so that signatures of the path stay valid. Servers
-/// disagree about a path with a dot segment, or with two slashes at its start: such a path is resolved, and the server gets the
-/// path by which the route was chosen.
+/// disagree about a path with a dot segment, or with two slashes at its start: such a path is resolved, so that the
+/// server gets the path by which the route was chosen.
 #[inline]
 pub(crate) fn unedited(path: &str) -> Cow<'_, str> {
     if is_normal(path.as_bytes()) || !(path.starts_with("//") || has_dot_segment(path)) {
@@ -89,9 +90,9 @@ pub(crate) fn unedited(path: &str) -> Cow<'_, str> {
     Cow::Owned(resolved(path).into_owned())
 }
 
-/// The reason not to send the path to a server: some servers read a dot segment where its route saw none. They take a
-/// backslash for a slash (the URL standard does), drop `;` and what follows it in a segment before they resolve (Tomcat), or
-/// decode twice.
+/// Why the path may not be sent to a server: some servers would see a dot segment that routing did not. They treat a
+/// backslash as a slash (as the URL standard does), remove `;` and what follows it in a segment before resolving
+/// (Tomcat), or decode twice.
 #[inline]
 pub(crate) fn ambiguity(path: &str) -> Option<&'static str> {
     match is_normal(path.as_bytes()) {
@@ -110,7 +111,7 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
         plain = decode_once(&plain);
     }
     let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
-    // An encoded backslash between letters is data to nearly all servers, as in DOMAIN%5Cuser.
+    // To nearly all servers an encoded backslash between letters is data, as in DOMAIN%5Cuser.
     let is_empty = |pair: &[u8]| pair.iter().all(is_slash) && pair.contains(&b'\\');
     if plain.windows(2).any(is_empty) {
         return Some("a backslash beside a slash in the path");
@@ -118,7 +119,7 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
     let mut segments = plain.split(is_slash).peekable();
     while let Some(segment) = segments.next() {
         let name = segment.split(|&byte| byte == b';').next();
-        // A last segment of parameters alone may be a session's.
+        // A last segment that consists of parameters only may be a session ID.
         let is_dropped = segment.starts_with(b";") && segments.peek().is_some();
         if is_dropped || matches!(name, Some(b"." | b"..")) {
             return Some("a segment in the path that servers read in different ways");
@@ -127,10 +128,10 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
     None
 }
 
-/// The path for expressions: dot segments resolved, empty segments left out, and encodings of characters that need none
+/// The path that regular expressions match: dot segments resolved, empty segments removed, and unreserved characters
 /// decoded (RFC 3986 6.2.2).
 pub(crate) struct Canonical {
-    /// The path with decoded slashes, which expressions are compared with.
+    /// The path with decoded slashes.
     text: String,
     /// Positions in `text` of slashes that were encoded.
     encoded_slashes: Vec<usize>,
@@ -176,7 +177,7 @@ impl Canonical {
         &self.text
     }
 
-    /// A part of the text with its slashes as the client wrote them.
+    /// A part of the text, with slashes encoded where the client encoded them.
     pub(crate) fn written(&self, part: Range<usize>) -> Cow<'_, [u8]> {
         let text = self.text.as_bytes();
         let slashes = self.encoded_slashes.iter();
@@ -196,10 +197,10 @@ impl Canonical {
     }
 }
 
-/// How often [`ambiguity`] assumes that a path is decoded: once as it should be, and twice more by chains of servers.
+/// Number of decodings that [`ambiguity`] considers: the regular one, and two more by chains of servers.
 const DECODINGS_MAX: usize = 3;
 
-/// Whether the path is written as it is meant.
+/// Whether the path is certainly in normal form.
 #[inline]
 fn is_normal(path: &[u8]) -> bool {
     memchr::memchr2(b'%', b'\\', path).is_none()
@@ -254,13 +255,13 @@ fn resolved(path: &str) -> Cow<'_, str> {
     resolve(path).unwrap_or(Cow::Borrowed(path))
 }
 
-/// The path without empty segments and with dot segments resolved; dots and slashes may be encoded. Empty segments are removed
-/// first, as in a file system: `/a//../b` is `/b`.
+/// The path without empty segments and with dot segments resolved; dots and slashes may be encoded. Empty segments are
+/// removed first, as in a file system: `/a//../b` is `/b`.
 fn resolve(path: &str) -> Result<Cow<'_, str>, BadPath> {
     if !path.starts_with('/') {
         return Ok(Cow::Borrowed(path));
     }
-    // Each with the slash before it.
+    // Segments, each with the preceding slash.
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = segments(path).peekable();
     while let Some((whole, segment)) = segments.next() {
@@ -285,7 +286,7 @@ fn has_dot_segment(path: &str) -> bool {
     segments(path).any(|(_, segment)| dots_of(segment).is_some())
 }
 
-/// The segments of a path that begins with a slash: each as a pair, with the slash before it and without.
+/// The segments of a path that starts with a slash, each with and without the preceding slash.
 fn segments(path: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = path;
     std::iter::from_fn(move || {
@@ -304,7 +305,7 @@ fn segments(path: &str) -> impl Iterator<Item = (&str, &str)> {
 
 const ENCODED_SLASH_BYTES: usize = "%2F".len();
 
-/// Length of the plain or encoded slash at the start of `bytes`; 0 without one.
+/// Length of the plain or encoded slash at the start of `bytes`; 0 if there is none.
 fn slash_bytes(bytes: &[u8]) -> usize {
     match bytes {
         [b'/', ..] => 1,
@@ -313,7 +314,7 @@ fn slash_bytes(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many dots `.` and `..` have, with each dot as it is or as `%2e`; `None` for all other segments.
+/// Number of dots in `.` and `..`, each plain or encoded as `%2e`; `None` for all other segments.
 fn dots_of(segment: &str) -> Option<usize> {
     let mut rest = segment.as_bytes();
     let mut dots = 0;

@@ -1,4 +1,4 @@
-//! Which route a request takes. Pure: routes and a request in, a route out.
+//! Chooses the route of a request. Pure.
 
 mod index;
 
@@ -15,23 +15,23 @@ use index::{Asks, Candidate, beginning};
 
 pub(crate) use index::RouteIndex;
 
-/// The conditions of a route and what stands behind them.
+/// The conditions and the target of a route.
 #[derive(Debug)]
 pub(crate) struct Route<T> {
     pub(crate) when: When,
     pub(crate) target: T,
 }
 
-/// Where a request comes from, for those routes that ask.
+/// Client and listener of a request, for routes with such conditions.
 pub(crate) trait Coming {
-    /// The client, by its connection or by trusted proxies.
+    /// The client, from its connection or from trusted proxies.
     fn origin(&self) -> ClientOrigin;
 
-    /// The name of the listener that it came by.
+    /// Name of the listener.
     fn listener(&self) -> &str;
 }
 
-/// The first condition of a route that a request does not fulfil. Of several of a kind its index says which.
+/// The first condition of a route that a request does not meet, with an index if there may be several of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unmet {
     Host,
@@ -42,11 +42,11 @@ pub(crate) enum Unmet {
     From,
     Scheme,
     Listener,
-    /// All of these hold together, and must not.
+    /// All conditions of this `not` are met.
     Not(u32),
 }
 
-/// All routes, prepared so that hundreds of them cost a request little more than a handful does.
+/// All routes, indexed so that hundreds of them cost a request little more than a few.
 #[derive(Debug)]
 pub(crate) struct Routes<T> {
     /// In file order.
@@ -55,7 +55,7 @@ pub(crate) struct Routes<T> {
 }
 
 impl<T> Routes<T> {
-    /// `index` is that of `routes`, which are in file order.
+    /// `routes` are in file order, and `index` was built from them.
     pub(crate) fn new(routes: Vec<Route<T>>, index: &Arc<RouteIndex>) -> Self {
         debug_assert_eq!(
             index.all.len(),
@@ -68,18 +68,18 @@ impl<T> Routes<T> {
         }
     }
 
-    /// Takes the routes out, when no request needs them any more.
+    /// Removes the routes, when no request needs them any more.
     pub(crate) fn take(&mut self) -> Vec<Route<T>> {
         std::mem::take(&mut self.routes)
     }
 
-    /// All of them, in file order.
+    /// All routes, in file order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Route<T>> {
         self.routes.iter()
     }
 
-    /// The first route that matches, by its index. `path` is the one of `head` normalized; where it comes from is only asked
-    /// when a route does.
+    /// Index of the first route that matches. `path` is the normalized path of `head`; `coming` is only used if a route
+    /// needs it.
     #[inline]
     pub(crate) fn choose(
         &self,
@@ -92,7 +92,7 @@ impl<T> Routes<T> {
             true => host_of(head.authority.unwrap_or("")),
             false => "",
         };
-        // Of several lists the earliest match counts: in each, only routes before the best so far are looked at.
+        // The earliest match of several lists wins: in each list, only routes before the current best are tried.
         let mut end = self.routes.len();
         let mut look = |candidates: &[Candidate]| {
             let found = candidates
@@ -113,7 +113,7 @@ impl<T> Routes<T> {
         (end < self.routes.len()).then_some(end)
     }
 
-    /// Why the route with this index does not match; `None` when it does.
+    /// Why the route with this index does not match; `None` if it does.
     pub(crate) fn why_not(
         &self,
         index: usize,
@@ -126,20 +126,19 @@ impl<T> Routes<T> {
         unmet(when, head, (host, path, Asks::of(when)), coming)
     }
 
-    /// Whether the host that a request names decides its route, perhaps.
+    /// Whether any route has a condition on the host.
     #[inline]
     pub(crate) fn know_hosts(&self) -> bool {
         self.index.knows_hosts
     }
 
-    /// A route by its index.
     #[inline]
     pub(crate) fn route(&self, index: usize) -> &Route<T> {
         &self.routes[index]
     }
 }
 
-/// The first of the conditions that does not hold.
+/// The first condition that is not met.
 #[inline]
 fn unmet(
     when: &When,
@@ -164,7 +163,7 @@ fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<Unmet> {
     (!when.path.matches(path)).then_some(Unmet::Path)
 }
 
-/// What few routes ask.
+/// The less frequent conditions.
 fn unmet_beyond(
     when: &When,
     head: &RequestHead<'_, '_>,
@@ -222,7 +221,7 @@ fn is_scheme(wanted: plan::Scheme, scheme: Scheme) -> bool {
     }
 }
 
-/// Whether one of `values` is as it should be, or none of them is there when none should.
+/// Whether any of `values` matches; for `Absent`, whether there is none.
 fn is_found<V: AsRef<[u8]>>(wanted: &ValueMatch, mut values: impl Iterator<Item = V>) -> bool {
     match wanted {
         ValueMatch::Present => values.next().is_some(),
@@ -248,7 +247,7 @@ fn parameters<'q>(query: Option<&'q str>, name: &str) -> impl Iterator<Item = Co
         .map(|(_, value)| value.decoded())
 }
 
-/// `host[:port]` without the port and the dot that a fully qualified name may end with; an IPv6 address keeps its
+/// `host[:port]` without the port and without the final dot of a fully qualified name; an IPv6 address keeps its
 /// brackets.
 pub(crate) fn host_of(authority: &str) -> &str {
     let host = authority.trim_end_matches(|letter: char| letter.is_ascii_digit());
@@ -306,7 +305,7 @@ mod tests {
         Routes::new(conditions.into_iter().map(route).collect(), &index)
     }
 
-    /// The route that a request of these lines takes, over TLS and from a client at 192.0.2.1.
+    /// The route of a request with these lines, over TLS and from a client at 192.0.2.1.
     fn chosen(routes: &Routes<()>, request: &str) -> Option<usize> {
         let text = format!("{}\r\n\r\n", request.replace('\n', "\r\n"));
         let mut slots = HeaderSlots::new();
@@ -322,7 +321,7 @@ mod tests {
         chosen
     }
 
-    /// By the listener "public".
+    /// A client on the listener "public".
     struct Somebody;
 
     impl Coming for Somebody {
@@ -502,7 +501,7 @@ mod tests {
         }
     }
 
-    /// What the index must not change: the first route whose conditions hold, looked at one after the other.
+    /// Reference implementation without the index: the first route whose conditions hold.
     fn chosen_slowly(routes: &Routes<()>, host: &str, path: &str) -> Option<usize> {
         let fits = |when: &When| {
             (when.hosts.is_empty()

@@ -1,4 +1,4 @@
-//! Templates: text in which variables stand for what is known of a request.
+//! Templates: text with variables that are replaced by properties of a request.
 
 use std::net::IpAddr;
 
@@ -12,46 +12,45 @@ use onrush_tls::Info;
 use crate::routing::path;
 use crate::routing::route::{host_of, values};
 
-/// What is known of a request beside its head.
+/// Properties of a request that are not in its head.
 pub(crate) trait About {
-    /// The client's address, if it has one, by its connection or by trusted proxies.
+    /// The client's address, if it has one, from its connection or from trusted proxies.
     fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr>;
 
-    /// The client's port, where it is known.
+    /// The client's port, if known.
     fn port(&self, headers: &[Header<'_>]) -> Option<u16>;
 
     fn scheme(&self, headers: &[Header<'_>]) -> Scheme;
 
-    /// What its path begins with, as its route says.
+    /// The path prefix of its route.
     fn prefix(&self) -> &str;
 
-    /// The group that it goes to.
+    /// Name of the group it is forwarded to.
     fn group_name(&self) -> &str;
 
-    /// The number that no other has.
     fn request_id(&self) -> &[u8];
 
-    /// Hands `take` what was agreed on in the handshake, if its connection speaks TLS.
+    /// Calls `take` with the result of the TLS handshake, if the connection uses TLS.
     fn with_tls(&self, take: &mut dyn FnMut(&Info));
 }
 
-/// What is known of a request.
+/// Properties of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) about: &'a dyn About,
     pub(crate) head: &'a RequestHead<'a, 'a>,
-    /// Stands for the server that responds.
+    /// Name of the server that responds.
     pub(crate) server: &'a [u8],
 }
 
-/// The longest text of a variable that is not part of the head: a group's name, what TLS says.
+/// Longest value of a variable that is not part of the head: a group's name, or a value from TLS.
 pub(crate) const VARIABLE_BYTES_MAX: usize = 512;
 
-/// Stands for `{server}` where the others are known before it is. No field's value contains a NUL.
+/// Placeholder for `{server}` if the template is rendered before the server is known. No field value contains a NUL.
 pub(crate) const SERVER_TO_COME: &[u8] = &[0];
 
 impl Facts<'_> {
-    /// Hands `put` the text of `template`, piece by piece. Nothing in it can end a line.
+    /// Calls `put` with each piece of the expanded `template`. No piece contains a line end.
     pub(crate) fn render(&self, template: &Template, put: &mut impl FnMut(&[u8])) {
         for piece in &template.0 {
             match piece {
@@ -104,7 +103,7 @@ impl Facts<'_> {
     }
 }
 
-/// What was agreed on in the handshake; a connection without TLS has nothing of it.
+/// Puts a value of the TLS handshake; nothing without TLS.
 fn put_of_tls(
     about: &dyn About,
     part: impl for<'i> Fn(&'i Info) -> &'i str,
@@ -113,13 +112,14 @@ fn put_of_tls(
     about.with_tls(&mut |info| put_line(part(info), put));
 }
 
-/// The subject of a certificate may be of any length and have any letter in it: controls would end the field.
+/// The subject of a certificate may have any length and any characters: control characters, which could end the field,
+/// are removed.
 fn put_line(text: &str, put: &mut impl FnMut(&[u8])) {
     let text = &text.as_bytes()[..text.len().min(VARIABLE_BYTES_MAX)];
     text.split(u8::is_ascii_control).for_each(put);
 }
 
-/// The longest address in text, `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
+/// The longest textual address, `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`.
 const ADDRESS_BYTES_MAX: usize = 45;
 
 fn put_address(address: IpAddr, put: &mut impl FnMut(&[u8])) {

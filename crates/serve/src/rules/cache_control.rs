@@ -1,11 +1,11 @@
-//! What a route's responses say of being kept by caches: `Cache-Control` by their status and type (RFC 9111).
+//! `Cache-Control` of a route's responses, by status and media type (RFC 9111).
 
 use onrush_config::plan::{CacheRule, OfServer};
 use onrush_http::{Header, header_is};
 
 use crate::rules::compress::is_of;
 
-/// The rules of a route, prepared.
+/// The prepared rules of a route.
 #[derive(Debug)]
 pub(crate) struct CacheControl(Vec<Rule>);
 
@@ -13,38 +13,38 @@ pub(crate) struct CacheControl(Vec<Rule>);
 struct Rule {
     statuses: Vec<(u16, u16)>,
     types: Option<Vec<String>>,
-    /// The whole line.
+    /// The complete header line.
     line: Vec<u8>,
     of_server: OfServer,
 }
 
-/// What the head of a response says so far.
+/// The relevant fields of a response so far.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Said<'h> {
     content_type: Option<&'h [u8]>,
     is_of_caches: bool,
 }
 
-/// What one response is to say.
+/// The result for one response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Saying<'a> {
-    /// The line that comes; empty where none does.
+    /// The line to add; may be empty.
     pub(crate) line: &'a [u8],
-    /// What becomes of lines that are there.
+    /// Whether existing fields stay or are replaced.
     pub(crate) of_server: OfServer,
 }
 
-/// What a response is.
+/// Media type of a response.
 enum Content<'m> {
     Typed(&'m [u8]),
-    /// It says none, and has none.
+    /// No type, and no content.
     Untyped,
-    /// It says none, and stands for a response that may have one.
+    /// No type, but the response stands for another one that may have a type.
     Unsaid,
 }
 
 impl<'h> Said<'h> {
-    /// Takes one field in.
+    /// Records one field.
     pub(crate) fn field(&mut self, name: &str, value: &'h [u8]) {
         match name.len() {
             12 if header_is(name, "content-type") => self.content_type = Some(value),
@@ -53,7 +53,6 @@ impl<'h> Said<'h> {
         }
     }
 
-    /// These fields.
     pub(crate) fn of(headers: &[Header<'h>]) -> Said<'h> {
         let mut said = Said::default();
         for header in headers {
@@ -62,15 +61,15 @@ impl<'h> Said<'h> {
         said
     }
 
-    /// A head of our own.
+    /// Reads a generated head.
     pub(crate) fn of_head(head: &'h [u8]) -> Said<'h> {
         let mut said = Said::default();
-        // The first line has a colon at most behind a space, which is in no name.
+        // The status line cannot match a field name: a colon in it comes after a space.
         said.lines(head);
         said
     }
 
-    /// Takes lines in.
+    /// Records header lines.
     pub(crate) fn lines(&mut self, lines: &'h [u8]) {
         for line in lines.split(|byte| *byte == b'\n') {
             let Some(colon) = memchr::memchr(b':', line) else {
@@ -83,7 +82,7 @@ impl<'h> Said<'h> {
     }
 }
 
-/// Whether a field says for how long a response may be kept (RFC 9111 5.2, 5.3, 5.4).
+/// Whether a field controls caching (RFC 9111 5.2, 5.3, 5.4).
 pub(crate) fn is_of_caches(name: &str) -> bool {
     ["cache-control", "expires", "pragma"]
         .iter()
@@ -91,7 +90,7 @@ pub(crate) fn is_of_caches(name: &str) -> bool {
 }
 
 impl CacheControl {
-    /// `None` when there is no rule.
+    /// `None` if there are no rules.
     pub(crate) fn new(rules: &[CacheRule]) -> Option<Self> {
         let rule = |rule: &CacheRule| Rule {
             statuses: rule.statuses.clone(),
@@ -102,12 +101,12 @@ impl CacheControl {
         (!rules.is_empty()).then(|| Self(rules.iter().map(rule).collect()))
     }
 
-    /// Whether responses of this status may have something to say.
+    /// Whether any rule applies to this status.
     pub(crate) fn are_for(&self, status: u16) -> bool {
         self.0.iter().any(|rule| rule.is_for(standing_for(status)))
     }
 
-    /// What a response says whose head says as much as this; `media` is its type where the head does not say it.
+    /// Applies the rules to a response with the fields `said`; `media` is its type if the head does not have it.
     pub(crate) fn saying(&self, status: u16, media: Option<&str>, said: Said<'_>) -> Saying<'_> {
         let content = match (media, said.content_type) {
             (Some(media), _) => Content::Typed(media.as_bytes()),
@@ -132,7 +131,7 @@ impl CacheControl {
             return nothing;
         }
         Saying {
-            // What has been kept keeps what it said (RFC 9111 3.2) when this says nothing.
+            // A stored response keeps its own value (RFC 9111 3.2) if the type is not known here.
             line: match (&rule.types, content) {
                 (Some(_), Content::Unsaid) => b"",
                 _ => &rule.line,
@@ -157,7 +156,7 @@ impl Rule {
     }
 }
 
-/// A part of a response, and that it has not changed, say what all of it would (RFC 9110 15.3.7, 15.4.5).
+/// A part of a response (206) and 304 have the value of the whole response (RFC 9110 15.3.7, 15.4.5).
 fn standing_for(status: u16) -> u16 {
     match status {
         206 | 304 => 200,
@@ -169,7 +168,7 @@ fn standing_for(status: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// Statuses, types, value, and what becomes of a server's.
+    /// Statuses, types, value, and what happens to the server's fields.
     type Written<'a> = (&'a [(u16, u16)], &'a [&'a str], &'a str, OfServer);
 
     fn rules(written: &[Written<'_>]) -> CacheControl {
@@ -184,7 +183,7 @@ mod tests {
         CacheControl::new(&rules).expect("there are some")
     }
 
-    /// The value that a response with these lines gets, and whether it replaces others.
+    /// The value added to a response with these lines, and whether it replaces others.
     fn saying(rules: &CacheControl, status: u16, lines: &str) -> (String, bool) {
         let head = format!("HTTP/1.1 {status} x\r\n{lines}\r\n");
         let saying = rules.saying(status, None, Said::of_head(head.as_bytes()));
@@ -271,7 +270,7 @@ mod tests {
                 ("max-age=1".into(), true),
                 "{said}"
             );
-            // Which it would be is not known: neither is said.
+            // The type is unknown, so neither value is sent.
             assert_eq!(
                 saying(&replaced, 304, said),
                 (String::new(), true),

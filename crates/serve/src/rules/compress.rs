@@ -1,15 +1,15 @@
-//! Content codings (RFC 9110 8.4): which responses are compressed for whom, and how.
+//! Content codings (RFC 9110 8.4): which responses are compressed, for which requests, and how.
 //!
 //! ```text
-//!   plan ──> Offer          route, at the start
+//!   plan ──> Offer          per route, at the start
 //!              │ + request
 //!              v
-//!            Wish           whether, and how
+//!            Wish           coding for the response, if it is suitable
 //!              │ + response's head
 //!              v
 //!           Change ──> Encoding ── bytes ──> Encoder ──> chunks
 //! ```
-//! Fixed responses and small files are encoded once and kept: see `respond/`.
+//! Fixed responses and small files are compressed once and kept: see `respond/`.
 
 mod offer;
 

@@ -1,18 +1,18 @@
-//! Scripts of other sites (the Fetch standard, "CORS protocol"): which of them may read responses, and what browsers are
-//! told that ask before a request.
+//! Cross-origin resource sharing (the Fetch standard, "CORS protocol"): which origins may read responses, and the
+//! response to preflight requests.
 
 use onrush_config::plan;
 use onrush_http::request::RequestHead;
 use onrush_http::{Header, Method, header_is};
 
-/// What a route says of other origins, prepared.
+/// The prepared CORS settings of a route.
 #[derive(Debug)]
 pub(crate) struct Cors {
-    /// All of them when there is no list.
+    /// Allowed origins; `None` for all.
     origins: Option<Vec<String>>,
-    /// The lines of every response for an origin that may read it, but for its name.
+    /// Lines of every response for an allowed origin, except the origin itself.
     allowed: Vec<u8>,
-    /// Those of the response to a preflight request, beside these.
+    /// Additional lines of the response to a preflight request.
     preflight: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Cors {
         }
     }
 
-    /// Appends the lines that every response to a request with these fields gets.
+    /// Appends the lines for every response to a request with these fields.
     pub(crate) fn render(&self, headers: &[Header<'_>], lines: &mut Vec<u8>) {
         let Some(origins) = &self.origins else {
             lines.extend_from_slice(b"Access-Control-Allow-Origin: *\r\n");
@@ -58,7 +58,7 @@ impl Cors {
         }
     }
 
-    /// Whether a browser asks what a script may do, and does nothing yet.
+    /// Whether the request is a preflight request.
     pub(crate) fn is_question(head: &RequestHead<'_, '_>) -> bool {
         let has = |name| {
             head.headers
@@ -68,7 +68,7 @@ impl Cors {
         head.method == Method::Options && has("origin") && has("access-control-request-method")
     }
 
-    /// The lines of the response to a preflight request, beside those that every response gets.
+    /// Additional lines of the response to a preflight request; none for other origins.
     pub(crate) fn preflight(&self, headers: &[Header<'_>]) -> &[u8] {
         let is_known = match &self.origins {
             None => true,
@@ -78,7 +78,7 @@ impl Cors {
     }
 }
 
-/// The origin of a request, if it is one of these; who says two has none.
+/// The origin of a request, if it is one of `origins`; `None` if the field occurs twice.
 fn known<'o>(origins: &'o [String], headers: &[Header<'_>]) -> Option<&'o String> {
     let mut said = headers
         .iter()

@@ -1,4 +1,4 @@
-//! Changes of header fields: remove, set, add. Prepared once, applied to heads as they are written.
+//! Edits of header fields: remove, set, add. Prepared once, applied to heads as they are written.
 
 use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
 use onrush_http::hop::is_alike;
@@ -10,35 +10,35 @@ use crate::rules::location::Location;
 /// The edits of one kind of message.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
-    /// Fields that go, because they are removed or set anew.
+    /// Fields to remove, including those that are set.
     dropped: Names,
-    /// Fields that come.
+    /// Fields to write.
     written: Vec<(String, Template)>,
 }
 
-/// What counts as the same name.
+/// Which names are considered equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// Names that differ only in case and in the marks between their letters, too: many servers see no other difference.
+    /// Names that differ only in case or in separators (such as `_` and `-`), because many servers do not distinguish
+    /// them.
     #[default]
     Loose,
     /// Names that differ in case only (RFC 9110 5.1).
     Exact,
 }
 
-/// Names of fields, in lower case.
+/// Field names, in lower case.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// With hyphens for all marks, where the spelling is loose.
+    /// With `-` for all separators, if the spelling is loose.
     names: Vec<String>,
     spelling: Spelling,
-    /// Bit n: one of them has n bytes, or for the last bit that many or more. Nearly every field that passes is told
-    /// apart by this.
+    /// Bit n is set if a name has n bytes; the last bit also covers longer names. This excludes nearly all fields
+    /// without a comparison.
     lengths: u64,
 }
 
 impl Names {
-    /// A set of these names.
     pub(crate) fn of(names: &[String], spelling: Spelling) -> Names {
         let mut all = Names {
             spelling,
@@ -61,7 +61,7 @@ impl Names {
         self.names.push(name.chars().map(plain).collect());
     }
 
-    /// Takes the name out that is `name`, but for case.
+    /// Removes a name, ignoring case.
     fn take(&mut self, name: &str) {
         self.names.retain(|known| !known.eq_ignore_ascii_case(name));
         self.lengths = self
@@ -70,7 +70,6 @@ impl Names {
             .fold(0, |lengths, known| lengths | length_bit(known));
     }
 
-    /// Whether the set contains this name.
     #[inline]
     pub(crate) fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0
@@ -97,24 +96,24 @@ impl Edits {
         }
     }
 
-    /// Has a field of this name go, too.
+    /// Adds a field to remove.
     pub(crate) fn also_drop(&mut self, name: &str) {
         self.dropped.push(name);
     }
 
-    /// Whether a field of this name goes.
+    /// Whether a field of this name is removed.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         self.dropped.contain(name)
     }
 
-    /// Whether one of these fields goes.
+    /// Whether any of these fields is removed.
     pub(crate) fn drops_one_of(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.drops(name))
     }
 
-    /// Takes the field called `name` out, so that it neither goes nor comes by these edits any more: whether it went, and
-    /// what came for it.
+    /// Removes the field called `name` from these edits. Returns whether it was to be removed, and the template to
+    /// write.
     pub(crate) fn take(&mut self, name: &str) -> (bool, Option<Template>) {
         let dropped = self.drops(name);
         let is_it = |field: &(String, Template)| field.0.eq_ignore_ascii_case(name);
@@ -125,7 +124,8 @@ impl Edits {
         (dropped, template)
     }
 
-    /// Takes the places out that depend on the request: fields called Location. They still go by these edits.
+    /// Removes the Location fields that depend on the request from those to write. Existing ones are still removed by
+    /// these edits.
     pub(crate) fn take_locations(&mut self) -> Vec<Location> {
         let is_place = |(name, template): &mut (String, Template)| {
             name.eq_ignore_ascii_case("location") && template.as_text().is_none()
@@ -134,7 +134,7 @@ impl Edits {
         taken.map(|(_, place)| Location::new(&place)).collect()
     }
 
-    /// How many variables stand in the fields that come, and how many bytes the rest of them has.
+    /// Number of variables in the fields to write, and bytes of the remaining text.
     pub(crate) fn extent(&self) -> (usize, usize) {
         let (mut variables, mut bytes) = (0, 0);
         for (name, template) in &self.written {
@@ -149,7 +149,7 @@ impl Edits {
         (variables, bytes)
     }
 
-    /// Whether `{request_id}` stands in a field that comes.
+    /// Whether `{request_id}` is used in a field to write.
     pub(crate) fn needs_request_id(&self) -> bool {
         let pieces = self.written.iter().flat_map(|(_, template)| &template.0);
         pieces
@@ -157,7 +157,7 @@ impl Edits {
             .any(|piece| *piece == Piece::Variable(Variable::RequestId))
     }
 
-    /// Hands `put` the fields that come, piece by piece.
+    /// Calls `put` with each piece of the fields to write.
     pub(crate) fn render(&self, facts: &Facts<'_>, put: &mut impl FnMut(&[u8])) {
         for (name, template) in &self.written {
             put(name.as_bytes());
@@ -167,7 +167,7 @@ impl Edits {
         }
     }
 
-    /// The fields that come, if they are always the same.
+    /// The fields to write, if they do not depend on the request.
     pub(crate) fn text(&self) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         for (name, template) in &self.written {
@@ -179,7 +179,7 @@ impl Edits {
         Some(text)
     }
 
-    /// Takes the fields that go out of `head`, but for lines of which `stays` says so; returns its new length.
+    /// Removes fields from `head`, except lines for which `stays` returns true. Returns the new length.
     pub(crate) fn strip(&self, head: &mut [u8], stays: fn(&[u8]) -> bool) -> usize {
         let line_end = |from: &[u8]| memchr::memchr(b'\n', from).map_or(from.len(), |at| at + 1);
         let mut read = line_end(head);
@@ -199,8 +199,8 @@ impl Edits {
         written
     }
 
-    /// Rewrites a request's head, which is the start of `room`: what goes goes, what comes comes last. Its new length,
-    /// if it fits.
+    /// Edits a request's head, which is the first `length` bytes of `room`. Added fields come last. Returns the new
+    /// length, or `None` if it does not fit.
     pub(crate) fn rewrite(
         &self,
         room: &mut [u8],

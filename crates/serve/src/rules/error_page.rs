@@ -1,4 +1,4 @@
-//! What stands in the place of a line of reason where a request gets an error.
+//! Error pages and other formats of error responses.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,12 +13,13 @@ use crate::limits::ERROR_PAGE_BYTES_MAX;
 use crate::respond::file::media_type;
 use crate::worker::trouble::{Trouble, Troubles};
 
-/// What the files of error pages contain, read at the start and at each reload: an error may be that files cannot be read.
+/// Contents of the error page files, read at the start and at each reload, because an error may be that files cannot be
+/// read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageFiles(HashMap<PathBuf, Arc<[u8]>>);
 
 impl PageFiles {
-    /// Reads those of a plan.
+    /// Reads the files of a plan.
     pub(crate) fn read(plan: &Plan, troubles: &mut Troubles) -> Self {
         let of_routes = plan.routes.iter().map(|route| &route.error_pages);
         let all = of_routes.chain([&plan.error_pages]);
@@ -47,12 +48,12 @@ impl PageFiles {
     }
 }
 
-/// The error pages of a route, or of requests without one, prepared for one core.
+/// The error pages of a route, or of requests without a route, on one core.
 #[derive(Debug)]
 pub(crate) struct ErrorPages {
-    /// The first that is for a status counts.
+    /// The first one that matches a status is used.
     pages: Vec<ErrorPage>,
-    /// Whether they take the place of servers' responses, too.
+    /// Whether they also replace servers' responses.
     intercept: bool,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Content {
     is_json: bool,
 }
 
-/// What an error is told in where there is no page for it.
+/// Format of an error response without a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Form {
     /// A line of text.
@@ -82,7 +83,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What a request with these fields would rather have.
+    /// The preferred format of a request with these fields.
     pub(crate) fn of(headers: &[Header<'_>]) -> Self {
         match accept::prefers_json(headers) {
             true => Form::Json,
@@ -92,7 +93,7 @@ impl Form {
 }
 
 impl ErrorPages {
-    /// `None` when there are none.
+    /// `None` if there are none.
     pub(crate) fn new(plan: &plan::ErrorPages, files: &PageFiles) -> Option<Rc<Self>> {
         if plan.pages.is_empty() {
             return None;
@@ -108,7 +109,7 @@ impl ErrorPages {
         }))
     }
 
-    /// What goes with this status.
+    /// The page for this status.
     pub(crate) fn of(&self, status: u16) -> Option<&ErrorPage> {
         let is_for = |page: &&ErrorPage| {
             let (first, last) = page.statuses;
@@ -117,13 +118,13 @@ impl ErrorPages {
         self.pages.iter().find(is_for)
     }
 
-    /// Whether servers' responses may be intercepted.
+    /// Whether servers' responses may be replaced.
     pub(crate) fn may_intercept(&self) -> bool {
         self.intercept
     }
 
-    /// Whether there is something better than what a server has said with this status. Not for 401: without the server's
-    /// challenge nobody could log in.
+    /// Whether a server's response with this status is replaced. Never 401: without the server's challenge, nobody
+    /// could log in.
     pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
         let page = self.of(status);
         self.intercept && status != 401 && page.is_some_and(|page| page.content_for(form).is_some())
@@ -131,7 +132,7 @@ impl ErrorPages {
 }
 
 impl ErrorPage {
-    /// The page for who would rather have errors in `form`: those who want JSON do not get pages for people.
+    /// The page for a client that prefers `form`: clients that prefer JSON get only JSON pages.
     pub(crate) fn content_for(&self, form: Form) -> Option<&Content> {
         let content = self.content.as_ref();
         content.filter(|content| form == Form::Text || content.is_json)
@@ -139,7 +140,7 @@ impl ErrorPage {
 }
 
 impl Content {
-    /// Whether the content is JSON. Clients that prefer JSON get it only then.
+    /// Whether the content is JSON; clients that prefer JSON get no other.
     pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }

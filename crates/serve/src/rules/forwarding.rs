@@ -1,4 +1,4 @@
-//! What a route changes in the requests that it forwards.
+//! Edits of forwarded requests by a route.
 
 use onrush_config::plan::{self, PathEdit, PathMatch, Rewrite};
 use onrush_http::forwarded::{describes_client, is_forwarding_field};
@@ -9,37 +9,37 @@ use crate::routing::variables::VARIABLE_BYTES_MAX;
 use crate::rules::edits::{Edits, Spelling};
 use crate::rules::host::HostRule;
 
-/// Bytes by which a response's head may grow on its way without a route's edits: by fields of our own, and by two in each
-/// line of a server that writes neither the space behind the colon nor the CR.
+/// Bytes by which a response's head may grow without edits of the route: added fields, and two bytes per line of a
+/// server that writes neither the space after the colon nor the CR.
 pub(crate) const GROWTH_MAX: usize = 640;
 
-/// What changes in the requests of a route that are forwarded.
+/// Edits of a route's forwarded requests.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) x_forwarded: bool,
     pub(crate) forwarded: bool,
     pub(crate) host: HostRule,
     pub(crate) path: PathRule,
-    /// Whether names pass that could be taken for others: see [`is_disguised`].
+    /// Whether field names pass that could be mistaken for others: see [`is_disguised`].
     spelling: Spelling,
     pub(crate) edits: Edits,
-    /// Whether the edits take a field that is added here.
+    /// Whether the edits remove a field that is added here.
     pub(crate) edits_drop_ours: bool,
-    /// A head grows to at most so many times its length, twice its host and `bytes_fixed`.
+    /// A head grows to at most `factor` times its length, plus twice its host, plus `bytes_fixed`.
     pub(crate) factor: usize,
     pub(crate) bytes_fixed: usize,
 }
 
-/// What the server gets to see as path.
+/// The path for the server.
 #[derive(Debug)]
 pub(crate) enum PathRule {
-    /// What the client asked for.
+    /// The client's path.
     Client,
-    /// That with this in the place of the route's prefix.
+    /// The client's path with its route's prefix replaced.
     Prefix(String),
-    /// This, in the place of the only path that the route matches.
+    /// A fixed path, for a route that matches a single path.
     Whole(String),
-    /// What the first of these makes of it that applies.
+    /// The result of the first of these rules that matches.
     Rewrite(Vec<Rewrite>),
 }
 
@@ -75,8 +75,8 @@ impl Rules {
             host,
             spelling,
             edits_drop_ours: edits.drops_one_of(&OURS),
-            // The head itself, and once more the whole of it for each place where any part of it may stand again: the
-            // variables, and in Forwarded the host that a proxy told of.
+            // The head itself, and once more its whole length for each place that may repeat any part of it: variables,
+            // and in Forwarded the host reported by a proxy.
             factor: 1
                 + variables
                 + host_variables
@@ -93,8 +93,8 @@ impl Rules {
         }
     }
 
-    /// Whether a trailer of this name passes to a server. Not one whose field would not pass: servers do put trailers and
-    /// fields into one place.
+    /// Whether a trailer with this name is passed to a server. A trailer is dropped if a field of its name would be,
+    /// because servers may merge trailers into the fields.
     pub(crate) fn pass_trailer(&self, name: &[u8]) -> bool {
         str::from_utf8(name).is_ok_and(|name| {
             !is_hop_by_hop(name)
@@ -104,24 +104,24 @@ impl Rules {
         })
     }
 
-    /// Whether a name could be taken for another one, and that matters.
+    /// Whether a name could be mistaken for another one, and the route does not allow that.
     #[inline]
     pub(crate) fn is_mistakable(&self, name: &str) -> bool {
         self.spelling == Spelling::Loose && is_disguised(name)
     }
 
-    /// Whether the request's number is written.
+    /// Whether the request ID is used.
     pub(crate) fn needs_request_id(&self) -> bool {
         self.edits.needs_request_id() || self.host.needs_request_id()
     }
 }
 
 impl PathRule {
-    /// `by` comes in the place of what `path` matches, where that is a part of it.
+    /// Replaces with `by` the part of the path that `path` matches.
     fn replacing(path: &PathMatch, by: &str) -> Self {
         match path {
-            // Where the prefix ends at a slash, what comes in its place does so too: `/api/` by `/v2` makes `/v2/x` of
-            // `/api/x`.
+            // If the prefix ends with a slash, so does its replacement: `/api/` replaced by `/v2` turns `/api/x` into
+            // `/v2/x`.
             PathMatch::Prefix(prefix) if prefix.ends_with('/') && !by.ends_with('/') => {
                 PathRule::Prefix(format!("{by}/"))
             }
@@ -131,7 +131,7 @@ impl PathRule {
         }
     }
 
-    /// By how much a path grows at most.
+    /// Largest growth of a path in bytes, beyond repetitions.
     fn bytes(&self) -> usize {
         match self {
             PathRule::Client => 0,
@@ -143,11 +143,11 @@ impl PathRule {
         }
     }
 
-    /// How often the path may stand in what comes of it, beyond once.
+    /// Number of additional times that the path may occur in the result.
     fn factor(&self) -> usize {
         match self {
             PathRule::Client | PathRule::Prefix(_) | PathRule::Whole(_) => 0,
-            // In a query each byte may be encoded.
+            // In a query each byte may be percent-encoded.
             PathRule::Rewrite(rules) => {
                 let times = rules.iter().map(|rule| {
                     let (in_path, in_query, _) = rule.extent();
@@ -159,8 +159,8 @@ impl PathRule {
     }
 }
 
-/// Whether a field of the request describes its client and does not pass: because the peer is not trusted, or because
-/// the proxy writes its own value.
+/// Whether a field of the request describes its client and is removed: because the peer is not trusted, or because the
+/// proxy writes its own value.
 #[inline]
 pub(crate) fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
     if !is_trusted {

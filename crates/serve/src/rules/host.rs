@@ -1,4 +1,4 @@
-//! What a server gets to see as Host (RFC 9112 3.2).
+//! The Host field for servers (RFC 9112 3.2).
 
 use onrush_config::plan::{Piece, Template, Variable};
 use onrush_http::is_authority;
@@ -7,21 +7,21 @@ use onrush_http::write::HeadWriter;
 use crate::routing::variables::Facts;
 use crate::rules::edits::Edits;
 
-/// Which one that is.
+/// Source of the Host field.
 #[derive(Debug)]
 pub(crate) enum HostRule {
-    /// What the client asked for.
+    /// The Host of the client's request.
     Client,
-    /// Its own address.
+    /// The server's own address.
     Server,
     Set(Template),
 }
 
-/// The longest Host that is sent: a host name and a port.
+/// Longest Host that is sent: a host name and a port.
 pub(crate) const HOST_BYTES_MAX: usize = 300;
 
 impl HostRule {
-    /// Takes it out of the edits of a route.
+    /// Removes the Host from the edits of a route.
     pub(crate) fn take(edits: &mut Edits) -> Self {
         match edits.take("host") {
             (_, Some(template)) => HostRule::Set(template),
@@ -30,7 +30,7 @@ impl HostRule {
         }
     }
 
-    /// How many variables stand in it, and how many bytes the rest of it has.
+    /// Number of variables, and bytes of the remaining text.
     pub(crate) fn extent(&self) -> (usize, usize) {
         let HostRule::Set(template) = self else {
             return (0, HOST_BYTES_MAX);
@@ -42,19 +42,19 @@ impl HostRule {
         (template.0.len(), template.0.iter().map(text).sum())
     }
 
-    /// Whether `{request_id}` stands in it.
+    /// Whether `{request_id}` is used.
     pub(crate) fn needs_request_id(&self) -> bool {
         let id = Piece::Variable(Variable::RequestId);
         matches!(self, HostRule::Set(template) if template.0.contains(&id))
     }
 
-    /// Whether a host is what comes of it. Variables can be empty, and a field of the client can have any text in it; who
-    /// routes by Host must not be sent what has none (RFC 9110 7.2).
+    /// Whether the result is a valid host. Variables may be empty, and a field of the client may have any value; a
+    /// server that routes by Host must not get an invalid one (RFC 9110 7.2).
     #[inline]
     pub(crate) fn is_host(&self, facts: &Facts<'_>) -> bool {
         match self {
             HostRule::Client | HostRule::Server => true,
-            // The configuration has been checked.
+            // Checked with the configuration.
             HostRule::Set(template) if template.as_text().is_some() => true,
             HostRule::Set(template) => {
                 let mut room = [0; HOST_BYTES_MAX];
@@ -69,7 +69,7 @@ impl HostRule {
         }
     }
 
-    /// Writes it; `asked` is what the client asked for, if anything, and `own` is the server's own.
+    /// Writes the Host; `asked` is the client's, if any, and `own` the server's.
     pub(crate) fn write(
         &self,
         asked: Option<&str>,

@@ -1,9 +1,9 @@
-//! Where a redirect leads: a template of a URI reference (RFC 3986 4.1), and what a request makes of it.
+//! The Location of a redirect: a template of a URI reference (RFC 3986 4.1), expanded for a request.
 //!
-//! A template's own text says the scheme and the host, or that there is none and the place is on this host. Variables say
-//! the rest, and never more than that: two slashes at the start of a reference name a host (RFC 3986 4.2), browsers take a
-//! backslash for a slash, and `https://example.com` with `.evil.example` behind it is another host. The host may be made of
-//! variables where the template says so, as in `https://{host}{uri}`; then it has to be one.
+//! The literal text of a template determines scheme and host, or that there are none and the location is on this host.
+//! Variables cannot change that: two slashes at the start of a reference introduce a host (RFC 3986 4.2), browsers
+//! treat a backslash as a slash, and `https://example.com` followed by `.evil.example` is another host. The host may
+//! consist of variables if the template has them there, as in `https://{host}{uri}`; it must then be a valid host.
 
 use onrush_config::plan::{Piece, Template, Variable};
 use onrush_http::is_authority;
@@ -11,10 +11,10 @@ use onrush_http::is_authority;
 use crate::limits::LOCATION_BYTES_MAX;
 use crate::routing::variables::{Facts, SERVER_TO_COME};
 
-/// A place that depends on the request.
+/// A location that depends on the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// None for a place on this host.
+    /// `None` for a location on this host.
     base: Option<Base>,
     /// Path, query and fragment.
     rest: Template,
@@ -23,28 +23,28 @@ pub(crate) struct Location {
 /// Scheme and authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Base {
-    /// Without its colon; nothing where the scheme is that of the request.
+    /// Without the colon; empty for the scheme of the request.
     scheme: Template,
     authority: Template,
 }
 
-/// Why a request has no place to be sent to.
+/// Why there is no location for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
-    /// It has more than [`LOCATION_BYTES_MAX`] bytes.
+    /// It exceeds [`LOCATION_BYTES_MAX`] bytes.
     TooLong,
-    /// What should be its scheme or its host is none.
+    /// Its scheme or host is invalid.
     NoHost,
 }
 
-/// What a variable may say of a place.
+/// What the value of a variable may contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
-    /// A part of a host: nothing in it ends one.
+    /// A part of a host; no character that ends one.
     Host,
-    /// A path or a query, of any letters.
+    /// A path or a query, with any characters.
     Path,
-    /// Either, of any letters.
+    /// Either, with any characters.
     Anything,
 }
 
@@ -86,10 +86,10 @@ impl Location {
         }
     }
 
-    /// The place for a request with these facts.
+    /// The location for a request with these facts.
     ///
     /// # Errors
-    /// When there is none that could be said.
+    /// If it is too long or has no valid host.
     pub(crate) fn render(&self, facts: &Facts<'_>) -> Result<String, Nowhere> {
         let mut location = match &self.base {
             Some(base) => base.render(facts)?,
@@ -102,7 +102,7 @@ impl Location {
         if self.base.is_none() {
             location.replace_range(..slashes, "/");
         } else if !rest.is_empty() && !rest.starts_with(['/', '?', '#']) {
-            // The host ends here, whatever comes behind it.
+            // End the host here, whatever follows.
             location.insert(rest_at, '/');
         }
         match location.len() <= LOCATION_BYTES_MAX {
@@ -126,7 +126,7 @@ impl Base {
         let authority_at = base.len();
         put(&self.authority, facts, &mut base);
         let authority = &base[authority_at..];
-        // The server that responds is named by the configuration.
+        // The placeholder of the responding server's name, which the configuration determines.
         let is_ours = self.authority.as_text().is_some() || authority.contains('\0');
         match !authority.is_empty() && (is_ours || is_authority(authority.as_bytes())) {
             true => Ok(base),
@@ -135,18 +135,18 @@ impl Base {
     }
 }
 
-/// Appends what `template` makes of the request.
+/// Appends the expanded `template`.
 fn put(template: &Template, facts: &Facts<'_>, location: &mut String) {
     facts.render(template, &mut |bytes| {
-        // Counted before it is added: one field may stand in a template several times.
+        // Checked before appending, because a template may use the same field several times.
         if location.len() <= LOCATION_BYTES_MAX {
             bytes.iter().for_each(|&byte| push(byte, location));
         }
     });
 }
 
-/// A byte as it may stand in a URI (RFC 3986 2). What is encoded already stays so. Browsers drop tabs and line ends
-/// wherever they stand, so that none must be left.
+/// Appends a byte, percent-encoded if it is not allowed in a URI (RFC 3986 2). Existing encodings stay. Browsers remove
+/// tabs and line ends anywhere, so none may be left.
 fn push(byte: u8, location: &mut String) {
     if byte.is_ascii_graphic() || byte == SERVER_TO_COME[0] {
         return location.push(char::from(byte));
@@ -155,7 +155,7 @@ fn push(byte: u8, location: &mut String) {
     location.extend(['%', digit(byte >> 4), digit(byte & 0xf)]);
 }
 
-/// The scheme (empty in front of a mere `//`), and what stands behind the two slashes; `None` for a place on this host.
+/// The scheme (empty before a mere `//`) and the part after the two slashes; `None` for a location on this host.
 fn split_scheme(pieces: &[Piece]) -> Option<(Vec<Piece>, Vec<Piece>)> {
     let is_of_scheme = |text: &str| {
         text.bytes()
@@ -187,7 +187,7 @@ fn split_scheme(pieces: &[Piece]) -> Option<(Vec<Piece>, Vec<Piece>)> {
     None
 }
 
-/// The authority at the start of `pieces`, and what stands behind it (RFC 3986 3.2).
+/// The authority at the start of `pieces`, and the rest (RFC 3986 3.2).
 fn split_authority(pieces: &[Piece]) -> (Vec<Piece>, Vec<Piece>) {
     let mut authority = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
@@ -215,10 +215,10 @@ fn split_authority(pieces: &[Piece]) -> (Vec<Piece>, Vec<Piece>) {
     (authority, Vec::new())
 }
 
-/// What stands behind an authority begins with one of these; browsers take a backslash for a slash.
+/// Characters that end an authority; browsers treat a backslash as a slash.
 const AUTHORITY_ENDS: [char; 4] = ['/', '?', '#', '\\'];
 
-/// Whether the host that a template says is complete: something is there, and it does not want a port.
+/// Whether the host in a template is complete: not empty, and not waiting for a port.
 fn is_behind_host(authority: &[Piece]) -> bool {
     match authority.last() {
         None => false,
@@ -227,7 +227,7 @@ fn is_behind_host(authority: &[Piece]) -> bool {
     }
 }
 
-/// Whether no text of the template goes on with the host: in `https://{header:X-Tenant}.example.com/` it does.
+/// Whether the following text does not continue the host, as it does in `https://{header:X-Tenant}.example.com/`.
 fn ends_host(behind: &[Piece]) -> bool {
     for piece in behind {
         match piece {
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use onrush_config::value::parse_template;
 
-    /// Scheme, authority and rest of a template, with `|` between them.
+    /// Scheme, authority and rest of a template, separated by `|`.
     fn split(template: &str) -> String {
         let text = |template: &Template| {
             let piece = |piece: &Piece| match piece {

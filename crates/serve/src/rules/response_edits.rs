@@ -1,4 +1,4 @@
-//! What a route changes in the heads of its responses, of our own and of servers.
+//! Edits of a route's response heads, generated ones and those of servers.
 
 use onrush_config::plan::{OfServer, ResponsesEdited, Route};
 use onrush_http::Header;
@@ -11,37 +11,36 @@ use crate::rules::compress::is_about_coding;
 use crate::rules::edits::{Edits, Names, Spelling};
 use crate::rules::location::Location;
 
-/// The edits of a route's responses.
 #[derive(Debug)]
 pub(crate) struct ResponseEdits {
     edits: Edits,
     on: ResponsesEdited,
-    /// Hidden fields of servers, in responses of every status, independent of `on`.
+    /// Fields of servers that are hidden in responses of every status, independently of `on`.
     hidden: Names,
     /// A server's response with one of these fields is refused.
     refused: Names,
-    /// Places that come: a client must not choose their host.
+    /// Location fields that depend on the request; a client must not be able to choose their host.
     locations: Vec<Location>,
-    /// The fields that come, if they are always the same.
+    /// The fields to write, if they do not depend on the request.
     text: Option<Vec<u8>>,
-    /// Whether fields go that we write ourselves.
+    /// Whether generated fields are removed.
     drops_ours: bool,
-    /// What is said of caches, which is no matter of `on`.
+    /// Cache-Control rules, which apply independently of `on`.
     cache_control: Option<CacheControl>,
-    /// What else there is to do: nothing but that, or all.
+    /// Which edits there are.
     scope: Scope,
 }
 
-/// What of the edits holds for a response.
+/// Which edits apply to a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scope {
-    /// Everything.
+    /// All of them.
     Fields,
-    /// What is said of caches.
+    /// Cache-Control rules only.
     Caches,
 }
 
-/// Fields of servers that go: what is said of other origins is said here.
+/// Fields of servers that are removed if the route has CORS settings.
 const OF_ORIGINS: [&str; 6] = [
     "access-control-allow-origin",
     "access-control-allow-credentials",
@@ -51,8 +50,8 @@ const OF_ORIGINS: [&str; 6] = [
     "access-control-max-age",
 ];
 
-/// The fields that responses of our own may have, but for those that cannot be edited and those that a fixed response is
-/// configured with, which are left out when it is prepared.
+/// The fields that generated responses may have, except those that cannot be edited, and those of a fixed response's
+/// configuration, which are edited when it is prepared.
 const OURS: [&str; 17] = [
     "server",
     "date",
@@ -74,7 +73,7 @@ const OURS: [&str; 17] = [
 ];
 
 impl ResponseEdits {
-    /// `None` when nothing changes.
+    /// `None` if nothing changes.
     pub(crate) fn new(route: &Route) -> Option<Self> {
         let (plan, cors) = (&route.edits, &route.cors);
         let cache_control = CacheControl::new(&route.cache_control);
@@ -121,19 +120,19 @@ impl ResponseEdits {
         }
     }
 
-    /// Whether a field of this name goes.
+    /// Whether a field of this name is removed.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         self.edits.drops(name)
     }
 
-    /// Whether the fields that come depend on the request.
+    /// Whether the fields to write depend on the request.
     pub(crate) fn are_varying(&self) -> bool {
         self.text.is_none()
     }
 
-    /// Appends the fields that come to `lines`, with [`SERVER_TO_COME`] for the server. A place that cannot be said is
-    /// left out.
+    /// Appends the fields to write to `lines`, with [`SERVER_TO_COME`] for the server's name. An invalid Location is
+    /// omitted.
     pub(crate) fn render(&self, facts: &Facts<'_>, lines: &mut Vec<u8>) {
         self.edits
             .render(facts, &mut |bytes| lines.extend_from_slice(bytes));
@@ -146,7 +145,7 @@ impl ResponseEdits {
         }
     }
 
-    /// For one response: `rendered` are the lines from [`ResponseEdits::render`] when the edits vary.
+    /// The edits of one response; `rendered` are the lines from [`ResponseEdits::render`] if the edits vary.
     pub(crate) fn of_response<'a>(&'a self, rendered: &'a [u8], server: &'a str) -> Applied<'a> {
         Applied {
             edits: self,
@@ -158,7 +157,7 @@ impl ResponseEdits {
     }
 }
 
-/// Edits as they are applied to one response.
+/// Edits applied to one response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Applied<'a> {
     edits: &'a ResponseEdits,
@@ -168,19 +167,19 @@ pub(crate) struct Applied<'a> {
     caches: Caches<'a>,
 }
 
-/// What is known of what a response says of caches.
+/// State of the Cache-Control of a response.
 #[derive(Clone, Copy, Debug)]
 enum Caches<'a> {
-    /// Not even its status.
+    /// The status is not known yet.
     Unasked,
-    /// What rules are for it; its type, where its head does not say that.
+    /// Rules, status, and the media type if the head does not have it.
     Asked(&'a CacheControl, u16, Option<&'a str>),
     Known(Saying<'a>),
 }
 
 impl<'a> Applied<'a> {
-    /// For a response of this status, and of the type `media` where its head does not say that. `None` when it stays as it
-    /// is.
+    /// The edits of a response with this status; `media` is its type if the head does not have it. `None` if nothing
+    /// changes.
     pub(crate) fn for_status(self, status: u16, media: Option<&'a str>) -> Option<Applied<'a>> {
         let rules = self.edits.cache_control.as_ref();
         let rules = rules.filter(|rules| rules.are_for(status));
@@ -197,7 +196,7 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// For an error of our own.
+    /// The edits of a generated error response.
     pub(crate) fn for_errors(self) -> Option<Applied<'a>> {
         let scope = match &self.edits.on {
             ResponsesEdited::OfRoute => Scope::Caches,
@@ -207,7 +206,7 @@ impl<'a> Applied<'a> {
         (!is_idle).then_some(Applied { scope, ..self })
     }
 
-    /// For the response of a server with this status and these fields.
+    /// The edits of a server's response with this status and these fields.
     pub(crate) fn for_server(self, status: u16, headers: &[Header<'_>]) -> Option<Applied<'a>> {
         let applied = match self.for_status(status, None) {
             Some(applied) => applied,
@@ -231,12 +230,12 @@ impl<'a> Applied<'a> {
         self.edits.hidden.contain(name)
     }
 
-    /// Whether responses of servers get this server's own `Server` field.
+    /// Whether responses of servers get a `Server` field of this proxy.
     pub(crate) fn name_us(&self) -> bool {
         self.hide("server") && !(self.change_fields() && self.edits.drops("server"))
     }
 
-    /// For a response of which a head says this much, before it is edited.
+    /// Determines the Cache-Control from the fields of a head before it is edited.
     pub(crate) fn knowing<'h>(self, said: impl FnOnce() -> Said<'h>) -> Applied<'a>
     where
         'a: 'h,
@@ -259,7 +258,7 @@ impl<'a> Applied<'a> {
         self.change_fields() || !self.edits.hidden.is_empty()
     }
 
-    /// Whether more changes than what is said of caches.
+    /// Whether edits other than Cache-Control apply.
     pub(crate) fn change_fields(&self) -> bool {
         self.scope == Scope::Fields
     }
@@ -274,7 +273,7 @@ impl<'a> Applied<'a> {
         replaced || self.hide(name) || self.change_fields() && self.edits.drops(name)
     }
 
-    /// Whether a field of this name goes from a head of our own.
+    /// Whether a field with this name is removed from a generated head.
     pub(crate) fn drops_ours(&self, name: &str) -> bool {
         self.edits.drops_ours
             && self.change_fields()
@@ -295,7 +294,7 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// Writes the fields that come.
+    /// Writes the added fields.
     pub(crate) fn write(&self, writer: &mut HeadWriter<'_>) {
         if self.change_fields() {
             let mut rest = self.lines;
@@ -308,7 +307,8 @@ impl<'a> Applied<'a> {
         writer.raw(self.line_of_caches());
     }
 
-    /// Edits a whole head of our own, the first `length` bytes of `room`. Its new length, if it fits.
+    /// Edits a complete generated head, the first `length` bytes of `room`. Returns the new length, or `None` if it
+    /// does not fit.
     pub(crate) fn rewrite(&self, room: &mut [u8], length: usize) -> Option<usize> {
         let kept = if self.edits.drops_ours && self.change_fields() {
             self.edits.edits.strip(&mut room[..length], is_about_coding)

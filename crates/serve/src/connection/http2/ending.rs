@@ -1,4 +1,4 @@
-//! How a connection of HTTP/2 ends: in two steps when the server stops, at once when its client has broken a rule or was too slow.
+//! Closing of HTTP/2 connections: in two steps when the server stops, at once after a protocol error or a timeout.
 
 use onrush_engine::Error;
 use onrush_http::http2::code::{Code, ConnectionError};
@@ -11,8 +11,8 @@ use crate::observe::cuts::Cut;
 use crate::worker::connections::{ConnectionState, note};
 
 impl Http2 {
-    /// Tells the client that the connection is going to end. Requests that are on their way are taken until it has heard of it
-    /// (RFC 9113 6.8).
+    /// Announces the close with a first GOAWAY. Requests in flight are accepted until the client has received it (RFC
+    /// 9113 6.8).
     pub(super) fn leave_soon(&mut self) {
         if self.stage == Stage::Open {
             self.stage = Stage::LeavingSoon;
@@ -21,7 +21,7 @@ impl Http2 {
         }
     }
 
-    /// Takes no more requests: the client is told which is the last.
+    /// Accepts no more requests, and sends the last stream ID to the client.
     pub(super) fn leave(&mut self) {
         if matches!(self.stage, Stage::Open | Stage::LeavingSoon) {
             self.stage = Stage::Leaving;
@@ -30,9 +30,9 @@ impl Http2 {
         }
     }
 
-    /// The time is over: for what the client had to do, for its answer, or until an idle connection rests.
+    /// Handles a deadline: of the client, of the announced close, or of the idle time before memory is freed.
     pub(super) fn be_late(&mut self) {
-        // A timer that is set during a turn may fire before the time of that turn reaches its deadline.
+        // A timer set during a turn may fire before the turn's time reaches its deadline, so read the clock.
         let now = self.service.worker.core.now_exact();
         if self.leave_at.is_some_and(|leave_at| leave_at <= now) {
             return self.leave();
@@ -60,13 +60,13 @@ impl Http2 {
         }
     }
 
-    /// The connection ends with what is written, for what the client did.
+    /// Fails the connection because of the client, and counts it.
     pub(super) fn cut(&mut self, cut: Cut) {
         self.account(cut);
         self.fail();
     }
 
-    /// Counts an end of that kind, and says in the log what a bound or a rule was broken by.
+    /// Counts a close of this kind, and logs a violated limit or rule.
     pub(super) fn account(&self, cut: Cut) {
         let worker = &self.service.worker;
         worker.registry.cuts.count(cut);
@@ -83,14 +83,14 @@ impl Http2 {
         );
     }
 
-    /// The connection ends with what is written.
+    /// Closes the connection after sending what is written.
     fn fail(&mut self) {
         self.session.end_all();
         self.stage = Stage::Failed;
     }
 
-    /// Ends our side, and reads on until the client ends its own, or has had enough time to: closing with bytes unread would
-    /// reset the connection, and with it what was sent last.
+    /// Closes the sending side, and reads until the client closes its side or the time is over: closing with unread
+    /// bytes would reset the connection and destroy the last bytes sent.
     pub(super) async fn say_goodbye(&mut self) -> Result<(), Error> {
         let transport = self.session.transport();
         transport.change_note(|note| note::at(note, ConnectionState::Closing));

@@ -1,4 +1,4 @@
-//! One request of a connection of HTTP/2: what needs no waiting is done where its head comes, the rest in a task of its own.
+//! One request on an HTTP/2 connection: handled at once as far as possible, the rest in a task of its own.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ use crate::worker::connections::note;
 
 use super::waiting::{finish_behind, wait};
 
-/// A request that is under way.
+/// A request in progress.
 pub(super) struct Request {
     session: Rc<Session>,
     service: Rc<Service>,
@@ -45,7 +45,7 @@ pub(super) struct Request {
 pub(super) type Opened = (http2::Stream, http2::End);
 
 impl Request {
-    /// The one with these fields, which has come by this listener.
+    /// Creates the request with these fields, received by this listener.
     pub(super) fn new(
         (session, service): (&Rc<Session>, &Rc<Service>),
         listener: u16,
@@ -63,10 +63,10 @@ impl Request {
         }
     }
 
-    /// Responds, here or in a task of its own.
+    /// Responds at once or in a new task.
     pub(super) fn begin(mut self, is_first: &mut bool) {
         if self.stream.is_reset() {
-            // Nobody waits for a response, and nobody has begun one.
+            // The client has reset the stream before the response started.
             self.exchange.start(&self.site.settings);
             return self.finish(Err(gone()));
         }
@@ -79,7 +79,7 @@ impl Request {
         }
     }
 
-    /// Responds as far as that needs no waiting; none where it was no request, or is refused.
+    /// Responds as far as possible without waiting; `None` if the request was malformed or refused.
     fn respond(&mut self, is_first: &mut bool) -> Result<Option<Responded>, Error> {
         let Request {
             session,
@@ -117,7 +117,7 @@ impl Request {
         Ok(Some(responded))
     }
 
-    /// Responds to what was no request that we take.
+    /// Responds to a refused request.
     fn refuse(&mut self, refusal: Refusal) -> Result<(), Error> {
         let Request {
             session,
@@ -138,12 +138,12 @@ impl Request {
         Ok(())
     }
 
-    /// Goes on in a task of its own, which does what takes time or room.
+    /// Continues in a new task, which may wait.
     pub(super) fn spawn(mut self, mut responded: Responded) {
         let core = self.service.worker.core.clone();
-        // Its connection has a task of its own.
+        // Counts the task as one beside its connection's.
         self.service.worker.begin_aside();
-        // Not an `async fn`, which would keep its arguments beside what it makes of them.
+        // Not an `async fn`, which would store its arguments in addition to what is built from them.
         core.spawn_as(CLIENT, async move {
             let mut outcome = self.go_on(&mut responded).await;
             if outcome.is_ok() && (!self.stream.is_written() || self.stream.is_reset()) {
@@ -155,7 +155,7 @@ impl Request {
         });
     }
 
-    /// Goes on with what has come of its response: here, where that is all of it.
+    /// Continues after a part of the response has arrived: at once, if it is complete.
     pub(super) fn go_on_with(mut self, mut forward: Forward) {
         if self.stream.is_reset() {
             return self.spawn(Responded::Forwarded(forward));
@@ -167,7 +167,7 @@ impl Request {
         }
     }
 
-    /// Its response has begun, and the rest of it waits for its client's windows.
+    /// Records that the rest of the response waits for the client's windows.
     #[cold]
     pub(super) fn leaves_late(&mut self) {
         let worker = &self.service.worker;
@@ -184,7 +184,7 @@ impl Request {
         let line = (head.method_text, head.target);
         self.exchange.goes_on(line, client, Stage::Responding);
         self.exchange.tell_first_byte(worker);
-        // What of it is written may be all that its client waits for.
+        // The written part may be all that the client needs.
         self.session.wake();
     }
 
@@ -215,7 +215,7 @@ impl Request {
                         return Ok(());
                     };
                     core.works_as(TUNNEL);
-                    // Of a tunnel no bytes are counted.
+                    // The bytes of a tunnel are not counted.
                     let sent = self.stream.written();
                     let ended = tunnel.run_on_stream(&self.stream, &mut self.exchange);
                     let ended = Box::pin(ended).await;

@@ -1,4 +1,4 @@
-//! Stalled streams of a connection: when they are reset, and how many of them one client address may have.
+//! Stalled streams of a connection: when they are reset, and how many a client address may have.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ impl Http2 {
         stalled
     }
 
-    /// Resets streams past their deadline, and the excess of the address.
+    /// Resets streams past their deadline, and those in excess of the address's limit.
     pub(super) fn end_stalled(&mut self, now: Instant) {
         let patience = self.service.site().settings.timeouts.client_send;
         self.session.end_late(patience, now);
@@ -34,7 +34,8 @@ impl Http2 {
         self.session.end_longest_stalled(excess, until);
     }
 
-    /// Sets the count of the connection. Returns the excess of its address over the bound, at most `count`.
+    /// Sets the connection's number of stalled streams. Returns by how many its address exceeds the limit, at most
+    /// `count`.
     pub(super) fn count_stalled(&mut self, count: u32) -> u32 {
         let before = std::mem::replace(&mut self.stalled, count);
         if before == 0 && count == 0 {
@@ -49,7 +50,7 @@ impl Http2 {
         all.saturating_sub(most).min(count)
     }
 
-    /// Address of the client; none for a Unix socket and for a trusted proxy, whose streams belong to many clients.
+    /// Address of the client; `None` for a Unix socket and for a trusted proxy, whose streams belong to many clients.
     fn address(&self) -> Option<IpAddr> {
         let (client, transport) = (self.session.client(), self.session.transport());
         if client.is_trusted(&self.service.site().settings.trust, transport) {

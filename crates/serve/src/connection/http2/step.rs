@@ -1,4 +1,4 @@
-//! Steps over what a client has sent: each frame goes to whom it is for.
+//! Processes frames from a client.
 
 use std::rc::Rc;
 
@@ -12,8 +12,8 @@ use crate::exchange::downstream::http2::session::LEAVING;
 use crate::observe::cuts::Cut;
 
 impl Http2 {
-    /// Responds to a request that has arrived. Body data that arrived with the head is processed first: complete requests cost
-    /// less, and may be sent again.
+    /// Responds to a request that has arrived. Body data that arrived with the head is processed first: complete
+    /// requests are cheaper, and may be sent again.
     fn respond(&mut self, request: Request) {
         while self.stage != Stage::Failed
             && request
@@ -31,7 +31,7 @@ impl Http2 {
         }
     }
 
-    /// Steps over what has come, and responds to it as far as that needs no waiting.
+    /// Processes the input, and responds as far as possible without waiting.
     pub(super) fn step(&mut self) -> Left {
         loop {
             if self.stage == Stage::Failed || self.input.is_empty() {
@@ -49,7 +49,7 @@ impl Http2 {
                 self.respond(request);
             }
             if self.waits == Waits::Rest && !self.session.is_amid_block() {
-                // What is there in part now is another frame than before, with a time of its own.
+                // An incomplete frame is now a different one, with a new timeout.
                 self.waits = Waits::Nothing;
             }
             if self.stage != Stage::Failed
@@ -60,7 +60,8 @@ impl Http2 {
         }
     }
 
-    /// Makes one step; how many bytes it has dealt with. None where more has to come. A request whose head has come is put into `opened`.
+    /// Processes one frame. Returns the number of bytes consumed, or `None` if more are needed. A request whose head
+    /// has arrived is put into `opened`.
     fn step_once(&mut self, opened: &mut Option<Request>) -> Option<usize> {
         let session = Rc::clone(&self.session);
         let mut state = session.state.borrow_mut();
@@ -130,7 +131,7 @@ impl Http2 {
     }
 }
 
-/// Whether a whole frame of data of this stream stands at the start of `input`, and no padding behind it.
+/// Whether `input` starts with a complete, unpadded DATA frame of this stream.
 fn begins_with_data(input: &[u8], stream: Stream) -> bool {
     Head::read(input).is_some_and(|head| {
         head.kind == Kind::Data

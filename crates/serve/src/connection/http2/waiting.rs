@@ -1,5 +1,5 @@
-//! Requests that wait without a task: for the response of a server, or until a response that is whole has left. They become one when something
-//! happens.
+//! Requests that wait without a task: for the response of a server, or until a complete response has been sent. They
+//! become tasks when more has to be done.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,11 +13,11 @@ use crate::observe::live::Stage;
 use crate::proxy::forward::request::Forward;
 use crate::worker::waiter::Parked;
 
-/// None when it goes on.
+/// `None` after it has continued.
 #[derive(Default)]
 struct Waiting(RefCell<Option<(Request, Forward)>>);
 
-/// Has the request wait for its response, or for the end of its stream, where that is all there is to be done. Otherwise it goes on in a
+/// Parks the request until its response arrives or its stream ends, if nothing else is to be done. Otherwise starts its
 /// task at once.
 pub(super) fn wait(request: Request, forward: Forward) {
     if forward.awaits_response().is_none() {
@@ -68,10 +68,10 @@ impl Parked for Waiting {
     }
 }
 
-/// A request whose response is whole, and waits for its client's windows; none when it has gone on.
+/// A request whose complete response waits for its client's windows; `None` after it has continued.
 struct Leaving(RefCell<Option<Request>>);
 
-/// Ends the request when all of its response has left: what its client did not take was not sent.
+/// Finishes the request when its response has been sent, so that only bytes the client accepted are counted.
 pub(super) fn finish_behind(mut request: Request) {
     if request.stream().is_reset() {
         return request.finish(Err(gone()));

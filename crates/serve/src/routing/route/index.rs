@@ -1,57 +1,56 @@
-//! An index of routes by host and by the beginning of the path.
+//! An index of routes by host and by the start of the path.
 
 use std::collections::HashMap;
 
 use onrush_config::plan::{Host, PathMatch, When};
 
-/// Finds the routes that may match a request. All cores share it.
+/// Finds candidate routes for a request. Shared by all cores.
 #[derive(Debug)]
 pub(crate) struct RouteIndex {
-    /// All routes.
     pub(super) all: Candidates,
-    /// The routes by host, if there are too many to compare with each.
+    /// Routes by host, if there are too many to scan.
     pub(super) hosts: Option<Hosts>,
     /// Whether any route has a condition on the host.
     pub(super) knows_hosts: bool,
 }
 
-/// Up to this many routes are compared one by one: comparing eight short names costs less than a lookup in a table.
+/// Up to this many routes are scanned: comparing eight short names is faster than a hash lookup.
 const SCANNED_MAX: usize = 8;
 
 /// Routes in file order.
 pub(super) type Candidates = Box<[Candidate]>;
 
-/// One route, with facts that rule out most routes without a look at all of their conditions.
+/// A route, with data that rules out most routes without evaluating their conditions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// The bits of `mask` of the [`beginning`] of its path.
+    /// The [`beginning`] of its path, as far as `mask` covers it.
     pub(super) beginning: u64,
     pub(super) mask: u64,
     pub(super) route: u32,
     pub(super) asks: Asks,
 }
 
-/// Conditions of a route.
+/// The conditions of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asks {
-    /// Conditions on host and path only.
+    /// On host and path only.
     HostAndPath,
     More,
 }
 
-/// The routes by host. Each route has one entry per host, so the index grows linearly with the configuration.
+/// Routes by host. Each route has one entry per host, so the size is linear in that of the configuration.
 #[derive(Debug)]
 pub(super) struct Hosts {
     /// By host name, in lower case.
     exact: HashMap<Box<[u8]>, Candidates>,
-    /// By the end of the host, from its dot, in lower case.
+    /// By suffix of the host, starting with a dot, in lower case.
     below: HashMap<Box<[u8]>, Candidates>,
     /// Routes for all hosts.
     any: Candidates,
 }
 
 impl RouteIndex {
-    /// Indexes routes by their conditions, which are in file order.
+    /// Indexes routes by their conditions, given in file order.
     pub(crate) fn new<'w>(conditions: impl Iterator<Item = &'w When> + Clone) -> Self {
         let names_hosts = |when: &When| !when.hosts.is_empty();
         let knows_hosts = conditions
@@ -68,11 +67,11 @@ impl RouteIndex {
 }
 
 impl Candidate {
-    /// Returns the candidate with the conditions of its route.
+    /// Also returns the conditions of the route.
     fn new((index, when): (usize, &When)) -> (Self, &When) {
         let (known, bytes) = match &when.path {
             PathMatch::Prefix(prefix) => (prefix.as_bytes(), prefix.len().min(8)),
-            // Eight bytes even if it is shorter: nothing may follow.
+            // All eight bytes, because nothing may follow a shorter path.
             PathMatch::Exact(exact) => (exact.as_bytes(), 8),
             PathMatch::Any | PathMatch::Regex(_) => (&[][..], 0),
         };
@@ -102,7 +101,7 @@ impl Asks {
     }
 }
 
-/// The first eight bytes of a path as one number, filled up with zeros; a path contains no zero.
+/// The first eight bytes of a path as a number, padded with zeros; a path contains no zero.
 #[inline]
 pub(super) fn beginning(path: &[u8]) -> u64 {
     if let Some(eight) = path.first_chunk() {
@@ -146,7 +145,7 @@ impl Hosts {
     /// Calls `look` with each list of routes that apply to `host`.
     pub(super) fn each(&self, host: &str, mut look: impl FnMut(&[Candidate])) {
         let mut room = [0; HOST_BYTES_MAX];
-        // A host that is longer than any name can only match a wildcard, by its end.
+        // A host longer than any name can only match a wildcard, by its suffix.
         let tail = &host.as_bytes()[host.len().saturating_sub(HOST_BYTES_MAX)..];
         let host = &mut room[..tail.len()];
         host.copy_from_slice(tail);
@@ -164,6 +163,6 @@ impl Hosts {
     }
 }
 
-/// The longest host name and the most labels it can have (RFC 1035 2.3.4), with some to spare.
+/// The longest host name and the largest number of labels (RFC 1035 2.3.4), with some margin.
 const HOST_BYTES_MAX: usize = 256;
 const LABELS_MAX: usize = 128;

@@ -1,4 +1,4 @@
-//! Who gets what compressed. Pure: a request and a response in, a coding out.
+//! Decides which responses are compressed. Pure: computes a coding from request and response.
 
 use onrush_config::plan::{self, Compress, FieldEdits, Piece, Template};
 use onrush_http::encoding::{AcceptEncoding, Coding, is_encoded, is_no_transform};
@@ -6,21 +6,21 @@ use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;
 use onrush_http::{Framing, Header, Method, Version, header_is};
 
-/// What a route offers.
+/// The compression settings of a route.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    /// The favourite first.
+    /// In order of preference.
     codings: Vec<Coding>,
     types: Vec<String>,
     size_min: u64,
-    /// What every response is said to be, whoever gives it.
+    /// The Content-Type set by the route's edits, if any.
     content_type: Option<Vec<u8>>,
 }
 
 impl Offer {
-    /// The offer of a route with these edits of its responses. They come first: what is encoded is a response as they leave
-    /// it. `None` when they make one that [`must_stay`] as it is, or give it a strong tag, which would have to be another
-    /// for each coding (RFC 9110 8.8.3.3). Of a value with variables only the text is looked at.
+    /// `None` if the route's response edits, which are applied before compression, set a field because of which the
+    /// response [`must_stay`], or a strong ETag, which would have to differ for each coding (RFC 9110 8.8.3.3). Of
+    /// values with variables only the literal text is examined.
     pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
         let written: Vec<(&str, String)> = edits
             .set
@@ -38,7 +38,7 @@ impl Offer {
         let has_strong_tag = headers
             .iter()
             .any(|header| header_is(header.name, "etag") && !header.value.starts_with(b"W/"));
-        // Whatever it says: a second line would be a second coding (RFC 9110 8.4).
+        // Whatever its value: a second line would be a second coding (RFC 9110 8.4).
         let has_coding = headers
             .iter()
             .any(|header| header_is(header.name, "content-encoding"));
@@ -48,7 +48,7 @@ impl Offer {
         Some(Self {
             codings: plan.codings.iter().copied().map(coding).collect(),
             types: plan.types.clone(),
-            // Nothing does not get shorter.
+            // An empty body cannot become shorter.
             size_min: plan.size_min.max(1),
             content_type: single(&headers, "content-type").map(<[u8]>::to_vec),
         })
@@ -58,7 +58,7 @@ impl Offer {
         &self.codings
     }
 
-    /// Whether content of this type and length is worth a coding; an unknown length may be any.
+    /// Whether content of this type and length should be compressed; an unknown length counts as long enough.
     pub(crate) fn suits(&self, content_type: Option<&[u8]>, length: Option<u64>) -> bool {
         let Some(content_type) = self.content_type.as_deref().or(content_type) else {
             return false;
@@ -77,7 +77,7 @@ fn text_of(template: &Template) -> String {
     pieces.collect()
 }
 
-/// A coding of the plan as HTTP names it.
+/// Converts a coding of the configuration.
 pub(crate) fn coding(planned: plan::Coding) -> Coding {
     match planned {
         plan::Coding::Zstd => Coding::Zstd,
@@ -86,11 +86,11 @@ pub(crate) fn coding(planned: plan::Coding) -> Coding {
     }
 }
 
-/// The coding of the response to a request if it is among `offered`, which begins with the favourite, and the response
-/// suits.
+/// The preferred coding of `offered` for the response to a request; `None` if the client does not accept any or must
+/// get the plain content.
 pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<Coding> {
-    // HTTP/1.0 knows no chunks, and the proxies of its time no Vary. A range is a part of the plain content, and a strong
-    // condition (RFC 9110 13.1.1) is about its tag. Who says no-transform (RFC 9111 5.2.1.6) means it.
+    // HTTP/1.0 has no chunks, and old proxies ignore Vary. A range is a part of the plain content, and If-Match (RFC
+    // 9110 13.1.1) compares its strong ETag. `no-transform` (RFC 9111 5.2.1.6) forbids compression.
     let wants_plain = head.version == Version::Http10
         || head.headers.iter().any(|header| match header.name.len() {
             5 => header_is(header.name, "range"),
@@ -104,13 +104,13 @@ pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<C
     AcceptEncoding::of(head.headers).best(offered)
 }
 
-/// What a forwarded request wishes of its route's offer, kept until its response comes. Small: it is part of every
+/// The compression that a forwarded request allows, kept until its response arrives. Small, because it is part of every
 /// connection's memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Wish {
-    /// The coding for its response, should that suit.
+    /// The coding for the response, if that is suitable.
     coding: Option<Coding>,
-    /// Whether the client asks if a version that it knows by a weak tag is still the current one.
+    /// Whether If-None-Match has a weak ETag.
     knows_weak_tag: bool,
 }
 
@@ -130,7 +130,7 @@ impl Wish {
         }
     }
 
-    /// What becomes of the response `head` to the request, which was of `method`.
+    /// The change of the response `head` to a request with `method`.
     pub(crate) fn change(
         self,
         offer: &Offer,
@@ -139,7 +139,7 @@ impl Wish {
     ) -> Change {
         match (head.status, self.coding) {
             (304, Some(_)) if self.knows_weak_tag => return Change::Weaken,
-            // These have nothing to encode, and 206 is a part (RFC 9110 15.3.7).
+            // No content to compress; 206 is a part (RFC 9110 15.3.7).
             (100..=199 | 204..=206 | 304, _) => return Change::Nothing,
             _ => {}
         }
@@ -157,20 +157,21 @@ impl Wish {
     }
 }
 
-/// What becomes of a response.
+/// How a response changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
-    /// It stays as it is and says that others may get it encoded.
+    /// Not compressed, but with Vary because other clients may get it compressed.
     Vary,
-    /// It says that an encoded response which the client has is still the current one: its tag must be the tag of that.
+    /// A 304 for a compressed response that the client has: its ETag must become weak, as that of the compressed
+    /// response is.
     Weaken,
-    /// It is encoded.
+    /// Compressed.
     Encode(Coding),
 }
 
-/// Whether a response must be left as it is: it is encoded already, it is a part, it says so (RFC 9111 5.2.2.6), or it
-/// carries a checksum of its bytes (RFC 9530 and its forerunners), which would be another.
+/// Whether a response must not be compressed: it already is, it is a part, it has `no-transform` (RFC 9111 5.2.2.6), or
+/// a checksum of its bytes (RFC 9530 and predecessors).
 pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
     is_encoded(headers)
         || is_no_transform(headers)
@@ -183,7 +184,7 @@ pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
         })
 }
 
-/// Whether `type/subtype; parameters` is `known`, which may end in `/*`.
+/// Whether `type/subtype; parameters` matches `known`, which may end in `/*`.
 pub(crate) fn is_of(content_type: &[u8], known: &str) -> bool {
     let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
     let media = content_type[..end].trim_ascii();
@@ -195,7 +196,7 @@ pub(crate) fn is_of(content_type: &[u8], known: &str) -> bool {
     }
 }
 
-/// The value of a field that stands there once.
+/// The value of a field that occurs once.
 fn single<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
     let mut values = headers
         .iter()
@@ -204,17 +205,17 @@ fn single<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// What the response to a HEAD says that GET would send.
+/// The Content-Length of a response to HEAD.
 fn announced_length(headers: &[Header<'_>]) -> Option<u64> {
     let value = single(headers, "content-length")?;
     str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Says that the response depends on what codings the client takes (RFC 9110 12.5.5).
+/// Marks a response that depends on the client's codings (RFC 9110 12.5.5).
 pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
-/// Whether a line of a head of our own says how the content is encoded or on what that depends: what is true of the body
-/// cannot be edited.
+/// Whether a line of a generated head describes the coding. Such lines are not edited, because they must match the
+/// body.
 pub(crate) fn is_about_coding(line: &[u8]) -> bool {
     line == VARY || line.starts_with(b"Content-Encoding: ")
 }
