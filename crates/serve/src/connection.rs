@@ -45,7 +45,6 @@ use crate::worker::connections::{self, ConnectionState, note};
 pub(crate) struct Connection {
     service: Rc<Service>,
     client: Client,
-    /// The current request.
     exchange: Exchange,
     side: Http1,
     /// No request has been forwarded yet.
@@ -68,8 +67,7 @@ enum Expected {
 /// Serves the `client` of `stream`, accepted by `listener` with these HTTP versions, until either side ends the
 /// connection. `input` has already been received; `counted` is dropped at the end.
 ///
-/// Not an `async fn`, which would store its arguments in addition to the connection built from them: this future takes
-/// most of an idle connection's memory.
+/// Not an `async fn`, which would also store its arguments: this future takes most of an idle connection's memory.
 pub(crate) fn serve(
     (stream, versions): (Transport, HttpVersions),
     input: Input,
@@ -120,9 +118,9 @@ impl Connection {
                     }
                 }
                 Next::Flush => self.flush().await?,
-                // Both kinds of responses run in a separate block (`in_block`): they need most of a busy connection's
-                // memory, which an idle one should not keep. Also, the most recently used block is in the CPU's cache,
-                // unlike the connection's own memory.
+                // In a separate block, for both kinds of responses: they need most of a busy connection's memory, which
+                // an idle one should not keep. Also, the last used block is in the CPU's cache, unlike the connection's
+                // memory.
                 Next::Rest(rest) => {
                     let core = self.worker().core.clone();
                     core.in_block(rest.send(self.downstream())).await?;
@@ -331,7 +329,6 @@ impl Connection {
         Ok(pending.outcome().await)
     }
 
-    /// Sends the responses written so far.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         let patience = match self.exchange.timeouts_in_hand() {
             Some(timeouts) => timeouts.client_send,
@@ -357,8 +354,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Resets the connection if it ends within a response: an orderly close would complete a response without a length.
-    /// Tunnels reset themselves.
+    /// Resets the connection if it ends within a response, which an orderly close could complete. Not for tunnels.
     fn break_off(&self) {
         let record = self.exchange.record();
         if record.status().is_some() && !record.is_tunnel() {
@@ -375,7 +371,6 @@ impl Connection {
         &self.service.worker
     }
 
-    /// The client of the current request.
     fn downstream(&mut self) -> Downstream<'_> {
         Downstream {
             worker: &self.service.worker,

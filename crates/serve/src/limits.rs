@@ -13,8 +13,7 @@ pub(crate) use names::*;
 /// limits the memory for a client that pipelines without reading.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
-/// Connections that a core examines per turn for a listing: two system calls each if sorted by kernel data, so a few
-/// tenths of a millisecond.
+/// Connections that a core examines per turn for a listing: some 0.1 ms, with two system calls each if sorted.
 pub(crate) const CONNECTIONS_PER_TURN: usize = 128;
 
 /// Default number of connections in a listing: a few screens.
@@ -31,13 +30,11 @@ pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
 /// Bytes discarded while lingering; a client that sends more within [`LINGER`] is reset. Browsers show the response to
-/// a refused body only after they have sent all of it (Firefox over HTTP/1), so for most clients the time is the
-/// effective limit.
+/// a refused body only after sending all of it (Firefox, HTTP/1), so usually the time is the effective limit.
 pub(crate) const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// Largest missing rest of a request body that is read and discarded after the response, to keep the client's
-/// connection. It takes 0.2 s at 10 Mbit/s, about as long as a new connection with TLS, and a faster client has already
-/// sent most of it.
+/// Largest rest of a request body that is read and discarded after the response, to keep the client's connection: 0.2 s
+/// at 10 Mbit/s, like a new connection with TLS. A faster client has already sent most of it.
 pub(crate) const UNREAD_REST_MAX: u32 = 256 * 1024;
 
 /// As [`LINGER`], for a connection that was idle when it was closed, so that only a request may have crossed the close,
@@ -53,8 +50,7 @@ pub(crate) const STOP_IDLE: Duration = Duration::from_secs(1);
 /// ones find themselves connected and are reset.
 pub(crate) const STOP_HANDSHAKES: Duration = Duration::from_millis(200);
 
-/// Interval of checks whether these have ended, and the whole wait if all clients are on this machine: too short to be
-/// noticed.
+/// Interval of checks whether these have ended, and the whole wait if all clients are on this machine.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(10);
 
 /// One in this many descriptors is reserved for resources kept while unused: connections to servers and open files.
@@ -70,15 +66,13 @@ pub(crate) const PIPES_PER_CORE_MAX: u64 = 256;
 /// Interval at which a listener without free descriptors checks again, because other cores may have released some.
 pub(crate) const CROWD_LOOK: Duration = Duration::from_millis(5);
 
-/// Time without a waiting connection after which the shortage of descriptors is over. A shorter time would fill the log
-/// with brief changes.
+/// Time without a waiting connection after which the shortage of descriptors is over; shorter would fill the log.
 pub(crate) const CROWD_OVER: Duration = Duration::from_secs(1);
 
 /// Idle connections closed per check, longest idle first: nginx's number. It makes room for 6,400 clients per second.
 pub(crate) const IDLE_ENDED_PER_LOOK: usize = 32;
 
-/// Idle time after which a connection may be closed in favour of another: its client's next request may be under way
-/// for a round trip.
+/// Idle time after which a connection may be closed for another: its next request may take a round trip to arrive.
 pub(crate) const CROWD_IDLE: Duration = Duration::from_millis(200);
 
 /// Pause after a failed accept, so that the accept loop does not spin.
@@ -87,8 +81,7 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections accepted in a row before other tasks run.
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 
-/// Number of Onrush instances in the Via fields of a request above which it is considered to be in a loop. Real chains
-/// have at most about three.
+/// Onrush instances in Via above which a request is considered to be in a loop; real chains have up to three.
 pub(crate) const HOPS_MAX: usize = 8;
 
 /// Interim responses (1xx) to one request. Applications send one or two; a server that sends them without end would
@@ -102,8 +95,7 @@ pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 /// Objects for parked requests that a core keeps for reuse, 300 bytes each.
 pub(crate) const PARKED_SPARE_MAX: usize = 512;
 
-/// Receive window of a stream to a server. A stalled stream holds this much data, and 5 KB for its request and task: in
-/// total less than 64 KiB.
+/// Receive window of a stream to a server. A stalled stream holds this much data and 5 KB of state: less than 64 KiB.
 pub(crate) const MULTIPLEXED_WINDOW: u32 = 56 * 1024;
 
 /// Bytes of unsent frames on a multiplexed connection at which no more body data is written: the size of one send.
@@ -112,8 +104,7 @@ pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;
 /// Largest lag of `Date`; the field has a resolution of one second.
 pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 
-/// Log lines per second and core about failed requests; more are only counted. A server that is down must not fill the
-/// disk.
+/// Log lines per second and core about failed requests, so that a server that is down cannot fill the disk.
 pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
 
 /// Interval between warnings about lost access log lines or spans.
@@ -126,17 +117,14 @@ pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 /// one buffer. Above, sendfile(2) is cheaper.
 pub(crate) const FILE_HELD_MAX: usize = 16 * 1024;
 
-/// Files that a core caches per route: more than the frequently used part of most sites. Together with the previous
-/// limit at most 64 MiB of content, and about 1 KiB each for heads and names. A route with compression keeps up to
-/// three encoded forms of each, all shorter.
+/// Files that a core caches per route: more than the frequently used part of most sites, and at most 64 MiB of content
+/// with the previous limit. Heads and names take 1 KiB each; up to three compressed forms of each may be added.
 pub(crate) const FILES_MAX: usize = 4096;
 
-/// Cached files above [`FILE_HELD_MAX`], which each keep a descriptor open. Fewer if the descriptor limit is low,
-/// because connections need them more.
+/// Cached files above [`FILE_HELD_MAX`], each with an open descriptor; fewer if the descriptor limit is low.
 pub(crate) const FILES_OPEN_MAX: usize = 256;
 
-/// Largest error page in bytes, kept in memory by each core; typical pages with style and an image have a tenth of
-/// that.
+/// Largest error page in bytes, kept in memory by each core; ten times a typical page with style and an image.
 pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Directory entries listed. Each takes a system call of some 1.5 us, during which the core does nothing else.
@@ -145,12 +133,11 @@ pub(crate) const LISTING_ENTRIES_MAX: usize = 4096;
 /// Time after which a cached file is checked for changes.
 pub(crate) const FILE_CHECK: Duration = Duration::from_secs(1);
 
-/// Time after which an unused file is removed from the cache; it may take twice as long. Otherwise the space of a
-/// deleted file would never be freed.
+/// Time, or up to twice that, after which an unused file is removed from the cache, so that deleted files are freed.
 pub(crate) const FILE_IDLE: Duration = Duration::from_secs(30);
 
-/// A file modified less than this many seconds ago may change again without a change of its timestamps: clocks of older
-/// kernels tick every 10 ms, those of FAT every 2 s.
+/// A file modified within this many seconds may change again with the same timestamps: clocks of older kernels tick
+/// every 10 ms, and FAT has a resolution of 2 s.
 pub(crate) const FILE_SETTLED_SECONDS: u64 = 3;
 
 /// Attempts to read a small file that changes while it is read. After that, the last content is served but not cached.
@@ -184,16 +171,15 @@ pub(crate) const ADMIN_SHARE: u64 = 16;
 /// Concurrent connections to an admin interface: a scraper, a probe, a few users.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
 
-/// Descriptors of the process itself: standard streams, signals, a library being loaded, the access log before and
-/// after a reload.
+/// Descriptors of the process: standard streams, signals, a library being loaded, two access logs during a reload.
 pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 14;
 
-/// Descriptors for name resolution: those of its thread, and the sockets for querying one name server.
+/// Descriptors for name resolution: its thread's, and the sockets for querying one name server.
 pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
 
 /// Attempts to bind an address in use: for two seconds (nginx: two and a half). After a server with io_uring was
-/// killed, its listeners stay open until a kernel worker has closed them: 12 ms on a quiet machine (Linux 6.18), above
-/// 150 ms on an overloaded one.
+/// killed, a kernel worker closes its listeners: 12 ms later on a quiet machine (Linux 6.18), over 150 ms on a busy
+/// one.
 pub(crate) const CLAIM_ATTEMPTS: u32 = 41;
 
 /// Pause between two of these attempts.
@@ -203,8 +189,7 @@ pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 /// (1,000) and group (4,096) the sum of all weights is below 2^31.
 pub(crate) const WEIGHT_SCALE: u32 = 256;
 
-/// Random draws of servers, or of pairs, before all servers are examined. If half of them are full, all draws fail once
-/// in sixteen times.
+/// Random draws of servers, or of pairs, before all are examined. If half are full, all draws fail once in 16 times.
 pub(crate) const DRAWS_MAX: usize = 4;
 
 /// Points of a hash ring: 1 MiB, and half of that again for the index, per core and group.
@@ -218,17 +203,16 @@ pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
 pub(crate) const HASH_WALK_MAX: usize = 64;
 
 /// Requests in flight that a client may have in a group of limited capacity, per request that the group can still
-/// accept (a dynamic threshold: Choudhury and Hahne, 1998). A single client gets 8/9 of the capacity (5,688 of 6,400
-/// streams, and all of 8 or fewer), two get 8/17 each, and the rest is free for other clients. With 1, a proxy missing
-/// in `trust` would get only half.
+/// accept (a dynamic threshold: Choudhury and Hahne, 1998). A single client gets 8/9 of the capacity (all of 8 or
+/// fewer), two get 8/17 each, and the rest stays free for others. With 1, a proxy missing in `trust` would get only
+/// half.
 pub(crate) const CLIENT_REQUESTS_PER_FREE: u32 = 8;
 
 /// Interval at which a queue checks again if all its clients have used up their shares: it is not called when streams
 /// or requests of other cores end. Requests of its own core call it at once.
 pub(crate) const SHARE_LOOK: Duration = Duration::from_millis(50);
 
-/// Clients with requests in flight that are counted for such groups, 256 KiB. More are not counted: few groups can have
-/// that many requests in flight.
+/// Clients counted for such groups, 256 KiB; more are not limited. Few groups can have as many requests in flight.
 pub(crate) const GROUP_CLIENTS_MAX: usize = 1 << 15;
 
 /// Requests in flight up to which a server is never considered overloaded by `hash`: a browser opens six connections to
@@ -239,8 +223,7 @@ pub(crate) const HASH_LOAD_FREE: u32 = 6;
 /// of load; with a higher one, the server of a hot key has more load than necessary.
 pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;
 
-/// Steps of slow start to full weight, 5 % each. Each step rebuilds balancers, which takes about a millisecond for a
-/// hash ring of a hundred servers.
+/// Steps of slow start to full weight, 5 % each. Each rebuilds balancers: 1 ms for a hash ring of a hundred servers.
 pub(crate) const SLOW_START_STEPS: u32 = 20;
 
 /// First step of slow start: a tenth of the weight, Envoy's default. With less a server hardly warms up.
@@ -257,16 +240,13 @@ pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 /// groups, and too few to worsen an outage. Finagle grants ten per second.
 pub(crate) const RETRIES_MIN: u32 = 10;
 
-/// Window for the share of failures and the latencies of a server: Envoy's interval. The configuration reference states
-/// this value.
+/// Window for the share of failures and the latencies of a server: Envoy's interval. Stated in the reference.
 pub(crate) const EJECT_WINDOW: Duration = Duration::from_secs(10);
 
-/// Fewest requests in the window for these rules: a server with 10 % failures would appear to have 50 % once in 100,000
-/// times.
+/// Fewest requests for these rules: a server with 10 % failures appears to have 50 % once in 100,000 times.
 pub(crate) const EJECT_REQUESTS_MIN: u32 = 20;
 
-/// Longest ejection because of request outcomes, unless the configured time is longer: Envoy's limit. A further trial
-/// then costs a few requests.
+/// Longest ejection because of request outcomes, unless configured longer: Envoy's limit.
 pub(crate) const EJECT_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Delay before the first recheck of a server that could not be connected to, so that a brief failure costs capacity no
@@ -293,20 +273,18 @@ pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 /// still detects servers that refuse connections or respond with failures.
 pub(crate) const HELD_UP_SHARE: u32 = 10;
 
-/// A server is not ejected as slow if the difference from its peers is less than this, whatever the ratio: it is not
-/// noticeable, and scheduling on a busy machine alone causes such differences.
+/// A server is not ejected as slow if it exceeds its peers by less than this: it is not noticeable, and scheduling on a
+/// busy machine alone causes such differences.
 pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
 
-/// First checks are spread over this time, or the interval if shorter, so that a thousand servers are not all checked
-/// within a millisecond.
+/// First checks are spread over this time, or the interval if shorter, instead of starting all at once.
 pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);
 
 /// Rate-limit keys of the whole server, 2 MiB. Only keys that have not yet recovered their full rate count: with 10
 /// requests/s and a burst of 20, those seen in the last two seconds.
 pub(crate) const RATE_KEYS_MAX: usize = 1 << 17;
 
-/// Keys with requests in progress, in the whole server, 512 KiB: as many as the active connections of a large server.
-/// Idle connections do not count.
+/// Keys with requests in progress, in the whole server, 512 KiB: the active connections of a large server.
 pub(crate) const CONCURRENCY_KEYS_MAX: usize = 1 << 16;
 
 /// Retry-After for too many concurrent requests: the smallest possible value.
@@ -348,8 +326,7 @@ pub(crate) const LATENCY_MEMORY: Duration = Duration::from_secs(10);
 /// Bytes of a health check's response that are examined, its head included. Typical status pages have a few hundred.
 pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the fields that a route adds to a response, with variables expanded: they fit one buffer together with a
-/// generated head.
+/// Bytes of the fields that a route adds to a response, expanded: they fit one buffer with a generated head.
 pub(crate) const RESPONSE_LINES_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes of a Cache-Control line: the field name, and the limit of the configuration.
@@ -373,18 +350,15 @@ pub(crate) const ENCODERS_IDLE_MAX: usize = 8;
 /// Bytes compressed before other tasks run: 0.3 ms at 100 MB/s.
 pub(crate) const ENCODED_BYTES_PER_TURN: usize = 32 * 1024;
 
-/// Items of a configuration that a core prepares, retires or drops before other tasks run: few enough to take less than
-/// [`SLICE_TIME`] (a route takes 1 to 4 us).
+/// Items of a configuration that a core processes before other tasks run: less than [`SLICE_TIME`] (1 to 4 us each).
 pub(crate) const SLICE_ITEMS: usize = 64;
 
 /// Time for which a core works on another configuration before other tasks run, give or take an item: as long as any
 /// task that yields. Reading the clock after each item costs 2 % of the work.
 pub(crate) const SLICE_TIME: Duration = Duration::from_micros(250);
 
-/// Listeners, routes and groups with metrics of their own, of each kind: a histogram of durations takes 1.8 KiB per
-/// core, and a scraper reads all of them.
+/// Listeners, routes and groups with metrics of their own, of each kind: a histogram takes 1.8 KiB per core.
 pub(crate) const SERIES_MAX: usize = 1000;
 
-/// Time for writing the last access log lines when the server ends, so that an output without a reader cannot block the
-/// exit.
+/// Time for writing the last access log lines at exit, which an output without a reader would block.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(2);

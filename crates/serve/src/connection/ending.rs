@@ -31,15 +31,13 @@ impl Worker {
         self.stopping.get() || self.crowd.is_short()
     }
 
-    /// Whether a response written now must close its connection. `is_followed`: bytes of another request have already
-    /// arrived.
+    /// Whether a response written now must close its connection; `is_followed` if bytes of another request are there.
     #[inline]
     pub(crate) fn ends_with_this(&self, is_followed: bool, stream: &Transport) -> bool {
         self.is_ending() && !self.waits_for_more(is_followed, stream)
     }
 
-    /// Requests received before the stop get their responses. A client that keeps sending cannot delay the stop,
-    /// because there is a time limit.
+    /// Requests received before the stop get their responses, within a time limit for clients that keep sending.
     fn waits_for_more(&self, is_followed: bool, stream: &Transport) -> bool {
         let is_over = self.stopping.get() && self.core.now() >= self.stop_began.get() + STOP_IDLE;
         !is_over && (is_followed || stream.is_spent())
@@ -68,8 +66,8 @@ impl Worker {
         until.min(self.stop_began.get() + self.drain.get() / 8 * 7)
     }
 
-    /// Receives the first bytes of a connection. Returns 0 if it ends before, or is still silent when a stopping server
-    /// must close it.
+    /// Receives the first bytes of a connection. Returns 0 at its end, or if it is silent until a stopping server
+    /// closes it.
     pub(crate) async fn first_bytes(
         &self,
         stream: &Stream,
@@ -94,7 +92,7 @@ impl Worker {
     }
 }
 
-/// What precedes the close of a connection.
+/// What came before the close of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Behind {
     /// A response, which must not be lost.

@@ -37,8 +37,7 @@ impl Connection {
         Ok(0)
     }
 
-    /// Closes the connection so that its last response arrives: closing with unread bytes would reset it (RFC 9112
-    /// 9.6).
+    /// Closes the connection without losing its last response: closing with unread bytes would reset it (RFC 9112 9.6).
     pub(super) async fn linger(&mut self) -> Result<(), Error> {
         // As far as known. While the server stops, clients may still be sending because they do not expect the close.
         let all_read = self.side.input.is_empty()

@@ -69,7 +69,6 @@ impl Connection {
     }
 }
 
-/// A client's HTTP/2 connection.
 struct Http2 {
     session: Rc<Session>,
     service: Rc<Service>,
@@ -140,17 +139,15 @@ enum Left {
 }
 
 impl Connection {
-    /// Continues with HTTP/2 in a new task, so that an idle connection does not keep the memory of HTTP/1. `counted` is
-    /// dropped at the end.
+    /// Continues in a new task, so that an idle connection frees the memory of HTTP/1. `counted` is dropped at the end.
     pub(super) fn go_on_in_http2(self, counted: impl Sized + 'static) {
         let core = self.service.worker.core.clone();
         core.spawn_as(CLIENT, serve(self, counted));
     }
 }
 
-/// Serves a client with HTTP/2; the received bytes are in the connection's input.
-///
-/// Not an `async fn`, which would store its arguments in addition to what is built from them.
+/// Serves a client with HTTP/2; the received bytes are in the connection's input. Not an `async fn`, which would also
+/// store its arguments.
 fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Future<Output = ()> {
     let service = Rc::clone(&connection.service);
     let settings = LocalSettings {
@@ -180,7 +177,7 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         rests: Rests::NotYet,
     };
     async move {
-        // If the client is gone, there is nobody to close properly.
+        // After an error, an orderly close is not possible.
         if client.run().await.is_ok() {
             client.session.end_all();
             let _ = client.say_goodbye().await;
@@ -344,7 +341,6 @@ impl Http2 {
         self.deadline = deadlines.into_iter().flatten().min();
     }
 
-    /// Whether the deadline has passed.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self.deadline {
             Some(deadline) => self

@@ -20,7 +20,7 @@ use crate::worker::Worker;
 use crate::worker::admit::connections::Counted;
 use crate::worker::connections::{ConnectionState, note};
 
-/// Starts a task for a connection accepted by `place`, unless a connection limit is reached.
+/// Starts a task for an accepted connection, unless a connection limit is reached.
 pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
     let worker = &service.worker;
     let note = |state| stream.change_note(|_| note::begun(place.listener, state));
@@ -155,8 +155,7 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
     encrypted(connection, acceptor, client, (place, service)).await;
 }
 
-/// Serves a connection in a new task, so that the memory of the handshake is freed. The protocol of the listener is
-/// only evaluated here.
+/// Serves a connection in a new task, which frees the memory of the handshake.
 fn serve_apart(
     transport: Transport,
     received: Input,
@@ -259,7 +258,6 @@ async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction
     }
 }
 
-/// Formats a client address for the log.
 fn shown_peer(address: Option<IpAddr>) -> String {
     address.map_or("a Unix socket".to_owned(), |address| address.to_string())
 }

@@ -146,8 +146,8 @@ fn persistence_behind_body(
     worker: &Worker,
 ) -> Persistence {
     let max = exchange.request_body_max();
-    // A client that waits for 100 (Continue) and gets a final response instead may or may not send the body, so the
-    // start of the next request would be unknown.
+    // A client that waits for 100 (Continue) and gets a final response may or may not send the body, so the start of
+    // the next request is unknown.
     match head.expect_continue || arrived.exceeds(head.framing, max, &worker.limits) {
         true => Persistence::Close,
         false => Persistence::AsAsked,
@@ -178,10 +178,6 @@ impl Own<'_, '_> {
         }
     }
 
-    /// Writes head and body, as far as possible without waiting.
-    ///
-    /// # Errors
-    /// If the core is out of buffers.
     #[inline]
     fn respond(
         self,
@@ -214,10 +210,7 @@ impl Own<'_, '_> {
 }
 
 impl Rest {
-    /// Sends the rest.
-    ///
-    /// # Errors
-    /// Errors of the client's connection and of the file.
+    /// Sends the rest. Errors are those of the client's connection or of the file.
     pub(crate) async fn send(&mut self, client: Downstream<'_>) -> Result<(), Error> {
         match self {
             Rest::File(pieces) => pieces.send(client).await,
@@ -332,8 +325,8 @@ pub(crate) fn choose<'w, 'b>(
     })
 }
 
-/// Why the file of a normalized path may not be served. Below `/files`, `/filesa` is the same file as `/files/a`, which
-/// may belong to another route.
+/// Why the file of a normalized path may not be served: below `/files`, `/filesa` is the file of `/files/a`, which
+/// another route may match.
 fn objection_to_file(
     (head, path): (&RequestHead<'_, '_>, &[u8]),
     (site, index): (&Site, usize),
@@ -352,7 +345,7 @@ impl Chosen<'_, '_> {
 }
 
 /// Stores the request ID, and renders the response fields that depend on the request. Returns `false` if they are too
-/// long; the response then gets none of them.
+/// long; the response then has none of them.
 fn keep(
     treatment: &Treatment,
     head: &RequestHead<'_, '_>,

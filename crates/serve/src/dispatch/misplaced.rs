@@ -8,8 +8,7 @@ use crate::exchange::request_context::Source;
 use crate::routing::route::host_of;
 use crate::site::Site;
 
-/// The refusal of a request that belongs on another connection, or is not supported. `listener` is the one that
-/// accepted its connection.
+/// Refuses a request that belongs on another connection or is not supported. `listener` accepted its connection.
 #[inline]
 pub(crate) fn misplaced(
     head: &RequestHead<'_, '_>,

@@ -9,22 +9,20 @@ pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
 /// answers to PING, SETTINGS and resets. Later requests wait in the socket.
 pub(crate) const HTTP2_ANSWERS_MAX: usize = 64 * 1024;
 
-/// Time for which a closing connection accepts requests from a client that does not answer its PING: longer than any
-/// round trip on earth.
+/// Time for which a closing connection accepts requests if its PING is not answered: longer than any round trip.
 pub(crate) const HTTP2_LEAVING_MAX: Duration = Duration::from_secs(1);
 
 /// Idle time after which an HTTP/2 connection frees memory that it needs for the next request: 5 KiB, which a client
 /// that sends one request after another would need again at once.
 pub(crate) const HTTP2_REST_AFTER: Duration = Duration::from_secs(1);
 
-/// Data up to this size is copied after the previous frames; larger data is sent from the buffer in which it was
-/// received.
+/// Data up to this size is copied after the previous frames; larger data is sent from its receive buffer.
 pub(crate) const HTTP2_COPY_MAX: usize = 4096;
 
-/// Bytes of a file in one frame: the largest that a client accepts by default (RFC 9113 6.5.2).
+/// Bytes of a file per frame: the largest that a client accepts by default (RFC 9113 6.5.2).
 pub(crate) const HTTP2_FILE_PIECE: usize = 16 * 1024;
 
-/// Such frames that a stream prepares at once: the default window.
+/// Frames of a file that a stream prepares at once: the default window.
 pub(crate) const HTTP2_FILE_PIECES: usize = 4;
 
 /// Streams per connection that read files at the same time: while the data of one is sent, another reads.
@@ -37,8 +35,7 @@ pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 
 /// Bytes of its response that a stalled stream holds: one receive from an HTTP/1 server, or one stream window of an
-/// HTTP/2 server. The listing of a large directory is longer; its stream counts as several stalled streams. Memory
-/// shared by responses is not counted.
+/// HTTP/2 server. A longer one (a large directory's listing) counts as several streams; shared memory does not count.
 pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
 
 /// Bytes dropped unsent after which free memory is returned to the system: the data of 16 stalled streams, or 256
@@ -49,21 +46,18 @@ pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
 /// of resident memory were measured for each of 12,800 streams without responses. Counts as dropped bytes.
 pub(crate) const HTTP2_STREAM_BYTES: usize = 4096;
 
-/// Delay before the memory is returned. This takes some microseconds per free part, so it is done once for many
-/// streams.
+/// Delay before the memory is returned, once for many streams: it takes some microseconds per free part.
 pub(crate) const HTTP2_DROPPED_KEPT: Duration = Duration::from_secs(5);
 
-/// Time with little progress after which a stalled stream may be reset if its client address has too many of them.
-/// Longer than a TCP retransmission, and short enough that requests waiting for the stream's server get it within
-/// `queue`.
+/// Time with little progress after which a stalled stream may be reset if its client address has too many of them:
+/// longer than a TCP retransmission, and short enough for requests that wait in the queue for the stream's server.
 pub(crate) const HTTP2_STALLED_MIN: Duration = Duration::from_secs(1);
 
 /// Bytes that count as progress. If any byte did, a client that opens its windows by one byte a second could hold any
 /// number of streams; with 1 KiB, each costs it 1 KiB/s. A modem of 56 kbit/s transfers seven times as much.
 pub(crate) const HTTP2_PROGRESS_MIN: u64 = 1024;
 
-/// Largest rendered head whose encoded block a connection keeps until it is idle: twice the size of those for fixed
-/// responses and files.
+/// Largest rendered head whose encoded block a connection keeps: twice that of fixed responses and files.
 pub(crate) const HTTP2_REPEATED_MAX: usize = 512;
 
 /// Bytes of request bodies that the streams of a core hold without counting against the windows of their connections: a

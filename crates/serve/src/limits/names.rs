@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-/// Time for which the start waits for the first outcomes of all names together: name servers answer within
-/// milliseconds, and this is enough for two attempts ([`NAME_SERVER_TIMEOUT`]). A name without an outcome by then is a
-/// server that is down for now.
+/// Time for which the start waits for the first outcomes of all names together: enough for two attempts
+/// ([`NAME_SERVER_TIMEOUT`]). A name without an outcome by then is a server that is down for now.
 pub(crate) const FIRST_ANSWERS_WAIT: Duration = Duration::from_secs(2);
 
 /// Timeout of a query, which is then sent once more. glibc's 5 s would delay a start too long. A recursive name server
@@ -17,8 +16,7 @@ pub(crate) const NAME_SERVERS_MAX: usize = 3;
 /// Host names resolved at a time; each takes two sockets per name server.
 pub(crate) const RESOLVING_MAX: usize = 8;
 
-/// Minimum time for which the addresses of a name are used, even if the TTL of the records is shorter; a TTL of 0 would
-/// mean a query for each request.
+/// Minimum time for which the addresses of a name are used, even if the TTL is shorter, such as 0.
 pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
 
 /// Maximum time, so that after moving a service an operator need not wait for a forgotten TTL of a day.

@@ -13,7 +13,6 @@ use crate::worker::Worker;
 pub(crate) struct Attempt<'a> {
     pub(crate) forward: &'a Forward,
     pub(crate) group: &'a Group,
-    /// Index of the server in its group.
     pub(crate) server: u32,
     pub(crate) exchange: &'a Exchange,
     pub(crate) worker: &'a Worker,
@@ -40,8 +39,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Records that the whole response has arrived; its head came at `begun`. If that was in this turn of the core, the
-    /// time to the first byte is the total time, and nothing is added.
+    /// Records that the whole response has arrived, with its head at `begun`; within one turn, the first byte's time
+    /// counts.
     #[inline]
     pub(crate) fn is_complete_now(&self, begun: Instant) {
         let now = self.worker.core.now();

@@ -33,14 +33,14 @@ pub(crate) enum Policy {
     RoundRobin,
     /// Weighted random choice.
     Random,
-    /// Of two servers drawn at random, the one with fewer requests in flight per weight.
+    /// The less loaded of two servers drawn at random, by requests in flight per weight.
     PowerOfTwo,
     /// The server with the fewest requests in flight per weight.
     LeastConnections,
     /// Consistent hashing with bounded loads: equal keys go to the same server unless it is overloaded. With
     /// `Some(125)`, that is above 125 % of its fair share; the percentage must be above 100.
     Hash { load_percent_max: Option<u32> },
-    /// Of two servers drawn at random, the one expected to finish its requests first.
+    /// The one of two randomly drawn servers that is expected to finish its requests first.
     PeakEwma,
     /// The first server, in the order of the group, that is not full.
     First,
@@ -84,9 +84,8 @@ enum State {
 }
 
 impl Balancer {
-    /// Creates a balancer for `members`. They should be all servers of the group at full weight, because the resolution
-    /// of `Hash` is derived from them and must be equal everywhere. `seed` differs between cores. Requirements as for
-    /// `update`.
+    /// Creates a balancer for `members`, which should be all servers of the group at full weight: the resolution of
+    /// `Hash` is derived from them and must be equal everywhere. `seed` differs between cores. Otherwise as `update`.
     pub(crate) async fn prepare(
         policy: Policy,
         members: &[Member],
@@ -111,9 +110,8 @@ impl Balancer {
         balancer
     }
 
-    /// Replaces the members, which must be in ascending order of their servers; may be empty. Called when a server
-    /// comes or goes or a weight changes: `Hash` takes about 30 ns per point of its ring (some hundred per server), the
-    /// others about 20 ns per server.
+    /// Replaces the members, which must be in ascending order of their servers; may be empty. `Hash` takes about 30 ns
+    /// per point of its ring (some hundred per server), the others about 20 ns per server.
     pub(crate) fn update(&mut self, members: &[Member]) {
         at_once(async |slice| self.update_in_slices(members, slice).await);
     }
@@ -160,7 +158,7 @@ impl Balancer {
         self.members.iter().any(is_other)
     }
 
-    /// Chooses a server; `None` if there are no members or all are full or to be avoided.
+    /// Chooses a server; `None` if every member is full or to be avoided.
     pub(crate) fn choose<Load, Latency>(
         &mut self,
         question: &Question<'_, Load, Latency>,

@@ -96,7 +96,6 @@ fn at_port(address: Address, port: Option<u16>) -> Address {
     }
 }
 
-/// Makes one check, from the connection to the last byte needed.
 async fn check(
     group: &Group,
     server: u32,

@@ -15,10 +15,8 @@ use crate::exchange::reply::Reply;
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::observe::meter::Message;
 
-/// State of a response being relayed.
 pub(crate) struct Download<'a> {
     pub(crate) attempt: Attempt<'a>,
-    /// The connection to the server.
     pub(crate) server: &'a Transport,
     pub(crate) server_input: &'a mut Input,
     pub(crate) reply: Reply<'a>,
@@ -35,7 +33,7 @@ pub(crate) enum Done {
     Tunnel,
 }
 
-/// What the received bytes start with.
+/// State of the received bytes.
 enum Begun {
     Nothing,
     /// A 1xx response, which has been written for the client.
@@ -194,10 +192,7 @@ impl<'a> Download<'a> {
         Ok(Begun::Response(relay, done))
     }
 
-    /// Sends the output to the client.
-    ///
-    /// # Errors
-    /// The error of the client's connection.
+    /// Sends the output to the client. Errors are those of the client's connection.
     pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
     }
@@ -239,7 +234,6 @@ impl Download<'_> {
     }
 }
 
-/// Handles the result of receiving a part of the body.
 pub(super) fn body_received(
     received: Result<usize, Error>,
     relay: &mut Relay,

@@ -37,8 +37,7 @@ impl Attempt<'_> {
 }
 
 impl Download<'_> {
-    /// Relays a body through its encoder. Whenever the server pauses, the encoder is flushed: the client may be waiting
-    /// for exactly these bytes.
+    /// Relays a body through its encoder, which is flushed when the server pauses: the client may be waiting for this.
     pub(super) async fn run_encoding(&mut self, mut relay: Relay) -> Result<(), Failure> {
         let mut in_a_turn = 0;
         let keeps = self.trailer_filter(&mut relay);
@@ -55,7 +54,7 @@ impl Download<'_> {
             }
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;
-                // Send what there is before spending more time on the body; this also finds out whether the client is
+                // Before spending more time on the body, send what there is; this also shows whether the client is
                 // gone.
                 self.flush().await.map_err(Failure::Client)?;
                 self.attempt.worker.core.yield_now().await;

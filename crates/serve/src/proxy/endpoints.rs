@@ -36,7 +36,6 @@ pub(crate) use endpoint::{Availability, Endpoint};
 pub use state::Duty;
 pub(crate) use state::Location;
 
-/// The endpoints of one group.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     /// Identify servers across configurations.
@@ -50,8 +49,7 @@ pub(crate) struct Endpoints {
 /// Notifies cores of changes; shared by configurations whose endpoints share state.
 #[derive(Debug)]
 struct Notice {
-    /// Incremented with every change of the servers that may get requests. Each core compares it with the last version
-    /// it has seen.
+    /// Incremented when the servers that may get requests change; each core compares it with the last version seen.
     version: AtomicU64,
     /// The queues that wait for capacity.
     line: Line,
@@ -119,8 +117,8 @@ impl Endpoints {
     }
 
     /// Assigns the addresses `found` for a name to its endpoints, in that order. An address that is already assigned
-    /// keeps its endpoint, with connections and state; a new one starts without state. Returns the number of addresses
-    /// without an endpoint.
+    /// keeps its endpoint and state; a new one starts without state. Returns the number of addresses without an
+    /// endpoint.
     pub(crate) fn assign(&self, server: usize, found: &[Location], now: Instant) -> usize {
         let (_, endpoints) = self.of_server(server);
         let mut left: Vec<&Location> = found.iter().collect();
@@ -189,7 +187,6 @@ impl Endpoints {
         self.changed();
     }
 
-    /// Sets the health of an endpoint according to active checks.
     pub(crate) fn set_healthy(&self, endpoint: u32, is_healthy: bool, now: Instant) {
         let endpoint = &self.all[endpoint as usize];
         // The checks of a new configuration start anew and mostly confirm the known state.
@@ -226,7 +223,6 @@ mod tests {
         Endpoints::new(&upstream(servers, ""), None)
     }
 
-    /// A group with these servers and further keys.
     fn upstream(servers: &str, keys: &str) -> Upstream {
         let text = format!(
             "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{servers}]\nbalance = \"random\"\n{keys}"

@@ -5,9 +5,9 @@ use std::time::Duration;
 use onrush_engine::Instant;
 
 /// A peak-sensitive, exponentially weighted moving average over time: a latency above the average replaces it, one
-/// below it draws it down. An observation loses 63 % of its weight within one time constant, whatever the number of
-/// observations. So a server that stalls counts as slow from its first late response, and only recovers with time.
-/// After Finagle's "Peak EWMA" (user guide, "Clients").
+/// below it draws it down. An observation loses 63 % of its weight within one time constant, however many follow. So a
+/// server that stalls counts as slow from its first late response, and recovers only with time. After Finagle's "Peak
+/// EWMA" (user guide, "Clients").
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ewma {
     /// In nanoseconds, at the time `observed`. Zero before the first observation.
@@ -35,7 +35,6 @@ impl Ewma {
     }
 }
 
-/// Rate of decay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decay {
     /// Inverse of the time constant, in 1/ns.
@@ -54,8 +53,7 @@ impl Decay {
     /// Fraction of an average that remains after a time.
     fn kept(self, nanoseconds: u64) -> f64 {
         let exponent = nanoseconds as f64 * self.rate;
-        // The usual case, a recently used server. Four terms of the series are exact to a millionth here; calling `exp`
-        // would take most of the time of a choice.
+        // The usual case, a recently used server: four terms of the series are exact to a millionth, and much faster.
         if exponent < 0.0625 {
             return 1.0 - exponent * (1.0 - exponent * (0.5 - exponent / 6.0));
         }
@@ -69,8 +67,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Observes latencies in milliseconds at given seconds, with a time constant of one second, and compares the value
-    /// in milliseconds at second `at`.
+    /// Observes latencies in milliseconds at given seconds and compares the value at second `at`; time constant 1 s.
     #[track_caller]
     fn check(observations: &[(u64, u64)], at: u64, expected: f64) {
         let time = |second| Instant::from_nanoseconds(second * 1_000_000_000);

@@ -89,8 +89,7 @@ impl fmt::Display for Fault {
 }
 
 impl Failure {
-    /// Whether the server may never have seen the request: it may have closed an idle connection just when the request
-    /// was sent on it.
+    /// Whether the server may never have seen the request, because it closed an idle connection at the same time.
     pub(crate) fn is_stale_connection(&self) -> bool {
         match self {
             Failure::Closed | Failure::EndedWithin => true,
@@ -206,7 +205,6 @@ impl Failure {
         }
     }
 
-    /// Class in metrics and logs.
     pub(crate) fn class(&self) -> Class {
         match self {
             Failure::Unavailable(Unavailable::NoServer) => Class::NoServer,

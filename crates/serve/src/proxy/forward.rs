@@ -126,8 +126,7 @@ async fn reserve(
         .await
 }
 
-/// Sends the request to the server of `reservation` and relays its response. Returns the server's end if a tunnel is
-/// established.
+/// Sends the request to the server of `reservation` and relays its response. Returns the server's end of a tunnel.
 async fn try_on(
     reservation: &Reservation,
     forward: &mut Forward,

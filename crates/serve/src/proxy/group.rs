@@ -1,6 +1,5 @@
 //! A group of servers as one core sees it, with a pool of connections to each server. `select.rs` chooses a server for
-//! a request, `connect.rs` connects to it, `outcome.rs` records the outcome, and `maintain.rs` keeps the group up to
-//! date.
+//! a request, `connect.rs` connects to it, `outcome.rs` records the outcome, and `maintain.rs` updates the group.
 
 mod connect;
 mod event;
@@ -42,7 +41,6 @@ pub(crate) use server::Server;
 #[derive(Debug)]
 pub(crate) struct Group {
     myself: Weak<Group>,
-    /// The configuration of the group.
     pub(crate) plan: Upstream,
     pub(crate) timeouts: Timeouts,
     pub(crate) queue: Queue,
@@ -62,11 +60,9 @@ pub(crate) struct Group {
     is_limited: bool,
     /// Identifies the group in the request counts of clients.
     number: u64,
-    /// Requests in flight by client.
     clients: CoreClientCounts,
     /// Requests in flight of this core, including those of earlier configurations.
     in_flight: Rc<Cell<u32>>,
-    /// Decay of the latency averages.
     decay: Decay,
     budget: RefCell<RetryBudget>,
     chance: Random,

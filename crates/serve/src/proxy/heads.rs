@@ -18,9 +18,7 @@ use crate::worker::hop::ConnectionFields;
 
 /// A response whose head has been written for the client.
 pub(super) struct Opened {
-    /// Encoder of the body, if any.
     pub(super) encoding: Option<Encoding>,
-    /// Handling of its trailers.
     pub(super) trailers: Trailers,
     /// Whether its Connection field names other fields.
     pub(super) names_fields: bool,
@@ -29,7 +27,6 @@ pub(super) struct Opened {
 /// State of the trailers when the head is relayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Trailing {
-    /// They have arrived.
     Arrived,
     /// They may follow.
     Unknown,
@@ -151,8 +148,8 @@ impl Attempt<'_> {
         match head.framing {
             Framing::Chunked | Framing::UntilClose => Some(BodyLength::Unknown),
             Framing::Length(_) => None,
-            // An HTTP/2 server marks a missing body in the frame of the head; in HTTP/1, a head without a length would
-            // mean a body until the connection closes.
+            // A head of HTTP/2 marks a missing body; in HTTP/1, no length would mean a body until the connection
+            // closes.
             Framing::None => {
                 let has_none = matches!(head.status, 100..=199 | 204 | 304)
                     || self.forward.method() == Method::Head;
@@ -161,8 +158,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Relays the head of an HTTP/1 response. Returns the relay of its body, and whether the connection to the server
-    /// is reusable afterwards.
+    /// Relays the head of an HTTP/1 response. Returns the relay of its body, and whether the connection is reusable.
     pub(super) fn pass_head(
         &self,
         head: &ResponseHead<'_, '_>,

@@ -11,13 +11,11 @@ use onrush_engine::random::Random;
 use super::failure::Failure;
 use crate::limits::HEALTH_START_SPREAD;
 
-/// Interval of checks, and the number of checks that changes the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// Time from the end of one check to the start of the next.
     pub(crate) interval: Duration,
-    /// The interval varies at random by up to this percentage (at most 100), so that proxies started together do not
-    /// check together.
+    /// Random variation of the interval (at most 100), so that proxies started together do not check together.
     pub(crate) jitter_percent: u32,
     /// Number of consecutive successful checks after which a server is up.
     pub(crate) rise: u32,
@@ -25,28 +23,24 @@ pub(crate) struct Rules {
     pub(crate) fall: u32,
 }
 
-/// State of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The first check has not ended. The server should get requests only if no server is up.
+    /// The first check has not ended; the endpoint counts as healthy until then.
     Checking,
     Up,
     Down,
 }
 
-/// Outcome of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Passed,
     Failed(Fault),
 }
 
-/// Why a check failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// No valid response in time, or no connection if the check only connects.
     Exchange(Failure),
-    /// Not the expected status.
     Status(u16),
     /// The body does not match the expected pattern.
     Body,
@@ -60,7 +54,6 @@ pub(crate) enum Fault {
     NotServing(u8),
 }
 
-/// A change of state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transition {
     pub(crate) state: State,
@@ -223,8 +216,7 @@ mod tests {
         fall: 3,
     };
 
-    /// Feeds checks, `.` passed and `x` failed. `expected` has each transition with the number of the check that caused
-    /// it.
+    /// Feeds checks, `.` passed and `x` failed. `expected` has each transition with the number of its check.
     #[track_caller]
     fn check(checks: &str, expected: &[(usize, &str)]) {
         let mut health = Health::new(RULES, 1, Instant::default());

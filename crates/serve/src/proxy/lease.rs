@@ -23,8 +23,9 @@ pub(crate) enum Lease {
 #[derive(Clone, Copy)]
 pub(crate) enum Queued {
     /// The whole request, with this number of body bytes.
-    Whole { body_bytes: u32 },
-    /// The head only.
+    Whole {
+        body_bytes: u32,
+    },
     Head,
 }
 

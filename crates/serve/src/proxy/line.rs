@@ -41,7 +41,6 @@ pub(crate) enum Position {
 }
 
 impl Line {
-    /// Returns the number of a new queue.
     pub(crate) fn add_queue(&self) -> u64 {
         self.queues.fetch_add(1, Ordering::Relaxed)
     }
@@ -53,9 +52,8 @@ impl Line {
 
     /// Registers `waker` to be woken when `queue` is called. A queue enters at the end, or returns to the front if it
     /// was called and could not use the capacity. In the latter case the next queue is called instead, once per
-    /// release, if `may_be_more` reports that there may be capacity for others. `passed` is the number of the release
-    /// that the queue last passed on; the new value is returned. So each release goes from queue to queue until one can
-    /// use it or all have tried.
+    /// release, if `may_be_more` reports capacity for others: each release goes from queue to queue until one can use
+    /// it. `passed` is the number of the release that the queue last passed on; the new value is returned.
     pub(crate) fn enter(
         &self,
         queue: u64,

@@ -2,8 +2,7 @@
 //! application with real traffic.
 //!
 //! The original request does not depend on its copy. Only requests that have arrived completely are copied, because a
-//! streamed body would have to wait for the slower of two servers. A copy never waits for capacity, and its failures
-//! are only logged.
+//! streamed body would wait for the slower server. A copy never waits for capacity, and failures are only logged.
 
 mod stream;
 
@@ -222,8 +221,7 @@ impl Duplicate {
         Ok(())
     }
 
-    /// Consumes heads up to the final one. Returns the framing of its body and whether the connection persists; `None`
-    /// if it has not arrived.
+    /// Consumes heads up to the final one. Returns its framing and persistence; `None` if it has not arrived.
     fn read_head(
         &self,
         input: &mut Input,

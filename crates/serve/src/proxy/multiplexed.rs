@@ -125,7 +125,6 @@ impl MultiplexedSet {
         free + new * of_new
     }
 
-    /// Number of requests that wait for a stream.
     pub(crate) fn waiting(&self) -> usize {
         let all = self.all.borrow();
         let waiting = all
@@ -190,7 +189,6 @@ impl fmt::Debug for MultiplexedSet {
     }
 }
 
-/// Load of a connection.
 struct Load {
     requests: u32,
     has_room: bool,
@@ -241,7 +239,6 @@ impl Multiplexed {
         }
     }
 
-    /// Wakes the connection's task.
     fn call(&self) {
         if self.is_called.replace(true) {
             return;

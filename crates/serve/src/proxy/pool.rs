@@ -92,7 +92,6 @@ impl Pool {
         }
     }
 
-    /// Number of idle connections.
     pub(crate) fn len(&self) -> usize {
         self.idle.borrow().len()
     }

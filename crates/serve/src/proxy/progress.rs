@@ -4,28 +4,24 @@ use std::cell::Cell;
 
 use crate::limits::UNREAD_REST_MAX;
 
-/// Progress of an exchange; the upload and the download both read it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     request: Cell<RequestSide>,
     response: Cell<ResponseSide>,
 }
 
-/// State of the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RequestSide {
     /// Not completely sent. The client may be waiting for 100 (Continue) before it sends the body.
     Held(Left),
     /// Not completely sent. The client is sending the body and does not wait for a response.
     Coming(Left),
-    /// Completely sent.
     Sent,
 }
 
 /// Bytes of the body that the client has not sent yet, if known.
 type Left = Option<u64>;
 
-/// State of the response.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum ResponseSide {
     /// Nothing has arrived; the server may not have seen the request.
@@ -76,8 +72,7 @@ impl Progress {
         });
     }
 
-    /// Whether the rest of the body is short enough to be read and discarded, so that the client's connection can be
-    /// kept.
+    /// Whether the rest of the body is short enough to be discarded to keep the client's connection.
     pub(crate) fn rest_is_short(&self) -> bool {
         match self.request.get() {
             RequestSide::Held(_) => false,

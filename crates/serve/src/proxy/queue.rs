@@ -1,5 +1,4 @@
-//! Queue of requests that wait for capacity of their group: round robin over clients, first in, first out for each
-//! client.
+//! Queue of requests that wait for capacity of their group: round robin over clients, first in, first out within each.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,13 +14,12 @@ use super::endpoints::Endpoints;
 use super::line::Position;
 use crate::worker::admit::key::Key;
 
-/// The requests of one core that wait for one group of one configuration. While it is not empty, the queue is in the
-/// line of all cores.
+/// The requests of one core that wait for one group of one configuration. Unless empty, it is in the line of all cores.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Clients with waiting requests; the first one is next.
     clients: RefCell<VecDeque<Client>>,
-    /// Number of waiting requests in this queue and in those of the group's other configurations on this core.
+    /// Number of waiting requests, including queues of the group's other configurations on this core.
     length: Rc<Cell<usize>>,
     length_max: usize,
     next: Cell<u64>,
@@ -59,9 +57,8 @@ pub(crate) struct Ticket<'q> {
 }
 
 impl Queue {
-    /// `before` is the group's queue in the previous configuration. Its requests go on waiting for the servers of that
-    /// configuration; they count towards `length_max` here, but do not precede the requests of this queue, which may
-    /// not need the same servers.
+    /// `before` is the group's queue in the previous configuration. Its requests keep waiting for the servers of that
+    /// one; they count towards `length_max` here, but do not precede the requests here, which may need other servers.
     pub(crate) fn new(
         length_max: usize,
         endpoints: &Arc<Endpoints>,
@@ -191,8 +188,7 @@ impl Ticket<'_> {
         self.has_found.set(true);
     }
 
-    /// Waits until the request should try again: it was called in its queue or in the line of all cores, or `until` has
-    /// passed.
+    /// Waits until the request is called, in its queue or in the line of all cores, or until `until`.
     pub(crate) async fn turn(&self, core: &Core, until: Instant) {
         let mut sleep = pin!(core.sleep_until(until));
         let mut waits = false;
@@ -249,8 +245,7 @@ impl Drop for Ticket<'_> {
         if self.queue.is_empty() || self.has_found.get() {
             self.queue.leave_line();
         }
-        // It may have been called and leave without using the capacity, or there may be capacity for more: the next
-        // request tries.
+        // The request may not have used its call, or there may be capacity for more: the next one tries.
         self.queue.call(|_| true);
     }
 }

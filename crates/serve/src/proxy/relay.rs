@@ -11,17 +11,14 @@ use crate::exchange::reply::{Passage, Reply};
 use crate::worker::compress::Then;
 use crate::worker::hop::ConnectionFields;
 
-/// What happens to the framing.
 enum Mode {
     /// The body passes in its framing, except for redundant parts such as chunk extensions.
     Verbatim,
     /// The payload passes in the client's framing.
     Payload,
-    /// The payload is encoded.
     Encode(Box<Encoding>),
 }
 
-/// State of a relayed body.
 pub(crate) struct Relay {
     body: BodyReader,
     mode: Mode,
@@ -36,7 +33,6 @@ pub(crate) struct Relay {
     has_dropped_trailers: bool,
 }
 
-/// Handling of trailers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trailers {
     /// All are relayed except those for the server's connection only.
@@ -46,7 +42,6 @@ pub(crate) enum Trailers {
 }
 
 impl Relay {
-    /// A relay of a body with the server's `framing`.
     pub(crate) fn new(framing: Framing, passage: Passage) -> Self {
         Self::with(
             framing,

@@ -132,7 +132,6 @@ struct Name {
     entries: Vec<Entry>,
 }
 
-/// A server in the configuration.
 struct Entry {
     endpoints: Arc<Endpoints>,
     server: usize,

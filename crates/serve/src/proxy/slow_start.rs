@@ -16,13 +16,11 @@ pub(crate) struct SlowStart {
 }
 
 impl SlowStart {
-    /// The effective weight, times [`WEIGHT_SCALE`], of a server with weight `written` that came up at `since`; `None`
-    /// if it has always been up.
+    /// The effective weight, times [`WEIGHT_SCALE`], of a server that came up at `since`; `None` if it was always up.
     pub(crate) fn weight(self, written: u32, since: Option<Instant>, now: Instant) -> u32 {
         let full = u64::from(written) * u64::from(WEIGHT_SCALE);
         let step = since.map_or(SLOW_START_STEPS, |since| self.step(since, now));
-        // At most `full`, which fits in u32 as the sum of all weights does; at least 1, because weights are scaled by
-        // 256.
+        // At most `full`, which fits as the sum of all weights does; at least 1, because weights are scaled by 256.
         (full * u64::from(step) / u64::from(SLOW_START_STEPS)) as u32
     }
 
@@ -37,7 +35,6 @@ impl SlowStart {
         })
     }
 
-    /// Number of steps made.
     fn step(self, since: Instant, now: Instant) -> u32 {
         let passed = now.since(since);
         if passed >= self.duration {

@@ -23,8 +23,7 @@ impl Split {
         Self { groups }
     }
 
-    /// Chooses the group of a request. `chance` returns 64 uniform bits; it is only called if there is more than one
-    /// group.
+    /// Chooses the group of a request. `chance` returns 64 uniform bits; not called for a single group.
     #[inline]
     pub(crate) fn choose(&self, chance: impl FnOnce() -> u64) -> usize {
         let (last, sum) = self.groups[self.groups.len() - 1];

@@ -46,7 +46,6 @@ pub(crate) struct Tunnel {
 pub(crate) enum ServerEnd {
     /// A connection, and the bytes that arrived on it after the 101.
     Connection(Transport, Input),
-    /// An HTTP/2 stream.
     Stream(TunnelStream),
 }
 
@@ -147,8 +146,7 @@ impl Tunnel {
     }
 }
 
-/// One direction, including its end. A hand-written state machine: as two nested futures, the directions took most of
-/// the memory of an idle tunnel.
+/// One direction. A state machine, because two nested futures took most of an idle tunnel's memory.
 struct Lane<'t> {
     from: &'t Transport,
     to: &'t Transport,
@@ -158,7 +156,6 @@ struct Lane<'t> {
     end: Option<End<'t>>,
 }
 
-/// State of a direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     /// Waiting for the next portion.
@@ -169,7 +166,6 @@ enum Stage {
     PassedAll,
 }
 
-/// How bytes are transferred.
 enum Portions {
     /// Both ends are plain.
     Plain(Relay),
@@ -209,8 +205,7 @@ impl<'t> Lane<'t> {
                 return Poll::Ready(Ok(()));
             }
             if mem::replace(&mut self.stage, Stage::UnderWay) == Stage::Between {
-                // A byte in either direction resets the idle timeout of both ends: an end that only receives is not
-                // idle.
+                // A byte in either direction resets both idle timeouts: an end that only receives is not idle.
                 self.from.set_send_patience(idle_max);
                 self.to.set_send_patience(idle_max);
             }

@@ -1,8 +1,6 @@
-//! Requests for a tunnel by a change of protocol (RFC 9110 7.8): which are forwarded, and what the server is sent and
-//! must respond.
+//! Requests for a tunnel by a change of protocol (RFC 9110 7.8): which are forwarded, and how.
 //!
-//! Only WebSocket is forwarded. Another protocol could carry requests that bypass the routes: `h2c` does, and `TLS/1.0`
-//! hides its contents.
+//! Only WebSocket is forwarded. Other protocols, such as `h2c` or `TLS/1.0`, could carry requests past the routes.
 
 use onrush_http::request::RequestHead;
 use onrush_http::response::ResponseHead;

@@ -16,7 +16,6 @@ use crate::exchange::downstream::request_body::RequestBody;
 use crate::exchange::output::Output;
 use crate::observe::meter::Message;
 
-/// State of a request body being relayed.
 pub(crate) struct Upload<'a> {
     pub(crate) attempt: Attempt<'a>,
     pub(crate) body: RequestBody<'a>,
@@ -98,7 +97,6 @@ impl Upload<'_> {
     }
 }
 
-/// Receives more of a body from the client.
 pub(super) async fn receive_more(
     body: &mut RequestBody<'_>,
     deadline: Instant,
@@ -113,8 +111,7 @@ pub(super) async fn receive_more(
     }
 }
 
-/// Runs both directions at once, because a server may respond before it has read the whole request. Ends with the
-/// response.
+/// Runs both directions at once: a server may respond before it has read the whole request. Ends with the response.
 pub(super) async fn both_ways<T>(
     upload: impl Future<Output = Result<(), Stopped>>,
     download: impl Future<Output = Result<T, Failure>>,

@@ -27,7 +27,6 @@ pub(crate) enum Origin {
     Nowhere,
 }
 
-/// Client address and scheme of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientOrigin {
     pub(crate) address: Option<IpAddr>,
@@ -53,8 +52,7 @@ impl Client {
         })
     }
 
-    /// Address and port of the client, or of the last proxy before this server. `None` for Unix sockets. `stream` is
-    /// its connection.
+    /// Address and port of the client, or of the last proxy. `None` for Unix sockets. `stream` is its connection.
     pub(crate) fn peer(&self, stream: &Transport) -> Option<(IpAddr, u16)> {
         self.peer_by(|| stream.peer())
     }

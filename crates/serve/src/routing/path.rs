@@ -58,8 +58,7 @@ pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [
 }
 
 /// The rest of the path after `prefix`, with encodings as received; the normalized path must start with `prefix`. Dot
-/// segments are resolved and empty segments removed, as in the normalized path, and an encoded slash at the start is
-/// decoded.
+/// and empty segments are resolved as there, and an encoded slash at the start is decoded.
 pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     if is_normal(path.as_bytes()) {
         return Cow::Borrowed(path.get(prefix.len()..).unwrap_or(""));
@@ -90,9 +89,8 @@ pub(crate) fn unedited(path: &str) -> Cow<'_, str> {
     Cow::Owned(resolved(path).into_owned())
 }
 
-/// Why the path may not be sent to a server: some servers would see a dot segment that routing did not. They treat a
-/// backslash as a slash (as the URL standard does), remove `;` and what follows it in a segment before resolving
-/// (Tomcat), or decode twice.
+/// Why the path may not be sent to a server: some servers would see a dot segment that routing did not, because they
+/// treat a backslash as a slash (URL standard), remove `;` and what follows (Tomcat), or decode twice.
 #[inline]
 pub(crate) fn ambiguity(path: &str) -> Option<&'static str> {
     match is_normal(path.as_bytes()) {
@@ -128,8 +126,7 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
     None
 }
 
-/// The path that regular expressions match: dot segments resolved, empty segments removed, and unreserved characters
-/// decoded (RFC 3986 6.2.2).
+/// The path that regular expressions match: resolved, with unreserved characters decoded (RFC 3986 6.2.2).
 pub(crate) struct Canonical {
     /// The path with decoded slashes.
     text: String,

@@ -73,13 +73,11 @@ impl<T> Routes<T> {
         std::mem::take(&mut self.routes)
     }
 
-    /// All routes, in file order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Route<T>> {
         self.routes.iter()
     }
 
-    /// Index of the first route that matches. `path` is the normalized path of `head`; `coming` is only used if a route
-    /// needs it.
+    /// Index of the first route that matches. `path` is the normalized path; `coming` is used only if a route needs it.
     #[inline]
     pub(crate) fn choose(
         &self,
@@ -126,7 +124,6 @@ impl<T> Routes<T> {
         unmet(when, head, (host, path, Asks::of(when)), coming)
     }
 
-    /// Whether any route has a condition on the host.
     #[inline]
     pub(crate) fn know_hosts(&self) -> bool {
         self.index.knows_hosts
@@ -247,8 +244,7 @@ fn parameters<'q>(query: Option<&'q str>, name: &str) -> impl Iterator<Item = Co
         .map(|(_, value)| value.decoded())
 }
 
-/// `host[:port]` without the port and without the final dot of a fully qualified name; an IPv6 address keeps its
-/// brackets.
+/// `host[:port]` without the port and a final dot; an IPv6 address keeps its brackets.
 pub(crate) fn host_of(authority: &str) -> &str {
     let host = authority.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let host = host.strip_suffix(':').unwrap_or(authority);

@@ -25,7 +25,6 @@ pub(crate) trait About {
     /// The path prefix of its route.
     fn prefix(&self) -> &str;
 
-    /// Name of the group it is forwarded to.
     fn group_name(&self) -> &str;
 
     fn request_id(&self) -> &[u8];
@@ -112,8 +111,7 @@ fn put_of_tls(
     about.with_tls(&mut |info| put_line(part(info), put));
 }
 
-/// The subject of a certificate may have any length and any characters: control characters, which could end the field,
-/// are removed.
+/// The subject of a certificate may have any length and characters; control characters could end the field.
 fn put_line(text: &str, put: &mut impl FnMut(&[u8])) {
     let text = &text.as_bytes()[..text.len().min(VARIABLE_BYTES_MAX)];
     text.split(u8::is_ascii_control).for_each(put);

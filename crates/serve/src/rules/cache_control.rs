@@ -13,7 +13,6 @@ pub(crate) struct CacheControl(Vec<Rule>);
 struct Rule {
     statuses: Vec<(u16, u16)>,
     types: Option<Vec<String>>,
-    /// The complete header line.
     line: Vec<u8>,
     of_server: OfServer,
 }
@@ -39,12 +38,11 @@ enum Content<'m> {
     Typed(&'m [u8]),
     /// No type, and no content.
     Untyped,
-    /// No type, but the response stands for another one that may have a type.
+    /// No type, but it stands for a response that may have a type.
     Unsaid,
 }
 
 impl<'h> Said<'h> {
-    /// Records one field.
     pub(crate) fn field(&mut self, name: &str, value: &'h [u8]) {
         match name.len() {
             12 if header_is(name, "content-type") => self.content_type = Some(value),
@@ -69,7 +67,6 @@ impl<'h> Said<'h> {
         said
     }
 
-    /// Records header lines.
     pub(crate) fn lines(&mut self, lines: &'h [u8]) {
         for line in lines.split(|byte| *byte == b'\n') {
             let Some(colon) = memchr::memchr(b':', line) else {

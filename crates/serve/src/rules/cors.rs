@@ -1,5 +1,4 @@
-//! Cross-origin resource sharing (the Fetch standard, "CORS protocol"): which origins may read responses, and the
-//! response to preflight requests.
+//! Cross-origin resource sharing (the Fetch standard, "CORS protocol").
 
 use onrush_config::plan;
 use onrush_http::request::RequestHead;

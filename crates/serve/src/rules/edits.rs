@@ -10,17 +10,16 @@ use crate::rules::location::Location;
 /// The edits of one kind of message.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
-    /// Fields to remove, including those that are set.
+    /// Fields to remove; includes fields that are set.
     dropped: Names,
     /// Fields to write.
     written: Vec<(String, Template)>,
 }
 
-/// Which names are considered equal.
+/// Equality of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// Names that differ only in case or in separators (such as `_` and `-`), because many servers do not distinguish
-    /// them.
+    /// Also ignores separators (such as `_` and `-`), which many servers do not distinguish.
     #[default]
     Loose,
     /// Names that differ in case only (RFC 9110 5.1).
@@ -33,8 +32,7 @@ pub(crate) struct Names {
     /// With `-` for all separators, if the spelling is loose.
     names: Vec<String>,
     spelling: Spelling,
-    /// Bit n is set if a name has n bytes; the last bit also covers longer names. This excludes nearly all fields
-    /// without a comparison.
+    /// Bit n is set if a name has n bytes; the last bit covers longer names. Excludes nearly all fields.
     lengths: u64,
 }
 
@@ -107,13 +105,11 @@ impl Edits {
         self.dropped.contain(name)
     }
 
-    /// Whether any of these fields is removed.
     pub(crate) fn drops_one_of(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.drops(name))
     }
 
-    /// Removes the field called `name` from these edits. Returns whether it was to be removed, and the template to
-    /// write.
+    /// Removes the field called `name` from these edits. Returns whether it was removed by them, and its template.
     pub(crate) fn take(&mut self, name: &str) -> (bool, Option<Template>) {
         let dropped = self.drops(name);
         let is_it = |field: &(String, Template)| field.0.eq_ignore_ascii_case(name);
@@ -124,8 +120,7 @@ impl Edits {
         (dropped, template)
     }
 
-    /// Removes the Location fields that depend on the request from those to write. Existing ones are still removed by
-    /// these edits.
+    /// Takes the Location fields that depend on the request. Existing fields are still removed by these edits.
     pub(crate) fn take_locations(&mut self) -> Vec<Location> {
         let is_place = |(name, template): &mut (String, Template)| {
             name.eq_ignore_ascii_case("location") && template.as_text().is_none()
@@ -199,8 +194,8 @@ impl Edits {
         written
     }
 
-    /// Edits a request's head, which is the first `length` bytes of `room`. Added fields come last. Returns the new
-    /// length, or `None` if it does not fit.
+    /// Edits a request's head, the first `length` bytes of `room`. Returns the new length, or `None` if it does not
+    /// fit.
     pub(crate) fn rewrite(
         &self,
         room: &mut [u8],

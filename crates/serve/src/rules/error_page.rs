@@ -13,13 +13,11 @@ use crate::limits::ERROR_PAGE_BYTES_MAX;
 use crate::respond::file::media_type;
 use crate::worker::trouble::{Trouble, Troubles};
 
-/// Contents of the error page files, read at the start and at each reload, because an error may be that files cannot be
-/// read.
+/// Contents of the error page files, read at each reload, because an error may be that files cannot be read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageFiles(HashMap<PathBuf, Arc<[u8]>>);
 
 impl PageFiles {
-    /// Reads the files of a plan.
     pub(crate) fn read(plan: &Plan, troubles: &mut Troubles) -> Self {
         let of_routes = plan.routes.iter().map(|route| &route.error_pages);
         let all = of_routes.chain([&plan.error_pages]);
@@ -51,7 +49,7 @@ impl PageFiles {
 /// The error pages of a route, or of requests without a route, on one core.
 #[derive(Debug)]
 pub(crate) struct ErrorPages {
-    /// The first one that matches a status is used.
+    /// The first match is used.
     pages: Vec<ErrorPage>,
     /// Whether they also replace servers' responses.
     intercept: bool,
@@ -75,7 +73,6 @@ pub(crate) struct Content {
 /// Format of an error response without a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Form {
-    /// A line of text.
     #[default]
     Text,
     /// Problem details (RFC 9457).
@@ -118,13 +115,11 @@ impl ErrorPages {
         self.pages.iter().find(is_for)
     }
 
-    /// Whether servers' responses may be replaced.
     pub(crate) fn may_intercept(&self) -> bool {
         self.intercept
     }
 
-    /// Whether a server's response with this status is replaced. Never 401: without the server's challenge, nobody
-    /// could log in.
+    /// Whether a server's response with this status is replaced. Never 401, whose challenge is needed to log in.
     pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
         let page = self.of(status);
         self.intercept && status != 401 && page.is_some_and(|page| page.content_for(form).is_some())
@@ -140,7 +135,6 @@ impl ErrorPage {
 }
 
 impl Content {
-    /// Whether the content is JSON; clients that prefer JSON get no other.
     pub(crate) fn is_json(&self) -> bool {
         self.is_json
     }

@@ -120,8 +120,7 @@ impl PathRule {
     /// Replaces with `by` the part of the path that `path` matches.
     fn replacing(path: &PathMatch, by: &str) -> Self {
         match path {
-            // If the prefix ends with a slash, so does its replacement: `/api/` replaced by `/v2` turns `/api/x` into
-            // `/v2/x`.
+            // If the prefix ends with a slash, so does its replacement: `/api/` by `/v2` turns `/api/x` into `/v2/x`.
             PathMatch::Prefix(prefix) if prefix.ends_with('/') && !by.ends_with('/') => {
                 PathRule::Prefix(format!("{by}/"))
             }
@@ -159,8 +158,7 @@ impl PathRule {
     }
 }
 
-/// Whether a field of the request describes its client and is removed: because the peer is not trusted, or because the
-/// proxy writes its own value.
+/// Whether a field that describes the client is removed: the peer is not trusted, or the proxy writes its own value.
 #[inline]
 pub(crate) fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
     if !is_trusted {

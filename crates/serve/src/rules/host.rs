@@ -42,7 +42,6 @@ impl HostRule {
         (template.0.len(), template.0.iter().map(text).sum())
     }
 
-    /// Whether `{request_id}` is used.
     pub(crate) fn needs_request_id(&self) -> bool {
         let id = Piece::Variable(Variable::RequestId);
         matches!(self, HostRule::Set(template) if template.0.contains(&id))

@@ -28,7 +28,7 @@ struct Base {
     authority: Template,
 }
 
-/// Why there is no location for a request.
+/// Why a request has no location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nowhere {
     /// It exceeds [`LOCATION_BYTES_MAX`] bytes.
@@ -37,7 +37,7 @@ pub(crate) enum Nowhere {
     NoHost,
 }
 
-/// What the value of a variable may contain.
+/// Possible contents of a variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
     /// A part of a host; no character that ends one.
@@ -102,7 +102,7 @@ impl Location {
         if self.base.is_none() {
             location.replace_range(..slashes, "/");
         } else if !rest.is_empty() && !rest.starts_with(['/', '?', '#']) {
-            // End the host here, whatever follows.
+            // End the host, regardless of the rest.
             location.insert(rest_at, '/');
         }
         match location.len() <= LOCATION_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Edits of a route's response heads, generated ones and those of servers.
+//! Edits of a route's response heads.
 
 use onrush_config::plan::{OfServer, ResponsesEdited, Route};
 use onrush_http::Header;
@@ -27,11 +27,10 @@ pub(crate) struct ResponseEdits {
     drops_ours: bool,
     /// Cache-Control rules, which apply independently of `on`.
     cache_control: Option<CacheControl>,
-    /// Which edits there are.
     scope: Scope,
 }
 
-/// Which edits apply to a response.
+/// The edits that apply to a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scope {
     /// All of them.
@@ -50,8 +49,8 @@ const OF_ORIGINS: [&str; 6] = [
     "access-control-max-age",
 ];
 
-/// The fields that generated responses may have, except those that cannot be edited, and those of a fixed response's
-/// configuration, which are edited when it is prepared.
+/// The fields of generated responses, without uneditable ones. Fields of a fixed response's configuration are edited
+/// when it is prepared.
 const OURS: [&str; 17] = [
     "server",
     "date",
@@ -120,7 +119,6 @@ impl ResponseEdits {
         }
     }
 
-    /// Whether a field of this name is removed.
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         self.edits.drops(name)
@@ -131,8 +129,7 @@ impl ResponseEdits {
         self.text.is_none()
     }
 
-    /// Appends the fields to write to `lines`, with [`SERVER_TO_COME`] for the server's name. An invalid Location is
-    /// omitted.
+    /// Appends the fields to write, with [`SERVER_TO_COME`] for the server's name. An invalid Location is omitted.
     pub(crate) fn render(&self, facts: &Facts<'_>, lines: &mut Vec<u8>) {
         self.edits
             .render(facts, &mut |bytes| lines.extend_from_slice(bytes));
@@ -178,8 +175,7 @@ enum Caches<'a> {
 }
 
 impl<'a> Applied<'a> {
-    /// The edits of a response with this status; `media` is its type if the head does not have it. `None` if nothing
-    /// changes.
+    /// The edits for this status; `media` is the type if the head does not have it. `None` if nothing changes.
     pub(crate) fn for_status(self, status: u16, media: Option<&'a str>) -> Option<Applied<'a>> {
         let rules = self.edits.cache_control.as_ref();
         let rules = rules.filter(|rules| rules.are_for(status));
@@ -219,7 +215,6 @@ impl<'a> Applied<'a> {
         Some(applied.knowing(|| Said::of(headers)))
     }
 
-    /// Whether a server's response with these fields is refused.
     pub(crate) fn refuse(&self, headers: &[Header<'_>]) -> bool {
         let refused = &self.edits.refused;
         !refused.is_empty() && headers.iter().any(|header| refused.contain(header.name))
@@ -307,8 +302,8 @@ impl<'a> Applied<'a> {
         writer.raw(self.line_of_caches());
     }
 
-    /// Edits a complete generated head, the first `length` bytes of `room`. Returns the new length, or `None` if it
-    /// does not fit.
+    /// Edits a generated head, the first `length` bytes of `room`. Returns the new length, or `None` if it does not
+    /// fit.
     pub(crate) fn rewrite(&self, room: &mut [u8], length: usize) -> Option<usize> {
         let kept = if self.edits.drops_ours && self.change_fields() {
             self.edits.edits.strip(&mut room[..length], is_about_coding)

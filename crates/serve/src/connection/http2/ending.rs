@@ -11,8 +11,7 @@ use crate::observe::cuts::Cut;
 use crate::worker::connections::{ConnectionState, note};
 
 impl Http2 {
-    /// Announces the close with a first GOAWAY. Requests in flight are accepted until the client has received it (RFC
-    /// 9113 6.8).
+    /// Announces the close with a first GOAWAY (RFC 9113 6.8). Requests are accepted until the client has received it.
     pub(super) fn leave_soon(&mut self) {
         if self.stage == Stage::Open {
             self.stage = Stage::LeavingSoon;
@@ -90,7 +89,7 @@ impl Http2 {
     }
 
     /// Closes the sending side, and reads until the client closes its side or the time is over: closing with unread
-    /// bytes would reset the connection and destroy the last bytes sent.
+    /// bytes would reset the connection and lose the last bytes sent.
     pub(super) async fn say_goodbye(&mut self) -> Result<(), Error> {
         let transport = self.session.transport();
         transport.change_note(|note| note::at(note, ConnectionState::Closing));

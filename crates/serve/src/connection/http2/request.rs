@@ -32,7 +32,6 @@ use crate::worker::connections::note;
 
 use super::waiting::{finish_behind, wait};
 
-/// A request in progress.
 pub(super) struct Request {
     session: Rc<Session>,
     service: Rc<Service>,
@@ -117,7 +116,6 @@ impl Request {
         Ok(Some(responded))
     }
 
-    /// Responds to a refused request.
     fn refuse(&mut self, refusal: Refusal) -> Result<(), Error> {
         let Request {
             session,
@@ -143,7 +141,7 @@ impl Request {
         let core = self.service.worker.core.clone();
         // Counts the task as one beside its connection's.
         self.service.worker.begin_aside();
-        // Not an `async fn`, which would store its arguments in addition to what is built from them.
+        // Not an `async fn`, which would also store its arguments.
         core.spawn_as(CLIENT, async move {
             let mut outcome = self.go_on(&mut responded).await;
             if outcome.is_ok() && (!self.stream.is_written() || self.stream.is_reset()) {

@@ -9,7 +9,6 @@ use crate::exchange::downstream::http2::stalled::Stalled;
 use crate::limits::http2::HTTP2_STALLED_MIN;
 
 impl Http2 {
-    /// Updates the stalled streams of the connection and their deadline.
     pub(super) fn look_at_stalled(&mut self, now: Instant) -> Stalled {
         if !self.session.has_streams() {
             self.count_stalled(0);
@@ -34,8 +33,7 @@ impl Http2 {
         self.session.end_longest_stalled(excess, until);
     }
 
-    /// Sets the connection's number of stalled streams. Returns by how many its address exceeds the limit, at most
-    /// `count`.
+    /// Sets the number of stalled streams. Returns by how many its address exceeds the limit, at most `count`.
     pub(super) fn count_stalled(&mut self, count: u32) -> u32 {
         let before = std::mem::replace(&mut self.stalled, count);
         if before == 0 && count == 0 {

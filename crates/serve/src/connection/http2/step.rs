@@ -60,8 +60,8 @@ impl Http2 {
         }
     }
 
-    /// Processes one frame. Returns the number of bytes consumed, or `None` if more are needed. A request whose head
-    /// has arrived is put into `opened`.
+    /// Processes one frame; a new request is put into `opened`. Returns the number of bytes consumed, `None` if
+    /// incomplete.
     fn step_once(&mut self, opened: &mut Option<Request>) -> Option<usize> {
         let session = Rc::clone(&self.session);
         let mut state = session.state.borrow_mut();

@@ -1,5 +1,4 @@
-//! Requests that wait without a task: for the response of a server, or until a complete response has been sent. They
-//! become tasks when more has to be done.
+//! Requests that wait without a task: for the response of a server, or until a complete response has been sent.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,8 +16,7 @@ use crate::worker::waiter::Parked;
 #[derive(Default)]
 struct Waiting(RefCell<Option<(Request, Forward)>>);
 
-/// Parks the request until its response arrives or its stream ends, if nothing else is to be done. Otherwise starts its
-/// task at once.
+/// Parks the request until its response arrives or its stream ends. Starts its task if anything else is to be done.
 pub(super) fn wait(request: Request, forward: Forward) {
     if forward.awaits_response().is_none() {
         return request.spawn(Responded::Forwarded(forward));

@@ -1,5 +1,4 @@
-//! The policy `first`: fills the servers in the order of the group. The last ones stay idle at low load, so a group can
-//! be grown and shrunk at its end.
+//! The policy `first`: fills the servers in the order of the group, so that the last ones are idle at low load.
 
 use super::Member;
 

@@ -22,8 +22,7 @@ use crate::worker::time_slice::TimeSlice;
 /// Hash of a request's key, or of a server's address.
 ///
 /// XXH3 with 64 bits and no seed: its results are fixed since xxHash 0.8.0 for all versions and machines, so cores,
-/// restarts, releases of Onrush and other programs agree. It does not resist a deliberate search for collisions; the
-/// load bound limits their effect.
+/// releases of Onrush and other programs agree. It does not resist deliberate collisions; the load bound limits them.
 pub(crate) fn key(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
@@ -87,8 +86,7 @@ impl Ring {
         }
     }
 
-    /// Places the points of `members` in linear time, by bucket sort: counts the points of each part, writes them to
-    /// the part, and sorts each part.
+    /// Places the points of `members` in linear time (bucket sort): counts, writes and sorts the points of each part.
     pub(super) async fn update(&mut self, members: &[Member], slice: &mut TimeSlice) {
         assert!(
             members.len() <= INDEX_BITS as usize + 1,
@@ -138,7 +136,6 @@ impl Ring {
         }
     }
 
-    /// Sorts each part in `first..end`.
     fn sort_parts(&mut self, first: usize, end: usize) {
         for part in first..end {
             let next = self.starts.get(part + 1).map(|&start| start as usize);
@@ -147,8 +144,7 @@ impl Ring {
         }
     }
 
-    /// Index in `points` of the first point at or after `place`. Constant time: a part has one point on average, and
-    /// hashes are evenly distributed.
+    /// Index in `points` of the first point at or after `place`. Constant time: one point per part on average.
     fn find(&self, place: u64) -> usize {
         let mut at = self.starts[(place >> self.part_shift) as usize] as usize;
         while self.points.get(at).is_some_and(|&point| point < place) {
@@ -229,7 +225,6 @@ impl Density {
         }
     }
 
-    /// The points of the member at `index`, unsorted.
     fn points_of(self, member: &Member, index: usize) -> impl Iterator<Item = u64> {
         let mut place = member.identity;
         (0..self.points(member.weight)).map(move |_| {
@@ -298,8 +293,7 @@ mod tests {
             let sum: u32 = weights.iter().sum();
             for (server, (&weight, points)) in (0..).zip(weights.iter().zip(densities)) {
                 let expected = KEYS as f64 * f64::from(weight) / f64::from(sum);
-                // A share is a sum of exponential gaps, one per point: its relative standard deviation is one over the
-                // square root of their number. The deviation of drawing the keys is added.
+                // The deviation of a share, a sum of exponential gaps, one per point; and that of drawing the keys.
                 let deviation = expected / f64::from(points).sqrt() + expected.sqrt();
                 let difference = (count(&owners, server) - expected).abs();
                 assert!(
@@ -394,8 +388,8 @@ mod tests {
 
     #[test]
     fn owners_of_keys_are_the_same_in_every_release() {
-        // The reference value of XXH3 for no input, an address, and the owners of some keys. A change of these numbers
-        // moves the keys of all users on an update.
+        // XXH3 of nothing and of an address, and the owners of some keys. Changing these numbers moves the keys of all
+        // users.
         assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(
             address_key("::ffff:192.0.2.1".parse().unwrap()),

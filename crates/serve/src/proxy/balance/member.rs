@@ -2,15 +2,13 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// Index in the group.
     pub(crate) server: u32,
-    /// Effective weight: the configured one times [`WEIGHT_SCALE`](crate::limits::WEIGHT_SCALE), reduced during slow
-    /// start. Never 0.
+    /// Configured weight times [`WEIGHT_SCALE`](crate::limits::WEIGHT_SCALE), reduced during slow start. Never 0.
     pub(crate) weight: u32,
     /// Number of requests in flight at which the server is full and not chosen; `u32::MAX` for no limit.
     pub(crate) load_max: u32,
-    /// Determines its position for `Hash`: the [`hash::key`](super::hash::key) of its address. It is the same on every
-    /// core, after every restart and on every machine with the same configuration, whatever the order of the group.
+    /// Position for `Hash`: the [`hash::key`](super::hash::key) of its address. The same on every core, after every
+    /// restart and on every machine with the same configuration, in any order of the group.
     pub(crate) identity: u64,
 }
 
@@ -23,8 +21,8 @@ pub(crate) struct Question<'a, Load, Latency> {
     pub(crate) load: &'a Load,
     /// Number of requests in flight of all members, for `Hash` only.
     pub(crate) load_sum: u32,
-    /// Returns a server's latency in nanoseconds according to its [`Ewma`](crate::proxy::ewma::Ewma), 0 if unknown; for
-    /// `PeakEwma` only.
+    /// Returns a server's latency in nanoseconds ([`Ewma`](crate::proxy::ewma::Ewma)), 0 if unknown; for `PeakEwma`
+    /// only.
     pub(crate) latency: &'a Latency,
     /// Servers that must not be chosen, because this request failed there.
     pub(crate) avoid: &'a [u32],

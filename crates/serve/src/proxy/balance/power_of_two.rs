@@ -18,8 +18,7 @@ pub(super) fn cost(member: &Member, load: u32) -> Cost {
     }
 }
 
-/// Draws two members that fit and returns the cheaper one; the first if their costs are equal. If hardly any member
-/// fits, returns the cheapest one of all.
+/// Draws two members that fit and returns the cheaper or first one. If hardly any fits, returns the cheapest of all.
 pub(super) fn choose(
     lots: &Lots,
     members: &[Member],

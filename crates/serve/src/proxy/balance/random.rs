@@ -26,7 +26,7 @@ pub(super) struct Lots {
 
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Height, out of 2^64, up to which the column belongs to its own member. A full column has 2^64 - 1, and itself as
+    /// Height, out of 2^64, up to which the column is its own member's. A full column has 2^64 - 1 and itself as
     /// `other`.
     own: u64,
     /// The member above that height.

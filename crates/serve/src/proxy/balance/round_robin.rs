@@ -21,8 +21,8 @@ impl Turns {
         }
     }
 
-    /// Members that stay keep their credit, up to one full turn; new ones start with 0. Both lists are in ascending
-    /// order of their servers.
+    /// Members that stay keep their credit, up to one full turn; new ones start with 0. Both lists are sorted by
+    /// server.
     pub(super) fn update(&mut self, before: &[Member], members: &[Member]) {
         let turn: i64 = members.iter().map(|member| i64::from(member.weight)).sum();
         let mut old = before.iter().zip(&self.credits).peekable();
@@ -38,7 +38,7 @@ impl Turns {
         self.credits = credits;
     }
 
-    /// Chooses the next member among those that fit. The others earn no credit.
+    /// Chooses the next member that fits. The others earn no credit.
     pub(super) fn next(
         &mut self,
         members: &[Member],

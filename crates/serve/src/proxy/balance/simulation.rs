@@ -86,8 +86,7 @@ pub(super) fn shares(draws: &Draws<'_>, count: u32) -> Vec<u32> {
     shares
 }
 
-/// Asserts that the shares are within five standard deviations of a binomial distribution with the weights'
-/// probabilities.
+/// Asserts that the shares are within five standard deviations of a binomial distribution by weight.
 #[track_caller]
 pub(super) fn assert_shares(shares: &[u32], weights: &[u32], seed: u64) {
     let count = f64::from(shares.iter().sum::<u32>());

@@ -6,8 +6,7 @@ use crate::proxy::health::Fault;
 
 pub(super) const PATH: &str = "/grpc.health.v1.Health/Check";
 
-/// `HealthCheckRequest` for a service, with its length prefix (gRPC over HTTP/2, Length-Prefixed-Message). The name has
-/// up to 255 bytes.
+/// `HealthCheckRequest` for a service of up to 255 bytes, with its length prefix (Length-Prefixed-Message).
 pub(super) fn request(service: &str) -> Vec<u8> {
     let mut message = Writer::default();
     if !service.is_empty() {

@@ -13,7 +13,6 @@ use onrush_tls::Transport;
 use crate::limits::CHECK_BYTES_MAX;
 use crate::proxy::failure::Failure;
 
-/// The request of a check.
 pub(super) struct Question<'q> {
     /// The head as HTTP/1.1 text.
     pub(super) head: &'q str,
@@ -22,7 +21,6 @@ pub(super) struct Question<'q> {
     pub(super) body: &'q [u8],
 }
 
-/// The response to a check.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     /// 0 before it has arrived.

@@ -31,7 +31,6 @@ pub(crate) struct Terms {
 struct Term {
     /// The first delay; each further one is twice as long.
     first: Duration,
-    /// The longest delay.
     longest: Duration,
 }
 
@@ -41,7 +40,6 @@ pub(crate) struct Absence {
     cause: Cause,
     /// Number of failed rechecks and absences, less one for each period of service as long as the last delay.
     repeats: u32,
-    /// Time of the last return to service.
     returned: Instant,
 }
 
@@ -64,7 +62,6 @@ impl Absence {
         wait
     }
 
-    /// Ends the absence.
     pub(crate) fn end(&mut self, now: Instant) {
         self.returned = now;
     }

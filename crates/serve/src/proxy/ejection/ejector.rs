@@ -2,9 +2,8 @@
 //!
 //! There are four kinds of evidence: no connection (the server is gone), failures in a row (it does not respond), a
 //! share of failures (it fails now and then), and a latency far above the median (it is about to fail). Active checks
-//! do not detect the last two, and the first two only at their next interval. As in Envoy's outlier detection, ejection
-//! has its own risk, that the remaining servers are overloaded; so the share of servers that may be out at once is
-//! limited.
+//! do not detect the last two, and the first two only at their next interval. As in Envoy's outlier detection, the
+//! share of servers that may be out at once is limited, because ejection may overload the remaining ones.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -30,8 +29,7 @@ pub(crate) struct Rules {
     pub(crate) latency: Option<LatencyExcess>,
     /// Length of the window for shares and latencies.
     pub(crate) window: Duration,
-    /// Largest percentage of servers that may be out at once, rounded down, but at least one server. The last one in
-    /// service always stays.
+    /// Largest percentage of servers out at once, rounded down, but at least one server. The last one always stays.
     pub(crate) out_percent_max: u32,
 }
 
@@ -64,7 +62,7 @@ pub(crate) enum Reason {
 pub(crate) struct Census {
     /// Servers with an address.
     pub(crate) located: usize,
-    /// Ejected servers.
+    /// Servers that are ejected, draining or disabled.
     pub(crate) out: usize,
     /// Servers that may get requests.
     pub(crate) in_service: usize,
@@ -155,7 +153,6 @@ impl Ejector {
         Some(reason)
     }
 
-    /// Resets all counts of a server.
     pub(crate) fn forget(&mut self, server: u32) {
         self.set_failures_in_row(server, 0);
         if let Some(counts) = self.counts.get_mut(server as usize) {
@@ -259,8 +256,7 @@ impl Rules {
         self.failure_share.is_some() || self.latency.is_some()
     }
 
-    /// Whether one more server may be taken out: never the last one in service, backups included. One may always be
-    /// out, whatever the limit.
+    /// Whether one more server may be taken out: never the last one in service, backups included, but always the first.
     pub(crate) fn may_take_out(&self, census: Census) -> bool {
         let out_max = census.located * self.out_percent_max as usize / 100;
         census.in_service > 1 && census.out < out_max.max(1)
@@ -303,7 +299,6 @@ impl SubAssign for Counts {
 }
 
 impl Reason {
-    /// The cause, on which the return of the server depends.
     pub(crate) fn cause(self) -> Cause {
         match self {
             Reason::Unreachable => Cause::Unreachable,

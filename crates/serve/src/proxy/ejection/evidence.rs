@@ -29,13 +29,12 @@ pub(crate) enum Purpose {
 pub(crate) enum Change {
     /// The server has been taken out; the caller starts the task that brings it back.
     TakenOut(Out, String),
-    /// The server gets requests again.
     Back(&'static str),
 }
 
 impl Ejection {
-    /// Counts a response whose head, with `status`, came `latency` after the request. Returns the change of the
-    /// server's state, if any.
+    /// Counts a response with `status`, whose head came after `latency`. Returns a change of the server's state, if
+    /// any.
     pub(crate) fn observe_response(
         &self,
         endpoints: &Endpoints,
@@ -47,8 +46,7 @@ impl Ejection {
         self.observe(endpoints, at, (outcome, None), now)
     }
 
-    /// Counts a failed request, unless the server did not cause the failure. Returns the change of the server's state,
-    /// if any.
+    /// Counts a failure, unless the server did not cause it. Returns a change of the server's state, if any.
     pub(crate) fn observe_failure(
         &self,
         endpoints: &Endpoints,

@@ -11,7 +11,6 @@ use onrush_engine::Instant;
 
 use crate::limits::SUSPICION;
 
-/// The servers of a group that have recently failed a request of this core.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFailures {
     /// Index of each server and the time until which it is avoided; nearly always empty.
@@ -20,7 +19,7 @@ pub(crate) struct RecentFailures {
 
 impl RecentFailures {
     /// The same servers at their indexes in the next configuration; `positions` has the index here of each server
-    /// there, or `None`.
+    /// there.
     pub(crate) fn in_positions(&self, positions: &[Option<usize>]) -> Self {
         let until = self.until.borrow();
         let next = until.iter().filter_map(|&(server, end)| {
@@ -34,7 +33,6 @@ impl RecentFailures {
         }
     }
 
-    /// Records that a server has failed a request.
     pub(crate) fn add(&self, server: u32, now: Instant) {
         let mut until = self.until.borrow_mut();
         until.retain(|(known, _)| *known != server);

@@ -1,5 +1,4 @@
-//! Return of ejected servers: the core that took a server out connects to it, so that no request is lost to find out
-//! whether it is back.
+//! Return of ejected servers: the core that took a server out connects to it, so that no request is used as a probe.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -20,7 +20,7 @@ pub(crate) struct Out {
 
 impl Endpoints {
     /// Takes a server out for the time given by `terms`. Returns `None` if it is already out or waits for its trial. A
-    /// server that is `Tried` fails its trial.
+    /// `Tried` server fails its trial.
     pub(in crate::proxy) fn take_out(
         &self,
         endpoint: u32,

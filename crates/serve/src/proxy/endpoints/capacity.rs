@@ -33,8 +33,7 @@ impl Endpoints {
     }
 
     /// Whether another queue of the line may find capacity where one has found none. If two configurations share the
-    /// line, there may be capacity that only the other one can use, on a server it alone has or within its higher
-    /// limit.
+    /// line, only the other one may be able to use it, on a server of its own or within its higher limit.
     pub(crate) fn may_have_capacity_for_others(&self) -> bool {
         Arc::strong_count(&self.notice) > 1 || self.has_capacity()
     }
@@ -78,8 +77,7 @@ mod tests {
     const ROUNDS: usize = 300;
     const TASKS: usize = 3;
 
-    /// Tasks on two cores repeatedly reserve the only connection and release it. Returns the number of reservations of
-    /// each core.
+    /// Tasks on two cores repeatedly reserve the only connection. Returns the number of reservations of each core.
     fn take_turns(io: Io) -> Vec<usize> {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{ address = \"127.0.0.1:9\", connections_max = 1 }]\nqueue = { max = 10 }\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();

@@ -9,7 +9,7 @@ use onrush_engine::{Address, Instant};
 use super::state::{Duty, Location, State, WAITED_FOR};
 use crate::proxy::ejection::{EjectionState, Presence};
 
-/// One address of a server: the configured one, or one that its name resolves to.
+/// One address of a server, configured or resolved from its name.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     /// Limit of requests in flight; `u32::MAX` for none.
@@ -27,13 +27,11 @@ pub(crate) struct Endpoint {
 /// The mechanisms that may take servers of a configuration out of service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deciders {
-    /// Active checks.
     checks: bool,
     /// Ejection because of request outcomes; never applies to the only endpoint of a group.
     requests: bool,
 }
 
-/// Whether a server may get requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
     /// It may, since this time of the clock in nanoseconds (0: always).
@@ -166,7 +164,6 @@ impl Endpoint {
         self.was_checked.then(|| self.is_healthy())
     }
 
-    /// Whether active checks consider it up.
     pub(crate) fn is_healthy(&self) -> bool {
         self.is_healthy.load(Ordering::Relaxed)
     }

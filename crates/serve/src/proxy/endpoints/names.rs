@@ -1,5 +1,4 @@
-//! Identity of a group's servers across configurations: the configured address, and its occurrence if it is there more
-//! than once.
+//! Identity of a group's servers across configurations: the configured address, and its occurrence if repeated.
 
 use std::collections::HashMap;
 

@@ -12,16 +12,14 @@ pub(super) const WAITED_FOR: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// Resolved address and weight; `None` while the endpoint is vacant. Locked only for changes and when a core
-    /// refreshes its view.
+    /// Resolved address and weight; `None` while vacant. Locked only for changes and when a core refreshes its view.
     found: Mutex<Option<Location>>,
     /// A [`Duty`].
     duty: AtomicU8,
     /// Weight set through the admin interface; 0 for the configured one.
     weight: AtomicU32,
     pub(super) ejection: EjectionState,
-    /// Start of its current service or trial, in nanoseconds of the clock; 0 for a server that has always been in
-    /// service.
+    /// Start of its current service or trial, in nanoseconds of the clock; 0 if it has always been in service.
     pub(super) since: AtomicU64,
     /// Requests in flight of all cores and configurations, counted only with a limit; and [`WAITED_FOR`].
     pub(super) in_flight: AtomicU32,
@@ -79,7 +77,6 @@ impl State {
         self.duty.store(duty as u8, Ordering::Relaxed);
     }
 
-    /// Weight set through the admin interface.
     pub(super) fn weight(&self) -> Option<u32> {
         Some(self.weight.load(Ordering::Relaxed)).filter(|&weight| weight > 0)
     }

@@ -31,7 +31,6 @@ use crate::worker::admit::key::Key;
 ///
 /// The fields are small because this is part of every connection's memory.
 pub(crate) struct Forward {
-    /// The reservation of the chosen server, if any.
     pub(super) reservation: Option<Reservation>,
     /// The carrier, if the request has already been sent or queued. It is rendered while the parsed head is available,
     /// because parsing the head again would cost as much as the rest of the rewriting.
@@ -42,12 +41,10 @@ pub(crate) struct Forward {
     pub(crate) sticks_to: u32,
     /// Deadline of the whole exchange.
     pub(super) until: Instant,
-    /// Time when the request was sent.
     pub(crate) sent: Cell<Instant>,
     pub(super) seldom: Option<Box<Seldom>>,
     /// Number of retries counted against `retries.count`.
     pub(super) attempts: Cell<u8>,
-    /// Why the server was chosen.
     pub(crate) purpose: Purpose,
     pub(super) group: Rc<Group>,
     pub(super) method: Method,
@@ -58,7 +55,7 @@ pub(crate) struct Forward {
     pub(super) expects_continue: bool,
     /// Format of error responses that the client prefers, if it may be needed after the head is gone.
     pub(crate) form: Form,
-    /// The client's accepted encodings, if the route compresses.
+    /// The compression that the client accepts, if the route compresses.
     pub(crate) wish: Wish,
     /// Whether the head has left the client's input, so that the request cannot be repeated.
     pub(super) is_consumed: bool,
@@ -84,9 +81,7 @@ pub(super) struct Seldom {
 #[derive(Debug)]
 pub(crate) struct Way {
     pub(crate) group: Rc<Group>,
-    /// Whether this is the first request on the client's connection.
     pub(crate) is_first: bool,
-    /// The [`hash::key`](crate::proxy::balance::hash::key) of the request, for groups that balance by it.
     pub(crate) key: u64,
 }
 
@@ -307,7 +302,6 @@ impl Forward {
         group.plan.reuse != Reuse::Never && !self.asks_for_tunnel
     }
 
-    /// Format of error responses that the client prefers.
     pub(super) fn error_form(&self, client: &Downstream<'_>) -> Form {
         match self.is_consumed {
             true => self.form,

@@ -59,8 +59,8 @@ impl Forward {
         self.survives(failure, progress) || is_leftover && self.is_idempotent() && !self.is_consumed
     }
 
-    /// Whether the request may go to another server than `last`: nothing of a response has been relayed, and the
-    /// request is still in the client's input.
+    /// Whether another server than `last` may be tried: no part of a response was relayed, and the request is still
+    /// here.
     fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
         group.plan.retries.count > 0
             && !self.is_consumed
@@ -69,9 +69,9 @@ impl Forward {
             && group.has_other(self.tried(), last, reach)
     }
 
-    /// Whether the stream of an HTTP/2 client is reset with the [code](Failure::code) of `failure`: if the response has
-    /// begun, if the server has cancelled, or if the request was not processed, so that the client may repeat it (RFC
-    /// 9113 8.7).
+    /// Whether an HTTP/2 client's stream is reset with the [code](Failure::code) of `failure`: if the response has
+    /// begun, the server has cancelled, or the request was not processed, so that the client may repeat it (RFC 9113
+    /// 8.7).
     pub(super) fn is_told_by_code(failure: &Failure, progress: &Progress) -> bool {
         match failure {
             Failure::Unprocessed(_) => progress.response() < ResponseSide::Interim,
@@ -94,9 +94,8 @@ impl Forward {
 
     /// Whether to send the request again after `failure` of the server `last`.
     ///
-    /// The budget keeps retries from multiplying the load of overloaded servers. Attempts that were never sent are
-    /// free, because they cost no server anything. So are attempts lost with a server that is out: they were in flight
-    /// there, and no more will follow.
+    /// The budget keeps retries from multiplying the load of overloaded servers. Attempts that were never sent cost no
+    /// server anything and are free. So are attempts lost with a server that is out, because no more will follow.
     pub(super) fn takes_again(
         &self,
         failure: &Failure,

@@ -1,5 +1,4 @@
-//! Relays a response that has arrived completely when its request is notified, directly from the receive and without a
-//! task.
+//! Relays a response that has arrived completely, directly from the receive and without a task.
 
 use std::rc::Rc;
 

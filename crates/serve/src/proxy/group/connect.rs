@@ -99,7 +99,6 @@ impl Group {
     }
 }
 
-/// Renders a PROXY protocol header.
 fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
     let mut room = [0; INTRODUCTION_BYTES_MAX];
     let bytes = match version {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::Group;
 
-/// A change of a server's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     /// Active checks succeed again.

@@ -58,8 +58,8 @@ impl Group {
         members
     }
 
-    /// Ejected servers, used when no other is left: if requests were refused instead, a group whose servers all failed
-    /// for a moment would stay down.
+    /// Ejected servers, used when no other is left: if requests were refused, a group that failed briefly would stay
+    /// down.
     fn members_out(&self) -> Vec<Member> {
         let member = |(index, _): (u32, Presence)| {
             let share = self.shares[index as usize].get()?;
@@ -167,8 +167,7 @@ impl Group {
     }
 
     /// Retires the group after another configuration has taken over: ends its tasks, and closes the idle connections to
-    /// servers that the new configuration does not use. Requests in flight are finished; their connections are closed
-    /// afterwards.
+    /// servers that the new one does not use. Requests in flight are finished, and their connections then closed.
     pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
         if self.retirement.begin() == Began::Now {
             for server in &self.servers {

@@ -85,7 +85,6 @@ impl Group {
         }
     }
 
-    /// Whether the server is ejected.
     pub(crate) fn is_out(&self, server: u32) -> bool {
         self.endpoints.all()[server as usize].presence() != Presence::In
     }

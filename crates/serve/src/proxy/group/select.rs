@@ -76,8 +76,7 @@ impl Group {
         self.reserve_beyond(key, avoid)
     }
 
-    /// Chooses a server in service with capacity, but none of `avoid`. With HTTP/2, prefers a server that has a free
-    /// stream.
+    /// Chooses a server in service with capacity, but none of `avoid`; with HTTP/2, one with a free stream if possible.
     #[inline]
     fn reserve_in_service(
         self: &Rc<Self>,
@@ -148,8 +147,7 @@ impl Group {
         }
     }
 
-    /// Chooses among the servers that the balancer does not use: backups, then ejected servers. O(n), for failed
-    /// requests only.
+    /// Chooses among backups and ejected servers, which the balancer does not use. O(n), for failed requests only.
     fn reserve_beyond(
         self: &Rc<Self>,
         key: u64,
@@ -273,8 +271,7 @@ impl Group {
         if self.is_limited && is_next(next) && ticket.enter_line().await {
             return;
         }
-        // If all waiting clients are beyond their shares, nothing wakes the queue: the first request retries
-        // periodically.
+        // With all clients beyond their shares, nothing wakes the queue: the first request retries periodically.
         let look = core.now() + SHARE_LOOK;
         let looks = ticket.is_first() && (next.is_none() || !self.is_limited);
         let until = if looks { until.min(look) } else { until };
@@ -284,8 +281,7 @@ impl Group {
         }
     }
 
-    /// [`Group::reserve_first`], or [`Group::reserve`] if there are servers to avoid, waiting for capacity until
-    /// `until`.
+    /// [`Group::reserve_first`], or [`Group::reserve`] with servers to avoid, waiting for capacity until `until`.
     pub(crate) async fn reserve_or_wait(
         self: &Rc<Self>,
         method: Method,

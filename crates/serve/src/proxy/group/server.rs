@@ -33,7 +33,6 @@ pub(crate) struct Server {
     /// Value of the stickiness cookie; changes with the address.
     pub(super) identity: Cell<u64>,
     pub(super) in_flight: Cell<u32>,
-    /// Counters of the server's responses.
     pub(crate) responses: Responses,
     /// Moving average of the latency; used by `peak_ewma` only.
     pub(super) latency: RefCell<Ewma>,
@@ -53,8 +52,7 @@ impl Server {
             host: match &server.address {
                 ServerAddress::Ip(address) => address.ip().to_string(),
                 ServerAddress::Name { host, .. } => host.clone(),
-                // The domain after `_service._proto.` (RFC 6125), not the target of the record, which an attacker who
-                // forges the record chooses.
+                // The domain after `_service._proto.` (RFC 6125), not the target, which an attacker may forge.
                 ServerAddress::Srv(name) => {
                     let labels = name.split('.');
                     let domain: Vec<&str> =

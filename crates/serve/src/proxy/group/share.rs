@@ -1,5 +1,4 @@
-//! A client's share of the capacity of a group: its requests in flight are limited to a multiple of the group's free
-//! capacity.
+//! A client's share of a group's capacity: its requests in flight are limited to a multiple of the free capacity.
 
 use std::net::IpAddr;
 
@@ -29,8 +28,7 @@ impl Group {
         key
     }
 
-    /// Whether the client may have one more request in flight. With no free capacity, always true: all clients wait
-    /// alike.
+    /// Whether the client may have one more request in flight; always true without free capacity.
     pub(super) fn is_within_share(&self, client: Key) -> bool {
         let requests = self.clients.requests(client);
         if requests == 0 {
@@ -61,16 +59,14 @@ impl Group {
         self.queue.next(|client| self.is_within_share(client))
     }
 
-    /// Called when a request has ended. If all waiting requests are beyond the shares of their clients, nothing else
-    /// wakes them.
+    /// Called when a request has ended: nothing else wakes requests that are all beyond the shares of their clients.
     pub(super) fn call_beyond_share(&self) {
         if !self.queue.is_empty() && self.queue.is_outside_line() {
             self.queue.call(|client| self.is_within_share(client));
         }
     }
 
-    /// Passes on a wake-up from a request that is not the next: wakes the next request, or lets queues of other cores
-    /// have the capacity.
+    /// Passes on a wake-up: wakes the next request, or lets queues of other cores have the capacity.
     pub(super) fn pass_call(&self) {
         match self.next_waiting() {
             Some(_) => self.queue.call(|client| self.is_within_share(client)),
@@ -100,7 +96,6 @@ mod tests {
     use crate::proxy::endpoints::Endpoints;
     use crate::worker::client_counts::{ClientCounts, CoreClientCounts};
 
-    /// A group of one server with a limit of one request.
     fn group() -> Rc<Group> {
         let text = "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"127.0.0.1:9\"]\nconnections_max = 1\n";
         let parsed = onrush_config::parse(text, std::path::Path::new("onrush.toml")).unwrap();

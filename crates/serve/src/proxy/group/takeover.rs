@@ -25,9 +25,8 @@ use crate::worker::client_counts::CoreClientCounts;
 use crate::worker::time_slice::TimeSlice;
 
 impl Group {
-    /// Prepares a group in slices. `seed` differs between cores. Unchanged servers, with their connections and state,
-    /// are taken over from `before`, the same group in the previous configuration; `endpoints` were built from the
-    /// endpoints of `before`.
+    /// Prepares a group in slices. `seed` differs between cores. Unchanged servers are taken over from `before`, the
+    /// same group in the previous configuration, with connections and state; `endpoints` were built from its endpoints.
     pub(crate) async fn prepare(
         upstream: &Upstream,
         timeouts: Timeouts,

@@ -107,7 +107,6 @@ struct Carrier<'c> {
     elapsed: Instant,
 }
 
-/// State of the output to the socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Output {
     Idle,

@@ -1,5 +1,4 @@
-//! One stream, shared by the client's task and the connection's task: the unsent part of the request, and the part of
-//! the response not yet taken.
+//! One stream, shared by the tasks of client and connection: the unsent request, and the response not yet taken.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -51,7 +50,6 @@ pub(super) struct Held {
     /// The written body, and the number of its bytes already sent.
     pub(super) body: RefCell<Vec<u8>>,
     pub(super) sent: Cell<usize>,
-    /// Lines of the trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
 }
 
@@ -145,7 +143,6 @@ impl Flow {
         incoming.has_ended.set(false);
     }
 
-    /// The content that the response may have.
     pub(super) fn content(&self) -> Content {
         match self.outgoing.method.get() {
             Some(Method::Head) => Content::None,
@@ -174,7 +171,6 @@ impl Flow {
         }
     }
 
-    /// Wakes the client's task.
     pub(super) fn wake(&self) {
         self.waiter.wake();
     }

@@ -9,8 +9,7 @@ use onrush_http::http2::hpack::Sensitivity;
 pub(crate) struct Request<'t> {
     /// The head as HTTP/1.1 text.
     pub(crate) text: &'t [u8],
-    /// CONNECT for a request that asks for an upgrade: it is sent as an extended CONNECT (RFC 8441), and its body is
-    /// the tunnel's.
+    /// CONNECT for a request for an upgrade: it is sent as an extended CONNECT (RFC 8441), with the tunnel as its body.
     pub(crate) method: Method,
     /// Whether its fields may enter the server's dynamic table.
     pub(crate) sensitivity: Sensitivity,
@@ -18,10 +17,8 @@ pub(crate) struct Request<'t> {
     pub(crate) patience: Patience,
 }
 
-/// The body after the head.
 pub(crate) enum Body {
     None,
-    /// The complete body.
     Whole(Vec<u8>),
     /// The body is written to the submission as it arrives.
     Follows,

@@ -29,7 +29,6 @@ pub(super) type Said = Rc<Cell<Option<u32>>>;
 /// A deadline that never passes.
 pub(super) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
-/// State of a connection.
 pub(super) struct State {
     pub(super) http: Connection,
     /// Frames not yet handed to the transport.
@@ -45,17 +44,14 @@ pub(super) struct State {
     pub(super) flows: Vec<Option<Rc<Flow>>>,
     /// Requests that got streams before the connection was established, with their timeouts from then on.
     pub(super) early: Vec<(Rc<Flow>, Patience)>,
-    /// Requests that wait for a stream, oldest first, each with its response timeout as a distance from the default
-    /// instant.
+    /// Requests that wait for a stream, oldest first, each with its response timeout (as an instant from 0).
     pub(super) waiting: VecDeque<(Rc<Flow>, Instant)>,
     /// Requests that wait for the server's settings.
     pub(super) unsettled: Vec<Unsettled>,
     /// No deadline is earlier than this.
     pub(super) late_at: Instant,
-    /// Time of the last receive.
     pub(super) received_at: Instant,
-    /// Parked requests that have received a part of their response; they are resumed after all received frames have
-    /// been processed.
+    /// Parked requests with a part of their response; resumed after all received frames have been processed.
     pub(super) heard: Vec<Rc<dyn Parked>>,
     repeated: RepeatedHead,
     spare: Vec<Rc<Flow>>,
@@ -112,8 +108,7 @@ impl State {
         self.http.open_streams() + (self.waiting.len() + self.unsettled.len()) as u32
     }
 
-    /// Whether one more request would have a stream at once, or, if the server has not announced a limit yet, would if
-    /// it allows `streams_max`.
+    /// Whether one more request would have a stream at once; before the server announces a limit, `streams_max` counts.
     pub(super) fn has_room(&self) -> bool {
         self.free() > 0
     }
@@ -140,8 +135,7 @@ impl State {
 
     /// Whether a stream may be opened now.
     fn may_open(&self) -> bool {
-        // `early` includes requests whose clients have left before the connection was established: their streams are
-        // opened and reset on it, all at once.
+        // `early` includes streams of clients that have left; they are reset when the connection is established.
         let open = self.http.open_streams().max(self.early.len() as u32);
         open < self.streams_at_once()
     }
@@ -158,7 +152,6 @@ impl State {
         }
     }
 
-    /// Whether the connection can be closed.
     pub(super) fn is_over(&self) -> bool {
         self.stage != Stage::Open && self.requests() == 0
     }
@@ -332,7 +325,6 @@ impl State {
         self.fail_tunnels(failure);
     }
 
-    /// Takes a field section for reuse, or a new one.
     pub(super) fn spare_fields(&mut self) -> Box<FieldSection> {
         self.spare_fields.take()
     }

@@ -123,7 +123,7 @@ impl Submission {
         Poll::Pending
     }
 
-    /// Passes the received part of the body to `take`. Also returns its number of bytes, which must be
+    /// Passes the received part of the body to `take`. Its bytes, also returned, must be
     /// [released](Submission::release).
     pub(crate) fn take<T>(&self, take: impl FnOnce(&[u8]) -> T) -> (T, u32) {
         let data = self.flow.incoming.data.take();
@@ -172,7 +172,6 @@ impl Submission {
         lines.map(RefCell::take).unwrap_or_default()
     }
 
-    /// Returns the fields of a head for reuse.
     pub(crate) fn give_fields(&self, fields: Box<FieldSection>) {
         self.connection.state.borrow_mut().give_fields(fields);
     }

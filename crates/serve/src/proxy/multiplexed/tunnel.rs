@@ -24,8 +24,7 @@ pub(crate) struct TunnelStream {
 }
 
 impl TunnelStream {
-    /// Converts the stream of a request that the server has accepted as a tunnel. Its deadline is removed; the tunnel
-    /// has an idle timeout.
+    /// Converts the stream of an accepted request. Its deadline is removed, because the tunnel has an idle timeout.
     pub(crate) fn new(submission: Submission) -> Self {
         submission.set_deadline(NEVER);
         Self {

@@ -74,7 +74,6 @@ impl State {
         next
     }
 
-    /// Fails all waiting requests.
     pub(super) fn fail_tunnels(&mut self, failure: Failure) {
         for Unsettled { flow, .. } in self.unsettled.drain(..) {
             flow.fail(failure);

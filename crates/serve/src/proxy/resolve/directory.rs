@@ -21,10 +21,8 @@ use tokio::task::spawn_local;
 use super::known::{Outcome, Service, Target};
 use crate::limits::{NAME_SERVER_TIMEOUT, NAME_SERVERS_MAX, RESOLVING_MAX};
 
-/// What to query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Addresses of a host.
     Host(String),
     /// SRV records, and the addresses of their hosts.
     Services(String),
@@ -41,9 +39,8 @@ impl Question {
     }
 }
 
-/// Name servers to query.
 pub(super) enum Setting {
-    /// Those of resolv.conf(5), and hosts(5), in their current state.
+    /// The current ones of resolv.conf(5), and hosts(5).
     System,
     /// This name server only.
     #[cfg(test)]
@@ -59,7 +56,6 @@ pub(super) struct Directory {
     turns: Semaphore,
 }
 
-/// Modification times of the settings files.
 type Files = [Option<SystemTime>; 2];
 
 fn files() -> Files {
@@ -160,8 +156,7 @@ impl Directory {
     }
 }
 
-/// The services of SRV records, up to the number that can be used. A target of "." means that the service is not
-/// available (RFC 2782).
+/// The services of SRV records that can be used. A target of "." means not available (RFC 2782).
 fn services(records: &[Record]) -> Vec<(String, Service)> {
     let mut services: Vec<(String, Service)> = records
         .iter()
@@ -271,8 +266,7 @@ fn system() -> (ResolverConfig, ResolverOpts) {
     let mut servers = config.name_servers().to_vec();
     servers.truncate(NAME_SERVERS_MAX);
     for server in &mut servers {
-        // The name servers may know different names (internal and public DNS), so a negative answer from one is not
-        // final.
+        // Name servers may know different names (internal and public DNS), so one negative answer is not final.
         server.trust_negative_responses = false;
     }
     (ResolverConfig::from_parts(domain, search, servers), options)

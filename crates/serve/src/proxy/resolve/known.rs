@@ -1,5 +1,4 @@
-//! The known addresses of a name: what an answer changes, and when to query again. Pure; `resolve.rs` sends the
-//! queries.
+//! The known addresses of a name: what an answer changes, and when to query again. Pure.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -9,7 +8,6 @@ use onrush_config::limits::WEIGHT_MAX;
 
 use crate::limits::{DENIALS_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
 
-/// Outcome of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Hosts. For a host name, this is the host itself.
@@ -73,7 +71,6 @@ pub(super) enum News {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) news: Option<News>,
-    /// Time until the next query.
     pub(super) pause: Duration,
 }
 
@@ -115,7 +112,6 @@ impl Known {
         &self.found
     }
 
-    /// Processes an outcome.
     pub(super) fn learn(&mut self, outcome: Outcome) -> Step {
         match outcome {
             Outcome::Answered { targets, ttl } => {
@@ -310,7 +306,6 @@ mod tests {
         Outcome::Denied("no such name".into())
     }
 
-    /// Address, weight and whether it is a backup.
     fn found(known: &Known) -> Vec<(IpAddr, u32, bool)> {
         let found = known.found().iter();
         found

@@ -39,7 +39,6 @@ enum Manner {
     Truthful,
     /// With SERVFAIL.
     Failing,
-    /// Not at all.
     Silent,
 }
 
@@ -174,7 +173,6 @@ fn srv(service: &str, priority: u16, weight: u16, port: u16, host: &str) -> Reco
     Record::from_rdata(name(service), 0, RData::SRV(srv))
 }
 
-/// A server with a host name.
 fn host(host: &str, port: u16) -> Server {
     Server::at(ServerAddress::Name {
         host: host.into(),

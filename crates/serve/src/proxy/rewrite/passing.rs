@@ -1,10 +1,9 @@
-//! End-to-end fields of a head: all except those of one connection.
+//! End-to-end fields of a head.
 
 use onrush_http::hop::{connection_fields, is_hop_by_hop};
 use onrush_http::{Header, header_is};
 
-/// Calls `put` with the end-to-end fields, except those that `dropped` selects. Returns whether Connection names any
-/// fields.
+/// Calls `put` with the end-to-end fields, unless `dropped`. Returns whether Connection names any fields.
 pub(super) fn fields(
     headers: &[Header<'_>],
     mut dropped: impl FnMut(&str) -> bool,

@@ -85,8 +85,7 @@ fn request_fits_exactly(
     Ok(write_request(head, authority, rules, context, buffer.spare()).is_some())
 }
 
-/// Writes the request's head for a server; `authority` is the Host if the request has none. [`objection`] has checked
-/// the size.
+/// Writes the head for a server, of a size checked by [`objection`]; `authority` is the Host if the request has none.
 pub(crate) fn request(
     head: &RequestHead<'_, '_>,
     authority: &str,

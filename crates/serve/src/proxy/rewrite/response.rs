@@ -19,11 +19,9 @@ pub(crate) const VARY_ACCEPT: &[u8] = b"Vary: Accept\r\n";
 /// Changes to a relayed response.
 #[derive(Debug)]
 pub(crate) struct Onward {
-    /// The stickiness cookie.
     pub(crate) cookie: Option<String>,
     /// Sec-WebSocket-Accept for an HTTP/1 client of an HTTP/2 server.
     pub(crate) accept: Option<Accept>,
-    /// The change by compression.
     pub(crate) change: Change,
     /// Lines to add: [`VARY_ACCEPT`] if a client with another `Accept` would get an error page instead.
     pub(crate) vary: &'static [u8],
@@ -105,8 +103,8 @@ pub(crate) fn response(
     names_fields
 }
 
-/// Writes the fields of an interim response (1xx), except those that `edits` remove or set, because the edits may
-/// depend on the status of the final response.
+/// Writes the fields of an interim response (1xx) that `edits` do not remove or set: edits may depend on the final
+/// status.
 pub(crate) fn interim(
     head: &ResponseHead<'_, '_>,
     edits: Option<&Applied<'_>>,
@@ -118,8 +116,7 @@ pub(crate) fn interim(
     });
 }
 
-/// Some servers send a length of 0 with a response that has no body; only responses to HEAD and 304 may have the field
-/// (RFC 9110 8.6).
+/// Some servers send a length of 0 without a body; only responses to HEAD and 304 may have it (RFC 9110 8.6).
 fn is_length(name: &str) -> bool {
     header_is(name, "content-length")
 }

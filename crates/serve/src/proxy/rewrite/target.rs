@@ -10,7 +10,6 @@ use crate::routing::path::{self, Canonical};
 use crate::routing::variables::Facts;
 use crate::rules::forwarding::{PathRule, Rules};
 
-/// Writes path and query.
 pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
     let mut has_query = false;
     let (path, prefix) = (facts.head.path, facts.about.prefix());
@@ -85,7 +84,6 @@ pub(crate) fn other_paths(
     }
 }
 
-/// The path for the server.
 fn composed(rule: &PathRule, path: &str, prefix: &str) -> String {
     let mut composed = Vec::new();
     compose(rule, path, prefix, &mut |part, bytes| {

@@ -23,7 +23,6 @@ use crate::proxy::progress::ResponseSide;
 use crate::proxy::relay::Trailers;
 use crate::worker::compress::Then;
 
-/// State of a response being relayed.
 pub(crate) struct StreamDownload<'a> {
     attempt: Attempt<'a>,
     stream: &'a Submission,
@@ -64,8 +63,7 @@ impl<'a> StreamDownload<'a> {
                 break;
             }
             self.flush_passed().await.map_err(Failure::Client)?;
-            // Only after the client has taken the data, so at most one window is buffered for a client that does not
-            // read.
+            // Only after the client has taken the data, so that at most one window is buffered for a slow client.
             self.stream.release(bytes);
             if in_a_turn >= ENCODED_BYTES_PER_TURN {
                 in_a_turn = 0;
@@ -237,10 +235,7 @@ impl<'a> StreamDownload<'a> {
         ended.map_err(Failure::Client)
     }
 
-    /// Sends the output to the client.
-    ///
-    /// # Errors
-    /// The error of the client's connection.
+    /// Sends the output to the client. Errors are those of the client's connection.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
     }

@@ -8,7 +8,6 @@ use crate::proxy::failure::Failure;
 use crate::proxy::multiplexed::Submission;
 use crate::proxy::upload::{Stopped, receive_more};
 
-/// State of a request body being relayed.
 pub(crate) struct StreamUpload<'a> {
     attempt: Attempt<'a>,
     stream: &'a Submission,
@@ -24,8 +23,7 @@ impl<'a> StreamUpload<'a> {
         }
     }
 
-    /// Sends the whole body after the head, which has been written. Everything received is sent before more is
-    /// received.
+    /// Sends the body, whose head is already written. Everything received is sent before more is received.
     pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
         let Attempt {
             exchange,
@@ -67,8 +65,8 @@ impl<'a> StreamUpload<'a> {
         self.wait_for_server(wait);
     }
 
-    /// Sets the server's deadline, and returns the client's, for receiving more of the body. The server's deadline must
-    /// outlast the client's.
+    /// Sets the server's deadline, which must outlast the client's, and returns the latter, for receiving more of the
+    /// body.
     fn deadlines_of_wait(&self) -> Instant {
         let timeouts = self.attempt.timeouts();
         self.wait_for_server(timeouts.client_body + timeouts.upstream_body);

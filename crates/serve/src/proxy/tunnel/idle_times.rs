@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use onrush_config::plan::Timeouts;
 
-/// Idle timeouts of a tunnel, in milliseconds, rounded up and capped at 49 days: every tunnel holds them, and two
-/// `Duration`s would take 32 bytes.
+/// In milliseconds, rounded up, at most 49 days: every tunnel holds them, and two `Duration`s would take 32 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct IdleTimes {
     open_ms: u32,

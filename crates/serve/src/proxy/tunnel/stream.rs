@@ -127,8 +127,7 @@ impl<'t> Ends<'t> {
             (Up::Over, _) if !self.stream.takes_more() && !down.is_at_end() => {
                 return Poll::Ready(Err(reset()));
             }
-            // As in other tunnels: while the stream takes nothing, the client's connection is not read, so a hang-up
-            // must be checked.
+            // Otherwise, as in other tunnels, check for a hang-up: a client is not read while the stream takes nothing.
             (Up::Over, _) | (_, Down::Over) => {}
             _ if self.whose == Whose::Client => {
                 if let Poll::Ready(error) = self.connection.poll_hung_up() {
@@ -146,8 +145,7 @@ impl<'t> Ends<'t> {
         silence.poll(self.stream.moved(), time, context).map(Err)
     }
 
-    /// Restarts the connection's idle timeout. A byte in either direction counts: an end that only receives is not
-    /// idle.
+    /// Restarts the connection's idle timeout, for a byte in either direction.
     fn moves(self) {
         self.connection.set_send_patience(self.idle_max);
     }

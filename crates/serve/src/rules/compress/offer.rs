@@ -18,9 +18,8 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// `None` if the route's response edits, which are applied before compression, set a field because of which the
-    /// response [`must_stay`], or a strong ETag, which would have to differ for each coding (RFC 9110 8.8.3.3). Of
-    /// values with variables only the literal text is examined.
+    /// `None` if the route's response edits, applied before compression, make a response that [`must_stay`], or set a
+    /// strong ETag, which would have to differ for each coding (RFC 9110 8.8.3.3). Variables are not examined.
     pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
         let written: Vec<(&str, String)> = edits
             .set
@@ -38,7 +37,7 @@ impl Offer {
         let has_strong_tag = headers
             .iter()
             .any(|header| header_is(header.name, "etag") && !header.value.starts_with(b"W/"));
-        // Whatever its value: a second line would be a second coding (RFC 9110 8.4).
+        // With any value: a second line would be a second coding (RFC 9110 8.4).
         let has_coding = headers
             .iter()
             .any(|header| header_is(header.name, "content-encoding"));
@@ -86,8 +85,7 @@ pub(crate) fn coding(planned: plan::Coding) -> Coding {
     }
 }
 
-/// The preferred coding of `offered` for the response to a request; `None` if the client does not accept any or must
-/// get the plain content.
+/// The preferred coding of `offered` for a response; `None` if it must be plain.
 pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<Coding> {
     // HTTP/1.0 has no chunks, and old proxies ignore Vary. A range is a part of the plain content, and If-Match (RFC
     // 9110 13.1.1) compares its strong ETag. `no-transform` (RFC 9111 5.2.1.6) forbids compression.
@@ -104,8 +102,7 @@ pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<C
     AcceptEncoding::of(head.headers).best(offered)
 }
 
-/// The compression that a forwarded request allows, kept until its response arrives. Small, because it is part of every
-/// connection's memory.
+/// The compression that a forwarded request allows. Small, because it is part of every connection's memory.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Wish {
     /// The coding for the response, if that is suitable.
@@ -163,8 +160,7 @@ pub(crate) enum Change {
     Nothing,
     /// Not compressed, but with Vary because other clients may get it compressed.
     Vary,
-    /// A 304 for a compressed response that the client has: its ETag must become weak, as that of the compressed
-    /// response is.
+    /// A 304 for a compressed response at the client: its ETag becomes weak, as that of the response was.
     Weaken,
     /// Compressed.
     Encode(Coding),
@@ -214,8 +210,7 @@ fn announced_length(headers: &[Header<'_>]) -> Option<u64> {
 /// Marks a response that depends on the client's codings (RFC 9110 12.5.5).
 pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
-/// Whether a line of a generated head describes the coding. Such lines are not edited, because they must match the
-/// body.
+/// Whether a line of a generated head describes the coding; not edited, because it must match the body.
 pub(crate) fn is_about_coding(line: &[u8]) -> bool {
     line == VARY || line.starts_with(b"Content-Encoding: ")
 }
