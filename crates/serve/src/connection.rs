@@ -53,7 +53,7 @@ pub(crate) struct Connection {
     versions: HttpVersions,
 }
 
-/// What the client may send next.
+/// The client's next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
     /// The rest of a body that is discarded.
@@ -119,8 +119,7 @@ impl Connection {
                 }
                 Next::Flush => self.flush().await?,
                 // In a separate block, for both kinds of responses: they need most of a busy connection's memory, which
-                // an idle one should not keep. Also, the last used block is in the CPU's cache, unlike the connection's
-                // memory.
+                // an idle one should not keep. Also, the last used block is in the CPU's cache.
                 Next::Rest(rest) => {
                     let core = self.worker().core.clone();
                     core.in_block(rest.send(self.downstream())).await?;

@@ -13,7 +13,7 @@ pub(crate) use names::*;
 /// limits the memory for a client that pipelines without reading.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
-/// Connections that a core examines per turn for a listing: some 0.1 ms, with two system calls each if sorted.
+/// Connections that a core lists per turn: a few tenths of a millisecond, with two system calls each if sorted.
 pub(crate) const CONNECTIONS_PER_TURN: usize = 128;
 
 /// Default number of connections in a listing: a few screens.
@@ -42,15 +42,15 @@ pub(crate) const UNREAD_REST_MAX: u32 = 256 * 1024;
 pub(crate) const LINGER_LAST: Duration = Duration::from_millis(500);
 
 /// Idle time after which a stopping server closes a connection. If a client's requests are a Poisson process, the
-/// probability that a request crosses the close is at most the round-trip time over (e times this), whatever its rate:
-/// 1 in 27,000 for 0.1 ms. Twice the time would halve that and delay the stop.
+/// probability that one crosses the close is at most the round-trip time over (e times this), at any rate: 1 in 27,000
+/// for 0.1 ms. Twice the time would halve that and delay the stop.
 pub(crate) const STOP_IDLE: Duration = Duration::from_secs(1);
 
 /// Time for which a stopping server waits for TCP handshakes in progress: one round trip for nearly all clients. Later
 /// ones find themselves connected and are reset.
 pub(crate) const STOP_HANDSHAKES: Duration = Duration::from_millis(200);
 
-/// Interval of checks whether these have ended, and the whole wait if all clients are on this machine.
+/// Interval of checks whether these handshakes have ended, and the whole wait if all clients are on this machine.
 pub(crate) const STOP_LOOK: Duration = Duration::from_millis(10);
 
 /// One in this many descriptors is reserved for resources kept while unused: connections to servers and open files.
@@ -72,7 +72,7 @@ pub(crate) const CROWD_OVER: Duration = Duration::from_secs(1);
 /// Idle connections closed per check, longest idle first: nginx's number. It makes room for 6,400 clients per second.
 pub(crate) const IDLE_ENDED_PER_LOOK: usize = 32;
 
-/// Idle time after which a connection may be closed for another: its next request may take a round trip to arrive.
+/// Idle time after which a connection may be closed for another: its next request may arrive within a round trip.
 pub(crate) const CROWD_IDLE: Duration = Duration::from_millis(200);
 
 /// Pause after a failed accept, so that the accept loop does not spin.
@@ -137,7 +137,7 @@ pub(crate) const FILE_CHECK: Duration = Duration::from_secs(1);
 pub(crate) const FILE_IDLE: Duration = Duration::from_secs(30);
 
 /// A file modified within this many seconds may change again with the same timestamps: clocks of older kernels tick
-/// every 10 ms, and FAT has a resolution of 2 s.
+/// every 10 ms, and FAT's every 2 s.
 pub(crate) const FILE_SETTLED_SECONDS: u64 = 3;
 
 /// Attempts to read a small file that changes while it is read. After that, the last content is served but not cached.
@@ -240,7 +240,7 @@ pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 /// groups, and too few to worsen an outage. Finagle grants ten per second.
 pub(crate) const RETRIES_MIN: u32 = 10;
 
-/// Window for the share of failures and the latencies of a server: Envoy's interval. Stated in the reference.
+/// Window for the share of failures and the latencies of a server: Envoy's interval. The reference states it, too.
 pub(crate) const EJECT_WINDOW: Duration = Duration::from_secs(10);
 
 /// Fewest requests for these rules: a server with 10 % failures appears to have 50 % once in 100,000 times.
@@ -360,5 +360,5 @@ pub(crate) const SLICE_TIME: Duration = Duration::from_micros(250);
 /// Listeners, routes and groups with metrics of their own, of each kind: a histogram takes 1.8 KiB per core.
 pub(crate) const SERIES_MAX: usize = 1000;
 
-/// Time for writing the last access log lines at exit, which an output without a reader would block.
+/// Time for writing the last access log lines at exit, so that an output without a reader cannot block the exit.
 pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(2);

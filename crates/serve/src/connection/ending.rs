@@ -1,11 +1,5 @@
-//! Closing of connections while the server stops or is out of descriptors: with `Connection: close` on a response if
-//! one is due, otherwise when no request is likely to cross the close.
-//!
-//! A client on an idle connection may send its next request just when the server closes it, and cannot distinguish this
-//! from a request that was never read (RFC 9112 9.3.1). So a connection is only closed after it has been idle for a
-//! while: a client with frequent requests has sent one by then and received `Connection: close`. Immediately before
-//! closing, the kernel is asked whether anything has arrived; and only the sending side is closed, so a request that
-//! crosses the close does not cause a reset.
+//! Closing of connections while the server stops or is out of descriptors: with `Connection: close` if a response is
+//! due, otherwise when no request is likely to cross the close.
 
 use std::time::Duration;
 
@@ -66,8 +60,7 @@ impl Worker {
         until.min(self.stop_began.get() + self.drain.get() / 8 * 7)
     }
 
-    /// Receives the first bytes of a connection. Returns 0 at its end, or if it is silent until a stopping server
-    /// closes it.
+    /// Receives the first bytes of a connection. Returns 0 at its end, and when a stopping server must close it.
     pub(crate) async fn first_bytes(
         &self,
         stream: &Stream,
@@ -92,7 +85,7 @@ impl Worker {
     }
 }
 
-/// What came before the close of a connection.
+/// The event before the close of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Behind {
     /// A response, which must not be lost.

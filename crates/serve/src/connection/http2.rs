@@ -108,7 +108,7 @@ enum Stage {
     Failed,
 }
 
-/// What the client must do next, within a timeout.
+/// The client's next action, which has a timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Waits {
     /// Send a request.

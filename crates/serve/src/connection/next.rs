@@ -25,7 +25,7 @@ pub(super) enum Next {
     Http2,
 }
 
-/// What follows the HTTP/1 part of a connection.
+/// Continuation of a connection after HTTP/1.
 pub(super) enum After {
     Nothing,
     Http2,

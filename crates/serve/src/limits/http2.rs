@@ -1,4 +1,4 @@
-//! Limits for HTTP/2 clients, in addition to those of the protocol (`onrush_http::http2::limits`).
+//! Limits for HTTP/2 clients. The protocol has its own: `onrush_http::http2::limits`.
 
 use std::time::Duration;
 

@@ -16,7 +16,7 @@ pub(crate) const NAME_SERVERS_MAX: usize = 3;
 /// Host names resolved at a time; each takes two sockets per name server.
 pub(crate) const RESOLVING_MAX: usize = 8;
 
-/// Minimum time for which the addresses of a name are used, even if the TTL is shorter, such as 0.
+/// Minimum use of a name's addresses, even with a shorter TTL; a TTL of 0 would mean a query for each request.
 pub(crate) const TTL_MIN: Duration = Duration::from_secs(1);
 
 /// Maximum time, so that after moving a service an operator need not wait for a forgotten TTL of a day.

@@ -39,8 +39,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Records that the whole response has arrived, with its head at `begun`; within one turn, the first byte's time
-    /// counts.
+    /// Records that the whole response has arrived, with its head at `begun`. Does nothing within one turn of the core,
+    /// where the total time is the time to the first byte.
     #[inline]
     pub(crate) fn is_complete_now(&self, begun: Instant) {
         let now = self.worker.core.now();

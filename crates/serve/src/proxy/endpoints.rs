@@ -189,7 +189,7 @@ impl Endpoints {
 
     pub(crate) fn set_healthy(&self, endpoint: u32, is_healthy: bool, now: Instant) {
         let endpoint = &self.all[endpoint as usize];
-        // The checks of a new configuration start anew and mostly confirm the known state.
+        // With each configuration, the checks begin again and mostly confirm the known state.
         if is_healthy && !endpoint.is_healthy() {
             endpoint.state.set_since(now);
         }

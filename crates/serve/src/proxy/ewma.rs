@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 
-/// A peak-sensitive, exponentially weighted moving average over time: a latency above the average replaces it, one
-/// below it draws it down. An observation loses 63 % of its weight within one time constant, however many follow. So a
+/// A peak-sensitive, exponentially weighted moving average over time: a latency above the average replaces it, a lower
+/// one draws it down. An observation loses 63 % of its weight within one time constant, however many follow. So a
 /// server that stalls counts as slow from its first late response, and recovers only with time. After Finagle's "Peak
 /// EWMA" (user guide, "Clients").
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +53,8 @@ impl Decay {
     /// Fraction of an average that remains after a time.
     fn kept(self, nanoseconds: u64) -> f64 {
         let exponent = nanoseconds as f64 * self.rate;
-        // The usual case, a recently used server: four terms of the series are exact to a millionth, and much faster.
+        // The usual case, a recently used server: four terms of the series are exact to a millionth, and faster than
+        // `exp`.
         if exponent < 0.0625 {
             return 1.0 - exponent * (1.0 - exponent * (0.5 - exponent / 6.0));
         }

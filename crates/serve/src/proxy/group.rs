@@ -61,7 +61,7 @@ pub(crate) struct Group {
     /// Identifies the group in the request counts of clients.
     number: u64,
     clients: CoreClientCounts,
-    /// Requests in flight of this core, including those of earlier configurations.
+    /// Requests in flight of this core, in this and in earlier configurations.
     in_flight: Rc<Cell<u32>>,
     decay: Decay,
     budget: RefCell<RetryBudget>,

@@ -115,7 +115,7 @@ impl MultiplexedSet {
         has_room || taking < bounds.connections_shared_max
     }
 
-    /// Number of free streams, including those of connections that may still be opened.
+    /// Number of free streams, on existing and on permitted further connections.
     pub(crate) fn free(&self, bounds: Multiplexing) -> u32 {
         let of_new = self.said.get().unwrap_or(u32::MAX).min(bounds.streams_max);
         let all = self.all.borrow();

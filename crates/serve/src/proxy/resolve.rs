@@ -91,7 +91,7 @@ impl Drop for Resolver {
 /// Resolves a host, blocking for up to `patience`.
 ///
 /// # Errors
-/// Why there is no address.
+/// The reason that it has no address.
 pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

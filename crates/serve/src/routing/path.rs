@@ -58,7 +58,7 @@ pub(crate) fn without_prefix<'p>(path: Cow<'p, [u8]>, prefix: &str) -> Cow<'p, [
 }
 
 /// The rest of the path after `prefix`, with encodings as received; the normalized path must start with `prefix`. Dot
-/// and empty segments are resolved as there, and an encoded slash at the start is decoded.
+/// and empty segments are resolved as in that, and an encoded slash at the start is decoded.
 pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
     if is_normal(path.as_bytes()) {
         return Cow::Borrowed(path.get(prefix.len()..).unwrap_or(""));

@@ -49,8 +49,8 @@ const OF_ORIGINS: [&str; 6] = [
     "access-control-max-age",
 ];
 
-/// The fields of generated responses, without uneditable ones. Fields of a fixed response's configuration are edited
-/// when it is prepared.
+/// The fields of generated responses that can be edited. Those in a fixed response's configuration are edited when it
+/// is prepared.
 const OURS: [&str; 17] = [
     "server",
     "date",

@@ -60,8 +60,7 @@ impl Http2 {
         }
     }
 
-    /// Processes one frame; a new request is put into `opened`. Returns the number of bytes consumed, `None` if
-    /// incomplete.
+    /// Processes one frame and returns its bytes, `None` if incomplete. A new request is put into `opened`.
     fn step_once(&mut self, opened: &mut Option<Request>) -> Option<usize> {
         let session = Rc::clone(&self.session);
         let mut state = session.state.borrow_mut();

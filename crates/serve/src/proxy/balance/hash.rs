@@ -293,7 +293,8 @@ mod tests {
             let sum: u32 = weights.iter().sum();
             for (server, (&weight, points)) in (0..).zip(weights.iter().zip(densities)) {
                 let expected = KEYS as f64 * f64::from(weight) / f64::from(sum);
-                // The deviation of a share, a sum of exponential gaps, one per point; and that of drawing the keys.
+                // A share is a sum of exponential gaps, one per point, and has their deviation in addition to that of
+                // drawing keys.
                 let deviation = expected / f64::from(points).sqrt() + expected.sqrt();
                 let difference = (count(&owners, server) - expected).abs();
                 assert!(
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn owners_of_keys_are_the_same_in_every_release() {
-        // XXH3 of nothing and of an address, and the owners of some keys. Changing these numbers moves the keys of all
+        // XXH3 of nothing and of an address, and the owners of some keys. A change of these moves the keys of all
         // users.
         assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(

@@ -7,8 +7,8 @@ pub(crate) struct Member {
     pub(crate) weight: u32,
     /// Number of requests in flight at which the server is full and not chosen; `u32::MAX` for no limit.
     pub(crate) load_max: u32,
-    /// Position for `Hash`: the [`hash::key`](super::hash::key) of its address. The same on every core, after every
-    /// restart and on every machine with the same configuration, in any order of the group.
+    /// Position for `Hash`: the [`hash::key`](super::hash::key) of its address, equal on every core, after every
+    /// restart and on every machine with the same configuration.
     pub(crate) identity: u64,
 }
 

@@ -18,7 +18,7 @@ pub(super) fn cost(member: &Member, load: u32) -> Cost {
     }
 }
 
-/// Draws two members that fit and returns the cheaper or first one. If hardly any fits, returns the cheapest of all.
+/// Draws two members that fit; returns the cheaper one, or the first if equal. If hardly any fits, the cheapest of all.
 pub(super) fn choose(
     lots: &Lots,
     members: &[Member],

@@ -32,10 +32,7 @@ pub(super) struct Answer {
     pub(super) is_whole: bool,
 }
 
-/// Sends the request on a new `transport` and reads the response as far as necessary.
-///
-/// # Errors
-/// Why there is no response by `until`.
+/// Sends the request on a new `transport` and reads the response, as far as necessary, by `until`.
 pub(super) async fn ask(
     transport: &Transport,
     question: &Question<'_>,

@@ -256,7 +256,8 @@ impl Rules {
         self.failure_share.is_some() || self.latency.is_some()
     }
 
-    /// Whether one more server may be taken out: never the last one in service, backups included, but always the first.
+    /// Whether one more server may be taken out. One may always be out, but never the last in service, backups
+    /// included.
     pub(crate) fn may_take_out(&self, census: Census) -> bool {
         let out_max = census.located * self.out_percent_max as usize / 100;
         census.in_service > 1 && census.out < out_max.max(1)

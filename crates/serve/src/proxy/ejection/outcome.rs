@@ -62,8 +62,8 @@ impl Outcome {
     }
 }
 
-/// Classifies a failed connection. Being denied to connect (connect(2)) is no evidence, and the full backlog of a Unix
-/// socket only a failure.
+/// Classifies a failed connection. No evidence if this process is not permitted to connect (connect(2)), and only a
+/// failure if the backlog of a Unix socket is full.
 fn of_connect(error: &Error) -> Option<Outcome> {
     match error.kind {
         Kind::Os(Errno::ACCESS | Errno::PERM) | Kind::Stopping => None,

@@ -33,7 +33,7 @@ impl Endpoints {
     }
 
     /// Whether another queue of the line may find capacity where one has found none. If two configurations share the
-    /// line, only the other one may be able to use it, on a server of its own or within its higher limit.
+    /// line, there may be capacity for the other one only, on a server of its own or within its higher limit.
     pub(crate) fn may_have_capacity_for_others(&self) -> bool {
         Arc::strong_count(&self.notice) > 1 || self.has_capacity()
     }

@@ -19,7 +19,7 @@ pub(crate) struct Endpoint {
     /// Result of active checks.
     pub(super) is_healthy: Arc<AtomicBool>,
     deciders: Deciders,
-    /// Whether active checks continue those of the previous configuration.
+    /// Whether the previous configuration has active checks, too, which are continued.
     was_checked: bool,
     pub(super) state: Arc<State>,
 }

@@ -204,7 +204,7 @@ impl Forward {
             }
         };
         let (body, queued) = match payload {
-            // What follows belongs to the tunnel, if the server grants it.
+            // The following bytes belong to the tunnel, if the server grants it.
             None if self.asks_for_tunnel => (Body::Follows, Queued::Whole { body_bytes: 0 }),
             None => (Body::Follows, Queued::Head),
             Some((payload, bytes)) => {
@@ -327,7 +327,7 @@ impl Forward {
 }
 
 /// Key of a request's client, if the capacity of the group is limited. `None` if the client is unknown: on a Unix
-/// socket, or behind a trusted proxy that does not forward addresses.
+/// socket, or with a trusted proxy that does not forward addresses.
 fn client_of(
     group: &Group,
     head: &RequestHead<'_, '_>,

@@ -59,8 +59,8 @@ impl Forward {
         self.survives(failure, progress) || is_leftover && self.is_idempotent() && !self.is_consumed
     }
 
-    /// Whether another server than `last` may be tried: no part of a response was relayed, and the request is still
-    /// here.
+    /// Whether another server than `last` may be tried: no part of a response was relayed, and the head is in the
+    /// input.
     fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
         group.plan.retries.count > 0
             && !self.is_consumed

@@ -16,7 +16,7 @@ use crate::proxy::queue::Ticket;
 use crate::proxy::unavailable::Unavailable;
 use crate::worker::admit::key::Key;
 
-/// Which servers a retry may use.
+/// Servers that a retry may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
     /// Servers that are not ejected.

@@ -44,7 +44,7 @@ pub(super) struct State {
     pub(super) flows: Vec<Option<Rc<Flow>>>,
     /// Requests that got streams before the connection was established, with their timeouts from then on.
     pub(super) early: Vec<(Rc<Flow>, Patience)>,
-    /// Requests that wait for a stream, oldest first, each with its response timeout (as an instant from 0).
+    /// Requests that wait for a stream, oldest first, with their response timeouts, counted from the default instant.
     pub(super) waiting: VecDeque<(Rc<Flow>, Instant)>,
     /// Requests that wait for the server's settings.
     pub(super) unsettled: Vec<Unsettled>,

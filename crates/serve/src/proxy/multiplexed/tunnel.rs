@@ -15,11 +15,11 @@ use crate::proxy::failure::Failure;
 /// The server's end of a tunnel. Dropping it ends the stream, with a reset (CANCEL) if either side is still open.
 pub(crate) struct TunnelStream {
     submission: Submission,
-    /// Bytes put to be sent.
+    /// Number of bytes put to be sent.
     put: Cell<u64>,
-    /// Received bytes that were handed on.
+    /// Number of received bytes passed on.
     taken: Cell<u64>,
-    /// Bytes handed on but not yet released to the window.
+    /// Number of bytes passed on but not yet released to the window.
     held: Cell<usize>,
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
-/// A host that a name refers to.
+/// A host to which a name refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) host: String,

@@ -69,7 +69,7 @@ struct Way<'t> {
     awaits: Awaits,
 }
 
-/// What a direction waits for.
+/// The event for which a direction waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     /// Window of the receiver.
