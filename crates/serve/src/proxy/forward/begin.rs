@@ -1,3 +1,5 @@
+//! Start of an attempt.
+
 use std::rc::Rc;
 
 use super::request::Forward;

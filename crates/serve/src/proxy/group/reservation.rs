@@ -1,3 +1,5 @@
+//! A request's reservation of a server's capacity.
+
 use std::fmt;
 use std::rc::Rc;
 
@@ -5,7 +7,7 @@ use super::{Group, Server};
 use crate::proxy::ejection::Purpose;
 use crate::worker::admit::concurrency::Place;
 
-/// A request's reservation of a server's capacity, released on drop.
+/// Capacity of a server, reserved until this is dropped.
 pub(crate) struct Reservation {
     group: Rc<Group>,
     server: u32,
