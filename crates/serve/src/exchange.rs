@@ -1,4 +1,4 @@
-//! One request on its way: the route it takes, what is still needed of it when its head is gone, and its record.
+//! One request: its settings and route, the state that outlives its head, and the record written at its end.
 
 pub(crate) mod access;
 pub(crate) mod downstream;
@@ -38,25 +38,24 @@ use crate::worker::admit::concurrency::Ticket;
 use crate::worker::hop::ConnectionFields;
 use kept::{Kept, REQUEST_ID_BYTES};
 
-/// The request that a connection is busy with. Part of every connection's memory, so what few requests need is kept
-/// elsewhere.
+/// The current request of a connection. Every connection holds one, so the state that few requests need is in [`Kept`].
 #[derive(Default)]
 pub(crate) struct Exchange {
-    /// Those that it began with, from then to its end.
+    /// Settings in force when the request started; it keeps them to the end.
     settings: Option<Rc<Settings>>,
-    /// The index of its route; [`NONE`] without one.
+    /// Index of the route, or [`NONE`].
     route: Index,
-    /// The group that it is forwarded to.
+    /// Index of the server group, or [`NONE`].
     group: Index,
-    /// The number of the place that it came by, in the registry.
+    /// Number of the listener in the registry.
     listener: u16,
     record: Record,
-    /// When what is in hand began: the request, or the head that is arriving; [`NOT_YET`] while nothing is.
+    /// When the request, or the head being received, started; [`NOT_YET`] when there is neither.
     since: Since,
     kept: Option<Box<Kept>>,
 }
 
-/// When something began. An `Option` would take twice the room.
+/// A start time. An `Option<Instant>` would be twice as large.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Since(Instant);
 
@@ -66,10 +65,9 @@ impl Default for Since {
     }
 }
 
-/// Later than any request.
 pub(crate) const NOT_YET: Instant = Instant::from_nanoseconds(u64::MAX);
 
-/// An index, or none.
+/// An index, or [`NONE`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Index(u32);
 
@@ -82,7 +80,7 @@ impl Default for Index {
 const NONE: Index = Index(u32::MAX);
 
 impl Exchange {
-    /// Those of a connection that came by this listener; the first head has begun to arrive.
+    /// An exchange for a connection accepted by this listener, whose first head has started to arrive.
     pub(crate) fn of_listener(listener: u16, now: Instant) -> Self {
         let mut exchange = Self::default();
         exchange.listener = listener;
@@ -90,13 +88,12 @@ impl Exchange {
         exchange
     }
 
-    /// The number of the place that it came by.
     #[inline]
     pub(crate) fn listener(&self) -> u16 {
         self.listener
     }
 
-    /// A request begins, or goes on with the settings that it began with.
+    /// Starts a request. A request that has already started keeps its settings.
     #[inline]
     pub(crate) fn start(&mut self, settings: &Rc<Settings>) {
         if self.settings.is_none() {
@@ -107,18 +104,18 @@ impl Exchange {
         }
     }
 
-    /// When the head that is arriving, or the request in hand, began; [`NOT_YET`] while there is neither.
+    /// When the request, or the head being received, started; [`NOT_YET`] when there is neither.
     #[inline]
     pub(crate) fn since(&self) -> Instant {
         self.since.0
     }
 
-    /// The head of a request began to arrive, at the latest.
+    /// Records that a head has started to arrive, at `now` or earlier.
     pub(crate) fn head_arrives(&mut self, now: Instant) {
         self.since.0 = self.since.0.min(now);
     }
 
-    /// Records that the response head is written; `written` is the bytes of the response up to there.
+    /// Records that the response head is written; `written` is the number of bytes of the response so far.
     #[inline]
     pub(crate) fn responds(&self, status: u16, written: u64, worker: &Worker) {
         self.record.respond(status);
@@ -130,7 +127,7 @@ impl Exchange {
         }
     }
 
-    /// What counts the requests of its route and of its group.
+    /// The counters of the request's route and group.
     #[inline]
     fn way<'s>(&self, settings: &'s Settings) -> (Option<&'s Traffic>, Option<&'s Traffic>) {
         if self.route == NONE {
@@ -141,7 +138,7 @@ impl Exchange {
         (Some(route), group)
     }
 
-    /// How long the request in hand lets others wait, if there is one.
+    /// Timeouts of the current request, if there is one.
     #[inline]
     pub(crate) fn timeouts_in_hand(&self) -> Option<&Timeouts> {
         let settings = self.settings.as_deref()?;
@@ -151,49 +148,48 @@ impl Exchange {
         })
     }
 
-    /// How long the request in hand lets others wait.
+    /// Timeouts of the current request.
     #[inline]
     pub(crate) fn timeouts(&self) -> &Timeouts {
         self.timeouts_in_hand().expect("a request is in hand")
     }
 
-    /// The settings of the request in hand.
+    /// Settings of the current request.
     #[inline]
     pub(crate) fn settings(&self) -> &Settings {
         self.settings.as_ref().expect("a request is in hand")
     }
 
-    /// A request takes the route with this index.
+    /// Sets the route.
     #[inline]
     pub(crate) fn begin(&mut self, route: usize) {
         self.route = Index(route as u32);
         self.group = NONE;
     }
 
-    /// The request goes to the group with this index.
+    /// Sets the group that the request is forwarded to.
     #[inline]
     pub(crate) fn forward_to(&mut self, group: usize) {
         self.group = Index(group as u32);
     }
 
-    /// The index of its route, if it has one.
+    /// Index of the route, if the request has one.
     pub(crate) fn route(&self) -> Option<usize> {
         (self.route != NONE).then_some(self.route.0 as usize)
     }
 
-    /// The index of that group.
     #[inline]
     pub(crate) fn group(&self) -> usize {
         self.group.0 as usize
     }
 
-    /// The name of that group, if it goes to one.
+    /// Name of the group, or an empty string for a request that is not forwarded.
     pub(crate) fn group_name(&self) -> &str {
         let groups = &self.settings().groups;
         groups.get(self.group()).map_or("", |group| group.name())
     }
 
-    /// The number that no other has, where it is needed.
+    /// The unique request ID, or an empty slice if none was needed.
     pub(crate) fn request_id(&self) -> &[u8] {
         self.kept.as_ref().map_or(&[], |kept| &kept.request_id)
     }
@@ -202,8 +198,8 @@ impl Exchange {
         &self.record
     }
 
-    /// The request has ended, if one is in hand, with so many bytes of its response: this is where its record is written, and
-    /// nowhere else.
+    /// Ends the current request, if there is one; `sent` is the number of bytes of its response. The only function that
+    /// writes the record.
     #[inline]
     pub(crate) fn finish(&mut self, end: End, sent: u64) {
         let since = mem::take(&mut self.since);
@@ -229,8 +225,9 @@ impl Exchange {
         }
     }
 
-    /// The request has its response, and goes on counting in its limit: as a tunnel. Its place in the list of those
-    /// under way is the tunnel's, where nothing else has to be kept: tunnels are many, and last.
+    /// Turns the request into a tunnel, which still counts against the concurrency limit. If `Kept` holds nothing but
+    /// the entry in the list of requests in flight, returns that entry and frees the rest: tunnels are many and
+    /// long-lived.
     pub(crate) fn become_tunnel(&mut self) -> Option<Underway> {
         self.record.tunnel();
         self.is_at(Stage::Tunnel);
@@ -240,7 +237,7 @@ impl Exchange {
         underway
     }
 
-    /// The client's connection has come to this end, and with it what is in hand.
+    /// Ends the current request together with the client's connection.
     pub(crate) fn finish_with_client(&mut self, end: Result<(), Error>, sent: u64) {
         let has_left =
             |error: &Error| error.is_end_of_connection() && self.record.kind() != Kind::Tunnel;
@@ -252,7 +249,7 @@ impl Exchange {
         self.finish(end, sent);
     }
 
-    /// Gives the request a number that no other has.
+    /// Generates a unique request ID.
     pub(crate) fn number(&mut self, worker: &Worker) {
         let kept = self
             .kept
@@ -262,13 +259,14 @@ impl Exchange {
         write_hexadecimal(worker.chance.bits(), second);
     }
 
-    /// The fields that its response gets, as far as they depend on it: empty before [`Exchange::keep_lines`].
+    /// Takes the fields that the route adds to the response and that depend on the request. Empty before
+    /// [`Exchange::keep_lines`].
     pub(crate) fn take_lines(&mut self) -> Vec<u8> {
         let kept = self.kept.as_mut();
         kept.map_or_else(Vec::new, |kept| mem::take(&mut kept.lines))
     }
 
-    /// Keeps them: the first `of_origins` bytes are about other origins.
+    /// Stores these fields; the first `of_origins` bytes are CORS fields.
     pub(crate) fn keep_lines(&mut self, lines: Vec<u8>, of_origins: usize) {
         if let Some(kept) = &mut self.kept {
             kept.lines_of_origins = of_origins.min(lines.len());
@@ -276,13 +274,13 @@ impl Exchange {
         }
     }
 
-    /// The lines about other origins, which errors get, too.
+    /// The CORS fields, which errors get, too.
     pub(crate) fn lines_of_origins(&self) -> &[u8] {
         let kept = self.kept.as_ref();
         kept.map_or(&[], |kept| &kept.lines[..kept.lines_of_origins])
     }
 
-    /// Keeps which of its trailers are for its connection only, if any can be.
+    /// Stores the names in the request's `Connection` field, which must not pass as trailers.
     pub(crate) fn keep_connection_fields(&mut self, headers: &[Header<'_>], worker: &Worker) {
         let fields = ConnectionFields::of(headers);
         if !fields.is_empty() {
@@ -293,7 +291,7 @@ impl Exchange {
         }
     }
 
-    /// Keeps what counts for the request in a limit until it has its response.
+    /// Holds the request's slot of a concurrency limit until the response is complete.
     pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
         if let Some(ticket) = ticket {
             let kept = self
@@ -303,7 +301,7 @@ impl Exchange {
         }
     }
 
-    /// The request's password has been checked.
+    /// Stores the outcome of the password check.
     pub(crate) fn verified(&mut self, outcome: Outcome, worker: &Worker) {
         let kept = self
             .kept
@@ -311,7 +309,7 @@ impl Exchange {
         kept.verified = Some(outcome);
     }
 
-    /// What came of its password, if it was checked.
+    /// Takes the outcome of the password check, if there was one.
     pub(crate) fn take_verified(&mut self) -> Option<Outcome> {
         self.kept.as_mut()?.verified.take()
     }
@@ -319,7 +317,7 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        // Its task was dropped: the core has ended.
+        // The task was dropped: the core is shutting down.
         self.finish(End::CutOff, 0);
     }
 }

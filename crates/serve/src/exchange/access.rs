@@ -1,5 +1,5 @@
-//! Who is let in: a route's rules about networks, rates and passwords, in this order, each looked at only when those
-//! before it let the request through.
+//! Access control of a route: networks, then rate and concurrency limits, then passwords. The first rule that denies a
+//! request ends the check.
 
 pub(crate) mod ledger;
 mod login;
@@ -30,7 +30,7 @@ use ledger::Ledger;
 use login::{Login, Step};
 use verify::{Outcome, Pending};
 
-/// The rules of one route, prepared for one core.
+/// The access rules of one route, prepared for one core.
 #[derive(Debug)]
 pub(crate) struct Access {
     allow: Networks,
@@ -39,10 +39,10 @@ pub(crate) struct Access {
     login: Option<Login>,
 }
 
-/// How much of it.
+/// The rate and concurrency limit of a route.
 #[derive(Debug)]
 struct Limit {
-    /// Tells limits apart: see [`Keys::limit`].
+    /// Identifies the limit: see [`Keys::limit`].
     number: u64,
     by: RateKey,
     keys: Arc<Keys>,
@@ -50,30 +50,29 @@ struct Limit {
     concurrent: Option<(Rc<Concurrency>, NonZeroU32)>,
 }
 
-/// What a request is told that is not let in.
+/// The reason for a denial, with its status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Denial<'w> {
-    /// 403: not from there.
+    /// 403: the client's network is not allowed.
     Network,
-    /// 429 (RFC 6585 section 4): too many of them.
+    /// 429 (RFC 6585 section 4): too many requests.
     Limit { retry_after: Duration },
-    /// 401 (RFC 9110 15.5.2): who are you?
+    /// 401 (RFC 9110 15.5.2): no valid credentials.
     Login { challenge: &'w str },
     /// 503: too many passwords wait to be checked.
     Busy,
 }
 
-/// Why a request does not go on.
+/// Why a request cannot continue now.
 #[derive(Debug)]
 pub(crate) enum Halt<'w> {
     Deny(Denial<'w>),
-    /// Its password has to be checked first. What comes of it goes to [`Exchange::verified`], and then the request is
-    /// looked at once more.
+    /// The password is being checked. The outcome goes to [`Exchange::verified`], then the request is dispatched again.
     Verify(Pending),
 }
 
 impl Access {
-    /// The rules of the route with this index; `None` for routes that let everybody in.
+    /// The rules of the route with this index; `None` if the route restricts nothing.
     pub(crate) fn new(plan: &plan::Access, route: usize, ledger: &Ledger) -> Option<Box<Self>> {
         if *plan == plan::Access::default() {
             return None;
@@ -92,10 +91,9 @@ impl Access {
         }))
     }
 
-    /// Lets the request in `exchange` in, or says why not.
+    /// Admits the request, or returns why it cannot continue.
     ///
-    /// A login goes on to servers as it came, as nginx does it: they may want to know who it is. A route can take it out
-    /// by its edits.
+    /// The `Authorization` field is forwarded to the server, as in nginx. A route can remove it with its edits.
     pub(crate) fn let_in(
         &self,
         head: &RequestHead<'_, '_>,
@@ -104,7 +102,7 @@ impl Access {
     ) -> Result<(), Halt<'_>> {
         let worker = source.worker;
         let checked = exchange.take_verified();
-        // Whose password has been checked meanwhile has passed, and been counted, before.
+        // If the password has been checked, the request has passed the networks and been counted already.
         if checked.is_none() {
             let ticket = self.enter(head, source.of(exchange)).map_err(Halt::Deny)?;
             exchange.hold(ticket, worker);
@@ -122,14 +120,14 @@ impl Access {
         }
     }
 
-    /// What comes of the password of a request, which is checked here and now: that takes a tenth of a second of the thread.
+    /// Checks the password on the calling thread, which takes about 0.1 s.
     pub(crate) fn verify_now(&self, head: &RequestHead<'_, '_>) -> Outcome {
         let login = self.login.as_ref();
         login.map_or(Outcome::Unknown, |login| login.verify_now(head))
     }
 
-    /// Whether the client may come from where it does and as often as it does; the ticket counts for it until it
-    /// has its response.
+    /// Checks networks and limits. The returned ticket holds the client's slot of the concurrency limit until the
+    /// response is complete.
     fn enter(
         &self,
         head: &RequestHead<'_, '_>,
@@ -145,7 +143,7 @@ impl Access {
         }
     }
 
-    /// Whoever has no address, behind a Unix socket, is in no network.
+    /// A client of a Unix socket has no address and is in no network.
     fn lets_in(&self, client: Option<IpAddr>) -> bool {
         let is_in = |networks: &Networks| client.is_some_and(|address| networks.contain(address));
         !is_in(&self.deny) && (self.allow.is_empty() || is_in(&self.allow))
@@ -171,7 +169,7 @@ impl Limit {
         context: RequestContext<'_>,
     ) -> Result<Option<Ticket>, Denial<'static>> {
         let key = self.key(head, context);
-        // Those at a time first: a ticket can be given back, and what counts for the rate cannot.
+        // Concurrency first: a ticket can be returned, a request counted in the rate cannot.
         let ticket = match &self.concurrent {
             None => None,
             Some((table, most)) => match table.enter(key, *most) {
@@ -191,7 +189,7 @@ impl Limit {
     fn key(&self, head: &RequestHead<'_, '_>, context: RequestContext<'_>) -> Key {
         match &self.by {
             RateKey::Address => {
-                // All who come by a Unix socket count together.
+                // All clients of Unix sockets share one key.
                 let nowhere = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
                 let address = context.address(head.headers).unwrap_or(nowhere);
                 self.keys.address(self.number, address)
@@ -206,7 +204,7 @@ impl Limit {
 }
 
 impl Denial<'_> {
-    /// One clause for the client.
+    /// The reason in the response.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Denial::Network => "not from your network",
@@ -238,7 +236,7 @@ impl Denial<'_> {
     }
 }
 
-/// Whole seconds (RFC 9110 10.2.3), never too few: who comes back in time should not come too early.
+/// Whole seconds for `Retry-After` (RFC 9110 10.2.3), rounded up so that the client does not retry too early.
 fn seconds_up(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
@@ -299,7 +297,7 @@ mod tests {
         }
     }
 
-    /// A configuration of routes, each with a limit as it is written.
+    /// A configuration with one route for each item of `routes`.
     fn plan(routes: &[&str]) -> Plan {
         let route = |route: &&str| format!("[[route]]\nrespond = {{ status = 200 }}\n{route}\n");
         let text: String = routes.iter().map(route).collect();
@@ -314,7 +312,7 @@ mod tests {
     const B: &str =
         "path = \"/b/\"\nrate_limit = { key = \"route\", requests = \"1/h\", burst = 0 }";
 
-    /// Which routes let a request in now.
+    /// For each route, whether it admits one more request.
     fn let_in(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
         let route = |(index, route): (usize, &plan::Route)| {
             let access = Access::new(&route.access, index, ledger).expect("it has rules");
@@ -337,7 +335,7 @@ mod tests {
         let a_and_another = plan(&[A, A]);
         let a_and_another = ledger(&a_and_another, Some(&before));
         assert_eq!(let_in(&plan(&[A, A]), &a_and_another), [true, true]);
-        // The first has its rate, the second of the equal ones its own.
+        // The first keeps its rate; the second of two equal routes has one of its own.
         assert_eq!(let_in(&first, &before), [false, true, false]);
         let by_header = A.replace("\"route\"", "\"header:x\"");
         let next = plan(&[B, &by_header, A, A, A]);

@@ -1,8 +1,7 @@
-//! The client of one request, whatever the protocol that it speaks: its request is read from it, and its response is
-//! written to it.
+//! The client side of one request, over HTTP/1 or HTTP/2: reads the request, writes the response.
 //!
-//! The protocols are a closed enum, not a trait, which would make every function of the proxy generic. Responses get
-//! a `Downstream` or a `Reply` with the exchange to read, not to end: only a connection ends a request.
+//! The protocols are a closed enum, not a trait, which would make every function of the proxy generic. Code that
+//! responds can read the exchange but cannot end it: only a connection ends a request.
 
 pub(crate) mod http1;
 pub(crate) mod http2;
@@ -28,24 +27,23 @@ use crate::worker::Worker;
 use http1::Http1;
 use request_body::{Arrived, RequestBody};
 
-/// The client of the request in `exchange`.
 pub(crate) struct Downstream<'c> {
     pub(crate) worker: &'c Rc<Worker>,
     pub(crate) client: &'c Client,
     pub(crate) exchange: &'c mut Exchange,
     pub(crate) side: Side<'c>,
-    /// Where the request comes from, once somebody has asked.
+    /// The client's address and scheme, determined on first use.
     pub(crate) origin: OnceCell<ClientOrigin>,
 }
 
-/// One for each protocol.
+/// The client's protocol.
 pub(crate) enum Side<'c> {
     Http1(&'c mut Http1),
     Http2(&'c mut http2::Stream),
 }
 
 impl Downstream<'_> {
-    /// Who asks, and which way the request goes.
+    /// The client and route of the request.
     pub(crate) fn context(&self) -> RequestContext<'_> {
         let source = Source {
             worker: self.worker,
@@ -56,7 +54,6 @@ impl Downstream<'_> {
         source.of(self.exchange)
     }
 
-    /// The client's connection.
     pub(crate) fn stream(&self) -> &Transport {
         match &self.side {
             Side::Http1(side) => &side.stream,
@@ -64,7 +61,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// The request's head, until [`Downstream::head_is_sent`].
+    /// The request head, until [`Downstream::head_is_sent`].
     pub(crate) fn head<'h, 'b>(&'b self, slots: &'h mut HeaderSlots<'b>) -> RequestHead<'h, 'b> {
         match &self.side {
             Side::Http1(side) => side.head(slots, &self.worker.limits),
@@ -72,7 +69,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// What has come of the body, while the head is there.
+    /// The part of the body that has arrived with the head.
     pub(crate) fn arrived(&self) -> Arrived<'_> {
         match &self.side {
             Side::Http1(side) => side.arrived(),
@@ -80,7 +77,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// The head is not needed any more; the body follows.
+    /// Releases the head after it was forwarded; the body follows.
     pub(crate) fn head_is_sent(&mut self) {
         match &mut self.side {
             Side::Http1(side) => side.take_head(),
@@ -88,7 +85,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Neither the head is needed any more nor the first `bytes` of what had arrived behind it, which are the whole body.
+    /// Releases the head and the whole body of `bytes` bytes, which had arrived with it.
     pub(crate) fn request_is_sent(&mut self, bytes: u32) {
         match &mut self.side {
             Side::Http1(side) => side.take_request(bytes as usize),
@@ -96,16 +93,16 @@ impl Downstream<'_> {
         }
     }
 
-    /// Nobody wants the rest of the body, which is so many bytes at most if its connection is to go on.
+    /// Discards the rest of the body. If more than `bytes_max` bytes follow, the connection is closed.
     pub(crate) fn leave_body(&mut self, bytes_max: u32) {
         match &mut self.side {
             Side::Http1(side) => side.unread_max = bytes_max,
-            // Its stream is reset.
+            // The stream is reset.
             Side::Http2(_) => {}
         }
     }
 
-    /// Throws away what has arrived of a body that nobody wants; whether all of it has.
+    /// Discards the received part of an unwanted body. Returns whether the body is complete.
     pub(crate) fn skip_body(&mut self) -> bool {
         match &mut self.side {
             Side::Http1(side) => side.skip_unread(self.worker),
@@ -113,7 +110,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Whether responses to requests before this one are written and not sent.
+    /// Whether responses to earlier requests are written but not sent.
     pub(crate) fn has_unsent(&self) -> bool {
         match &self.side {
             Side::Http1(side) => !side.output.is_empty(),
@@ -121,10 +118,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Sends what is written.
-    ///
-    /// # Errors
-    /// Those of the connection.
+    /// Sends all written bytes.
     pub(crate) async fn flush(&mut self) -> Result<(), Error> {
         let patience = self.exchange.timeouts().client_send;
         match &mut self.side {
@@ -133,10 +127,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Waits for the next request for `idle` where requests follow each other on a connection.
-    ///
-    /// # Errors
-    /// Those of the connection.
+    /// Sends all written bytes and, on HTTP/1, waits up to `idle` for the next request.
     pub(crate) async fn wait_for_next(&mut self, idle: Duration) -> Result<(), Error> {
         self.flush().await?;
         match &mut self.side {
@@ -145,8 +136,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// The response is cut off in its middle: the client must see that it is not whole. Clients of HTTP/2 see it by a reset with this
-    /// code.
+    /// Cuts off a partly written response so that the client detects it. HTTP/2 clients get a reset with `code`.
     pub(crate) fn cut_off(&mut self, code: Code) {
         self.exchange.record().cut_off();
         match &mut self.side {
@@ -155,7 +145,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Whether a request can end by a reset of its stream (RFC 9113 6.4).
+    /// Whether a request can end with a stream reset (RFC 9113 6.4).
     pub(crate) fn has_streams(&self) -> bool {
         match &self.side {
             Side::Http2(_) => true,
@@ -163,14 +153,14 @@ impl Downstream<'_> {
         }
     }
 
-    /// Where a response is written that leaves the connection so.
+    /// The writer of the response; `persistence` applies to the connection after it.
     pub(crate) fn reply(&mut self, method: Method, persistence: Persistence) -> Reply<'_> {
         let mut reply = self.split(method).1;
         reply.persist(persistence);
         reply
     }
 
-    /// Where the body is read, and where the response is written: both at once.
+    /// The reader of the body and the writer of the response, for use at the same time.
     pub(crate) fn split(&mut self, method: Method) -> (RequestBody<'_>, Reply<'_>) {
         let (body, to) = match &mut self.side {
             Side::Http1(side) => side.split(),
@@ -179,10 +169,10 @@ impl Downstream<'_> {
         (body, Reply::new(self.worker, self.exchange, method, to))
     }
 
-    /// What comes of `work`, unless the client hangs up before.
+    /// Runs `work` until it completes or the client hangs up.
     ///
     /// # Errors
-    /// How the client has ended. The work is dropped then.
+    /// How the client's connection ended. The work is dropped.
     #[inline]
     pub(crate) fn unless_hung_up<F: Future + Unpin>(
         &self,

@@ -1,4 +1,4 @@
-//! A body on its way through an encoder.
+//! A response body passing through an encoder.
 
 use std::rc::Rc;
 
@@ -9,21 +9,20 @@ use crate::exchange::reply::Reply;
 use crate::worker::compress::{Lent, Pool};
 use crate::worker::compress::{Pushed, Then};
 
-/// A response's body being encoded.
 pub(crate) struct Encoding {
     encoder: Lent,
 }
 
-/// With less room than this the next buffer is begun: a chunk would not be worth its line.
+/// With less room than this, a new buffer is started: the chunk would be too small for its framing.
 const ROOM_MIN: usize = 1024;
 
 impl Encoding {
-    /// `None` when the core has no memory for one more.
+    /// `None` if the core has no memory for another encoder.
     pub(crate) fn begin(pool: &Rc<Pool>, coding: Coding) -> Option<Self> {
         pool.lend(coding).map(|encoder| Self { encoder })
     }
 
-    /// Writes what `bytes` become, as far as `then` asks for.
+    /// Encodes `bytes` and writes the result, finishing or flushing the encoder according to `then`.
     pub(crate) fn write(
         &mut self,
         mut bytes: &[u8],

@@ -1,4 +1,4 @@
-//! What encoding changes in a response's head.
+//! Changes to a response head when the body is encoded.
 
 use onrush_http::encoding::{Coding, varies_by};
 use onrush_http::{Header, header_is};
@@ -7,8 +7,8 @@ use crate::exchange::reply::fields::Fields;
 use crate::rules::compress::{Change, VARY};
 
 impl Change {
-    /// Whether a field does not pass: the length and the ranges of an encoded response are not known, the tag is written
-    /// anew, and a coding that was said before was that of none, `identity`.
+    /// Whether a field is removed: length and ranges of the encoded response are unknown, `ETag` is rewritten as weak,
+    /// and an existing `Content-Encoding` can only be `identity`.
     pub(crate) fn drops(self, name: &str) -> bool {
         match self {
             Change::Nothing | Change::Vary => false,
@@ -25,7 +25,7 @@ impl Change {
         }
     }
 
-    /// Writes the fields that come in addition to `headers`, without those that are `unwanted`.
+    /// Writes the additional fields that replace or extend `headers`, except fields for which `unwanted` returns true.
     #[inline]
     pub(crate) fn write(
         self,
@@ -45,19 +45,18 @@ impl Change {
         {
             write_weak_etag(writer, etag.value);
         }
-        // Whatever becomes of other fields, caches have to know this.
+        // Caches need `Vary` even if the route's edits remove the other fields.
         if unwanted("vary") || !varies_by(headers, "accept-encoding") {
             writer.lines(VARY);
         }
     }
 }
 
-/// `Content-Encoding`.
 pub(crate) fn write_coding(writer: &mut Fields<'_>, coding: Coding) {
     writer.header("Content-Encoding", coding.token().as_bytes());
 }
 
-/// `ETag`, weak: the content is the same, its bytes are not (RFC 9110 8.8.1).
+/// Writes a weak `ETag`: the content is the same, the bytes are not (RFC 9110 8.8.1).
 pub(crate) fn write_weak_etag(writer: &mut Fields<'_>, etag: &[u8]) {
     let prefix: &[u8] = if etag.starts_with(b"W/") { b"" } else { b"W/" };
     writer.header_of("ETag", &[prefix, etag]);

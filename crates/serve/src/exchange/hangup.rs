@@ -1,9 +1,9 @@
-//! Clients that hang up while somebody works for them.
+//! Ends work for clients that hang up.
 //!
-//! All waits for a client's request (in a queue, for a connection, for bytes of a server) are inside
-//! `unless_hung_up`. A reset of the client's connection ends the wait and drops it, and with it reservations, tickets
-//! and connections. A FIN does not end it: a client may legally send one when no request follows. The connection to
-//! the server is reset, because a FIN would ask the server to finish its response.
+//! Every wait for a client's request (in a queue, for a connection, for bytes from a server) runs inside
+//! `unless_hung_up`. A reset of the client's connection ends the wait and drops its future, which releases
+//! reservations, tickets and connections. A FIN does not end it: a client may legally send one after its last request.
+//! The connection to the server is reset, because a FIN would ask the server to finish its response.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,11 +11,10 @@ use std::task::{Context, Poll};
 
 use onrush_engine::Error;
 
-/// What comes of `work`, unless the client hangs up before, which `poll_hung_up` says. Who has only ended its side waits for its
-/// response.
+/// Runs `work` until it completes or `poll_hung_up` reports a hangup. A half-closed client still gets its response.
 ///
 /// # Errors
-/// How the client's connection, or stream, ended. The work is dropped then.
+/// How the client's connection or stream ended. The work is dropped.
 #[inline]
 pub(crate) fn unless_hung_up<F: Future + Unpin>(
     poll_hung_up: impl Fn(&Context<'_>) -> Poll<Error>,

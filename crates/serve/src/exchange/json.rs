@@ -1,8 +1,8 @@
-//! JSON text (RFC 8259), as far as responses of our own need it.
+//! JSON strings (RFC 8259) for generated responses.
 
 use std::fmt::Write;
 
-/// Appends `text` as a string in its quotes.
+/// Appends `text` as a quoted JSON string.
 pub(crate) fn push_string(text: &str, out: &mut String) {
     out.push('"');
     for letter in text.chars() {
@@ -10,7 +10,7 @@ pub(crate) fn push_string(text: &str, out: &mut String) {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            // Within a script of a page these two end a line, and an element would end at a slash behind "<".
+            // In an inline script, U+2028 and U+2029 end a line and `</` may end the element.
             '\u{0}'..='\u{1f}' | '\u{7f}' | '\u{2028}' | '\u{2029}' | '<' => {
                 write!(out, "\\u{:04x}", u32::from(letter)).expect("a String takes everything");
             }

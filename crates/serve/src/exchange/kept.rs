@@ -1,4 +1,4 @@
-//! What is needed of a request behind its head. Few requests need any of it, so it has memory of its own.
+//! State of a request after its head. Few requests need any, so it is allocated separately.
 
 use crate::exchange::access::verify::Outcome;
 use crate::limits::KEPT_SPARE_MAX;
@@ -9,43 +9,42 @@ use crate::worker::admit::concurrency::Ticket;
 use crate::worker::hop::ConnectionFields;
 use crate::worker::spare::Spare;
 
-/// What is needed of a request behind its head.
 pub(crate) struct Kept {
     pub(super) request_id: [u8; REQUEST_ID_BYTES],
-    /// The fields that its route adds to the response, rendered.
+    /// Fields that the route adds to the response, rendered.
     pub(super) lines: Vec<u8>,
-    /// How many bytes at the start of those are about other origins.
+    /// Length of the CORS fields at the start of `lines`.
     pub(super) lines_of_origins: usize,
-    /// What of its trailers is for its connection only.
+    /// Names that the request's `Connection` field lists: they must not pass as trailers.
     pub(super) connection_fields: ConnectionFields,
-    /// Counts for the request in a limit.
+    /// Slot of a concurrency limit.
     pub(super) ticket: Option<Ticket>,
-    /// What came of its password, between the moment that is known and the second look at the request.
+    /// Outcome of the password check, until the request is dispatched again.
     pub(super) verified: Option<Outcome>,
-    /// What its line in the access log needs.
+    /// Data for the access log.
     pub(super) entry: Option<Box<Entry>>,
     pub(super) logged: Logged,
-    /// Its place in the list of those under way.
+    /// Entry in the list of requests in flight.
     pub(super) underway: Option<Underway>,
-    /// Its part of a trace.
+    /// Trace context and span.
     pub(super) trace: Option<Box<Trace>>,
 }
 
 impl Kept {
-    /// Whether nothing of it is needed behind the response but its place in the list of those under way.
+    /// Whether only the entry in the list of requests in flight is needed after the response.
     pub(super) fn is_only_listed(&self) -> bool {
         self.ticket.is_none() && self.logged == Logged::No && self.span().is_none()
     }
 }
 
 impl Kept {
-    /// What is recorded of it as part of a trace.
+    /// The recorded span, if the request is sampled.
     pub(super) fn span(&self) -> Option<&Span> {
         self.trace.as_ref()?.span.as_deref()
     }
 }
 
-/// Whether a request has an entry: its memory goes from one to the next.
+/// Whether `entry` belongs to the current request: its memory is reused by later ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Logged {
     No,
@@ -70,12 +69,12 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Takes a box from the core's spare ones, or makes one.
+    /// Takes a box from the core's spare ones, or allocates one.
     pub(super) fn take(spare: &Spare) -> Box<Kept> {
         spare.take().unwrap_or_default()
     }
 
-    /// Keeps it for the next request that needs one.
+    /// Resets the box and returns it to the spare ones.
     pub(super) fn put(mut kept: Box<Kept>, spare: &Spare) {
         kept.connection_fields = ConnectionFields::default();
         kept.ticket = None;
@@ -89,5 +88,5 @@ impl Kept {
     }
 }
 
-/// Two words in hexadecimal digits.
+/// Two 64-bit words in hexadecimal digits.
 pub(super) const REQUEST_ID_BYTES: usize = 32;

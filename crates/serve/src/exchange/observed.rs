@@ -1,4 +1,4 @@
-//! What others may see of a request: its line in the access log, and its place in the list of those under way.
+//! What others can observe of a request: its access log entry and its entry in the list of requests in flight.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ impl Exchange {
         }
     }
 
-    /// The request goes on beyond this turn: that of this client, on the connection with this number.
+    /// Lists a request that does not complete in this turn; `client` is the client's address and connection number.
     pub(crate) fn goes_on(
         &mut self,
         (method, target): (&str, &str),
@@ -52,7 +52,7 @@ impl Exchange {
         let kept = self
             .kept
             .get_or_insert_with(|| Kept::take(&worker.spare_kept));
-        // One whose password was checked is in the list already.
+        // A request that waited for its password check is listed already.
         match &kept.underway {
             Some(underway) => underway.is_at(stage),
             None => {
@@ -64,13 +64,13 @@ impl Exchange {
         }
     }
 
-    /// Its place in the list of requests under way, if it is there.
+    /// Entry in the list of requests in flight, if there is one.
     #[inline]
     pub(crate) fn underway(&self) -> Option<&Underway> {
         self.kept.as_ref()?.underway.as_ref()
     }
 
-    /// The response has begun, and ends in a later turn.
+    /// Records the first byte of a response that completes in a later turn.
     #[cold]
     pub(crate) fn tell_first_byte(&self, worker: &Worker) {
         if self.record.has_begun_before() {
@@ -90,7 +90,7 @@ impl Exchange {
         registry.first_byte(since, self.listener, route, group);
     }
 
-    /// It is sent to this server.
+    /// Records the server that the request is sent to.
     pub(crate) fn goes_to<D: Destination + 'static>(&self, server: &Rc<D>) {
         if let Some(underway) = self.underway() {
             underway.goes_to(Rc::clone(server) as Rc<dyn Destination>);
@@ -100,7 +100,7 @@ impl Exchange {
         }
     }
 
-    /// It has come so far.
+    /// Records the stage of the request.
     #[inline]
     pub(crate) fn is_at(&self, stage: Stage) {
         if let Some(underway) = self.underway() {
@@ -108,7 +108,7 @@ impl Exchange {
         }
     }
 
-    /// It has waited so long for capacity of a server.
+    /// Records the time spent waiting for capacity of a server.
     pub(crate) fn has_queued(&self, duration: Duration) {
         if let Some(entry) = self.entry() {
             entry.queue(duration);
@@ -121,7 +121,7 @@ impl Exchange {
         }
     }
 
-    /// It is sent to a server again, since this went wrong.
+    /// Records a retry and the class of the failure that caused it.
     pub(crate) fn retries(&self, why: Class) {
         self.record.retry();
         if let Some(group) = self.group_traffic() {
@@ -133,13 +133,13 @@ impl Exchange {
         self.way(self.settings.as_deref()?).1
     }
 
-    /// What its line in the access log needs of its head and of its way, where there is a log.
+    /// The access log entry, if there is a log.
     pub(crate) fn entry(&self) -> Option<&Entry> {
         let kept = self.kept.as_ref()?;
         kept.entry.as_deref().filter(|_| kept.logged == Logged::Yes)
     }
 
-    /// Keeps whom what is no request comes from, where there is a log.
+    /// Starts an access log entry with only the client's address, for input that is not a request.
     pub(crate) fn keep_client(&mut self, client: impl FnOnce() -> Option<IpAddr>) {
         let Some(settings) = &self.settings else {
             return;
@@ -154,7 +154,7 @@ impl Exchange {
         }
     }
 
-    /// Keeps what its line in the access log needs of this head.
+    /// Starts an access log entry with the data of this head.
     pub(crate) fn keep_entry(
         &mut self,
         head: &RequestHead<'_, '_>,

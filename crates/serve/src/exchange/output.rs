@@ -1,39 +1,40 @@
-//! Responses on their way out: written one behind the other, sent together.
+//! Output queue of a connection: responses are appended and sent together.
 
 use onrush_engine::{Buffer, Error, File, Input, Part};
 use onrush_tls::Transport;
 
 use crate::limits::OUTPUT_BUFFERS_MAX;
 
-/// Less than this is copied behind what is written already; more travels as the buffer it came in.
+/// Smaller bodies are copied into the output buffer; larger ones are passed on in the buffer they arrived in.
 pub(crate) const COPY_MAX: usize = 4096;
 
-/// How the body is framed that is written.
+/// Framing of the body being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum BodyFraming {
-    /// As it is: its head says how long it is, or its bytes are framed already.
+    /// Unframed: the head has the length, or the bytes are framed already.
     #[default]
     Plain,
-    /// In chunks (RFC 9112 7.1).
+    /// Chunked (RFC 9112 7.1).
     Chunked,
-    /// As it is, up to the end of the connection.
+    /// Unframed, up to the end of the connection.
     UntilClose,
 }
 
-/// The responses of one connection that have not been sent yet. Holds a buffer only while there are any.
+/// Unsent responses of one connection. Holds a buffer only while there are any.
 #[derive(Default)]
 pub(crate) struct Output {
     buffer: Option<Buffer>,
     /// Parts handed to the stream since the last flush.
     queued: u32,
-    /// How the body of the last response is framed, whose head is written.
+    /// Framing of the body of the last response whose head is written.
     pub(crate) body: BodyFraming,
-    /// Bytes that have left the buffer since the last response began, less those that stood in it then; modulo 2^64.
+    /// Bytes that have left the buffer since the last response started, minus bytes of earlier responses in it at that
+    /// time; modulo 2^64.
     passed: u64,
 }
 
 impl Output {
-    /// What is written from now on is another response.
+    /// Starts counting the bytes of the next response.
     #[inline]
     pub(crate) fn begin_response(&mut self) {
         self.passed = 0_u64.wrapping_sub(self.buffered());
@@ -50,12 +51,12 @@ impl Output {
         self.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64)
     }
 
-    /// So many bytes of the response have left by another way.
+    /// Counts bytes of the response that were sent without passing through this buffer.
     pub(crate) fn pass(&mut self, bytes: u64) {
         self.passed = self.passed.wrapping_add(bytes);
     }
 
-    /// Whether enough is waiting that it should be sent before there are more responses.
+    /// Whether so much is queued that it should be sent before further responses are written.
     pub(crate) fn is_full(&self) -> bool {
         self.queued as usize >= OUTPUT_BUFFERS_MAX
     }
@@ -64,7 +65,7 @@ impl Output {
         self.queued == 0 && self.buffer.is_none()
     }
 
-    /// A buffer with room for `bytes`, which must not exceed a whole one.
+    /// Returns a buffer with room for `bytes`, which must not exceed the size of one buffer.
     pub(crate) fn room(&mut self, stream: &Transport, bytes: usize) -> Result<&mut Buffer, Error> {
         if self
             .buffer
@@ -79,7 +80,7 @@ impl Output {
         Ok(self.buffer.as_mut().expect("set above"))
     }
 
-    /// Appends bytes, over several buffers when they must be.
+    /// Appends bytes, in several buffers if needed.
     pub(crate) fn put(&mut self, stream: &Transport, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let written = self.room(stream, 1)?.put_some(bytes);
@@ -97,7 +98,7 @@ impl Output {
         self.queued += 1;
     }
 
-    /// Appends the first `bytes` of `input`, without a copy when that is all of it and it is worth it.
+    /// Appends the first `bytes` of `input`; without a copy if that is the whole input and more than [`COPY_MAX`].
     pub(crate) fn take_from(
         &mut self,
         stream: &Transport,
@@ -118,7 +119,7 @@ impl Output {
         Ok(())
     }
 
-    /// Hands what is written to the stream.
+    /// Hands the buffer to the stream.
     pub(crate) fn queue(&mut self, stream: &Transport) {
         if let Some(buffer) = self.buffer.take() {
             self.pass(buffer.len() as u64);
@@ -127,7 +128,7 @@ impl Output {
         }
     }
 
-    /// Sends everything.
+    /// Sends all written bytes.
     pub(crate) fn flush<'s>(
         &mut self,
         stream: &'s Transport,
@@ -137,7 +138,7 @@ impl Output {
         stream.flush()
     }
 
-    /// Sends everything and behind it some bytes of `file`: see [`Transport::send_file`].
+    /// Sends all written bytes, then bytes of `file`: see [`Transport::send_file`].
     pub(crate) async fn flush_file(
         &mut self,
         stream: &Transport,

@@ -1,5 +1,5 @@
-//! What has arrived of a body, on its way from one connection to the other: as it came, but for what is only for the
-//! recipient it was sent to (the extensions of chunks) or for nobody (trailers that must not pass).
+//! Forwards the received part of a body from one connection to another, without chunk extensions and without trailers
+//! that must not pass.
 
 use onrush_engine::{Buffer, Error, Input};
 use onrush_http::body::BodyReader;
@@ -8,13 +8,13 @@ use onrush_tls::Transport;
 
 use crate::exchange::output::Output;
 
-/// Whether a trailer of this name passes.
+/// Whether a trailer with this name passes.
 pub(crate) type Keeps<'k> = &'k dyn Fn(&[u8]) -> bool;
 
-/// Passes what has arrived of the body in `input` on to `output`.
+/// Forwards the received part of the body from `input` to `output`.
 ///
 /// # Errors
-/// A refusal when it is no body; within, what the recipient's connection says.
+/// A refusal if the body is malformed; the inner error is from the recipient's connection.
 pub(crate) fn pass(
     body: &mut BodyReader,
     input: &mut Input,
@@ -39,8 +39,8 @@ pub(crate) fn pass(
     }
 }
 
-/// Puts a body that has arrived whole at the start of `arrived` into `out`: how many of the bytes it was. `None` when it is
-/// not whole, not well-formed or does not fit; then nothing is put.
+/// Copies a complete body at the start of `arrived` into `out` and returns its length. Returns `None` and copies
+/// nothing if the body is incomplete, malformed or too long for `out`.
 pub(crate) fn put_whole(
     body: &mut BodyReader,
     arrived: &[u8],
@@ -56,11 +56,11 @@ pub(crate) fn put_whole(
     put
 }
 
-/// Appends what has arrived of the body in `input` to `data` without its framing, and what passes of its trailers to `trailers`,
-/// as lines; how many bytes of the input are dealt with.
+/// Appends the received part of the body to `data` without framing, and the trailers that pass to `trailers` as lines.
+/// Returns the number of bytes of input consumed.
 ///
 /// # Errors
-/// A refusal when it is no body.
+/// A refusal if the body is malformed.
 pub(crate) fn append_payload(
     body: &mut BodyReader,
     input: &[u8],

@@ -1,5 +1,5 @@
-//! Responses that say no, or elsewhere: an error page where there is one, else a status and one line of reason, as text or
-//! as JSON (RFC 9457).
+//! Refusals and redirects: the configured error page if there is one, else the status and one line of reason, as text
+//! or JSON (RFC 9457).
 
 use std::rc::Rc;
 
@@ -11,8 +11,8 @@ use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::{BodyLength, Fields};
 use crate::rules::error_page::{Content, Form};
 
-/// Responds with `status` and a line that gives the reason; `fields` are further fields such as `Allow`. Who asked would
-/// rather have errors in `form`.
+/// Responds with `status` and a reason; `fields` are additional fields such as `Allow`, `form` is the client's
+/// preferred format for errors.
 pub(crate) fn refuse(
     (status, reason): (u16, &str),
     fields: &[(&str, &str)],
@@ -122,6 +122,6 @@ fn respond_with_line(
         reason.as_bytes(),
         b"\n",
     ];
-    // At once: each would be a frame of its own in HTTP/2.
+    // In one call: each call would make a frame in HTTP/2.
     reply.data(&line.concat())
 }

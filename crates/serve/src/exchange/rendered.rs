@@ -1,4 +1,4 @@
-//! A response that is always the same but for its date: rendered once, copied for each request.
+//! A response that is rendered once and copied for each request; only its date changes.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,22 +9,22 @@ use onrush_http::write::HeadWriter;
 use crate::exchange::reply::fields::Fields;
 use crate::worker::Worker;
 
-/// The field that names the software, in every response of our own.
+/// The `Server` field of every response that Onrush generates.
 pub(crate) const SERVER: &[u8] = b"Server: onrush\r\n";
 
-/// Head and body of a response to an HTTP/1.1 request on a connection that stays open.
+/// Head and body of a response to an HTTP/1.1 request on a persistent connection.
 #[derive(Debug)]
 pub(crate) struct Rendered {
     /// Changes only at `date_at`.
     bytes: RefCell<Vec<u8>>,
     head_length: usize,
     date_at: usize,
-    /// Which of the worker's dates stands in `bytes`.
+    /// Version of the date in `bytes`.
     date_version: Cell<u64>,
 }
 
 impl Rendered {
-    /// Renders a response; `fields` writes what stands between the date and the end of the head.
+    /// Renders a response; `fields` writes the fields after the date.
     pub(crate) fn new(status: u16, fields: impl Fn(&mut Fields<'_>), body: &[u8]) -> Self {
         const DATE: &[u8; DATE_BYTES] = b"Thu, 01 Jan 1970 00:00:00 GMT";
         let mut room = vec![0; 1024];
@@ -59,7 +59,7 @@ impl Rendered {
         self.length() - self.head_length
     }
 
-    /// Hands `take` the head and the body with today's date.
+    /// Calls `take` with the head, updated to the current date, and the body.
     #[inline]
     pub(crate) fn with<T>(&self, worker: &Worker, take: impl FnOnce(&[u8], &[u8]) -> T) -> T {
         let (version, date) = worker.date_versioned();

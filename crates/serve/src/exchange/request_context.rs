@@ -1,4 +1,4 @@
-//! Who asks: the client of a request, with what trusted proxies say of it, and the request's way.
+//! The client and route of a request, including what trusted proxies report about the client.
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,30 +14,28 @@ use crate::routing::client::{Client, ClientOrigin};
 use crate::routing::variables::About;
 use crate::worker::Worker;
 
-/// Where requests come from: one for each request.
+/// The client of a request, before the exchange is known.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) client: &'a Client,
     /// The client's connection.
     pub(crate) stream: &'a Transport,
-    /// What [`RequestContext::origin`] has found out.
+    /// Cache of [`RequestContext::origin`].
     pub(crate) origin: &'a OnceCell<ClientOrigin>,
 }
 
-/// Who asks, and which way the request goes.
+/// The client and the exchange of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) client: &'a Client,
-    /// The client's connection.
     pub(crate) stream: &'a Transport,
     pub(crate) exchange: &'a Exchange,
     origin: &'a OnceCell<ClientOrigin>,
 }
 
 impl<'a> Source<'a> {
-    /// With what is known of the request.
     #[inline]
     pub(crate) fn of(self, exchange: &'a Exchange) -> RequestContext<'a> {
         RequestContext {
@@ -55,18 +53,18 @@ impl<'a> RequestContext<'a> {
         self.exchange.settings()
     }
 
-    /// The address at the other end of the connection.
+    /// Address of the connection's peer.
     pub(crate) fn peer(&self) -> Option<IpAddr> {
         self.client.peer(self.stream).map(|(address, _)| address)
     }
 
-    /// Whether what the peer says of others is believed.
+    /// Whether the peer is a trusted proxy.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
         self.client.is_trusted(&self.settings().trust, self.stream)
     }
 
-    /// Where the request comes from: what its connection says, or what trusted proxies do. It is found out once.
+    /// Address and scheme of the client: from trusted proxies, or else from the connection. Computed once per request.
     pub(crate) fn origin(&self, headers: &[Header<'_>]) -> ClientOrigin {
         *self.origin.get_or_init(|| match self.told(headers) {
             Some(told) => ClientOrigin {
@@ -80,18 +78,18 @@ impl<'a> RequestContext<'a> {
         })
     }
 
-    /// The client's address: the peer's, or what trusted proxies say.
+    /// The client's address: reported by trusted proxies, or else the peer's.
     pub(crate) fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
         self.origin(headers).address
     }
 
-    /// The client's port, where it is known: behind a proxy it is not.
+    /// The client's port; `None` if a proxy reported the address.
     pub(crate) fn port(&self, headers: &[Header<'_>]) -> Option<u16> {
         let (peer, port) = self.client.peer(self.stream)?;
         (self.address(headers) == Some(peer)).then_some(port)
     }
 
-    /// Whom a connection for this request is made for, in the words of the PROXY protocol.
+    /// Addresses for a PROXY protocol header to the server.
     pub(crate) fn introduction(&self, headers: &[Header<'_>]) -> Origin<'static> {
         let Some(address) = self.address(headers) else {
             return Origin::Unix {
@@ -106,12 +104,12 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// The scheme of the client's request.
+    /// The client's scheme.
     pub(crate) fn scheme(&self, headers: &[Header<'_>]) -> Scheme {
         self.origin(headers).scheme
     }
 
-    /// What a trusted proxy tells of its client.
+    /// The client that a trusted proxy reports.
     pub(crate) fn told<'b>(
         &self,
         headers: &[Header<'b>],
@@ -122,7 +120,7 @@ impl<'a> RequestContext<'a> {
         Some(self.settings().trust.client(self.peer()?, headers))
     }
 
-    /// How its route treats it.
+    /// Options of the request's route.
     pub(crate) fn treatment(&self) -> Option<&'a Treatment> {
         self.exchange.treatment()
     }

@@ -1,7 +1,7 @@
-//! What a request needs of the configuration that it began with, whatever responds to it.
+//! The part of the configuration that a request keeps from start to end.
 //!
-//! A request holds these and not its site, which is above: a site has routes, responses and groups, and they use the
-//! exchange.
+//! A request holds these settings instead of its site, because `site` is the higher module: a site has routes,
+//! responses and groups, which use the exchange.
 
 use std::rc::Rc;
 
@@ -21,56 +21,54 @@ use crate::worker::Worker;
 use crate::worker::generation::InForce;
 use crate::worker::time_slice::drop_in_slices;
 
-/// Prepared for one core. A request holds them from its beginning to its end.
+/// Settings of one configuration, prepared for one core.
 pub(crate) struct Settings {
     pub(crate) generation: InForce,
     pub(crate) worker: Rc<Worker>,
     pub(crate) trust: Trust,
     pub(crate) timeouts: Timeouts,
-    /// Bound on the stalled streams of one client address on this core.
+    /// Limit of stalled streams per client address on this core.
     pub(crate) stalled_streams_max: u32,
-    /// What a request's head may ask of us.
+    /// Limits of request heads.
     pub(crate) request_limits: Limits,
-    /// Streams per second that a client may reset on a connection of HTTP/2.
+    /// HTTP/2 streams that a client may reset per second and connection.
     pub(crate) resets_per_second: u32,
-    /// Bytes of the body of a request without a route.
+    /// Limit of request bodies without a route, in bytes.
     pub(crate) request_body_max: u64,
-    /// What such a request is told.
+    /// Error pages for requests without a route.
     pub(crate) error_pages: Option<Rc<ErrorPages>>,
-    /// One for each route, in their order.
+    /// Options of each route, in the order of the routes.
     pub(crate) treatments: Vec<Treatment>,
-    /// The access log, where there is one.
+    /// The access log, if configured.
     pub(crate) log: Option<CoreLog>,
-    /// Traces, where there are any.
+    /// Tracing, if configured.
     pub(crate) tracing: Option<CoreTracing>,
-    /// What counts the requests of the groups, in their order.
+    /// Counters of each group, in the order of the groups.
     pub(crate) groups: Vec<Rc<Traffic>>,
 }
 
-/// What a route changes in its requests and in their responses.
+/// Options of one route: how it changes requests and responses.
 pub(crate) struct Treatment {
-    /// Counts its requests.
+    /// Counters of the route's requests.
     pub(crate) traffic: Rc<Traffic>,
-    /// What its path begins with, when that is its condition; else nothing.
+    /// The path prefix that the route matches; empty for other matches.
     pub(crate) prefix: String,
-    /// What changes in requests that are forwarded.
+    /// Edits of forwarded requests.
     pub(crate) rules: Rules,
-    /// What changes in responses.
+    /// Edits of responses.
     pub(crate) response_edits: Option<ResponseEdits>,
-    /// What is said of other origins.
     pub(crate) cors: Option<Cors>,
-    /// Whether and how responses are encoded.
+    /// Response compression.
     pub(crate) offer: Option<Rc<Offer>>,
-    /// Bytes of a request's body.
+    /// Limit of request bodies, in bytes.
     pub(crate) request_body_max: u64,
     pub(crate) timeouts: Timeouts,
-    /// What errors say.
     pub(crate) error_pages: Option<Rc<ErrorPages>>,
-    /// Whether more than its way has to be remembered of each request until it has its response.
+    /// Whether requests of this route need `Kept` until they have their response.
     pub(crate) keeps: bool,
 }
 
-/// The last holder may be a request.
+/// A request may hold the last reference, so the drop is divided into slices.
 impl Drop for Settings {
     fn drop(&mut self) {
         drop_in_slices(std::mem::take(&mut self.treatments), &self.worker);
@@ -79,7 +77,7 @@ impl Drop for Settings {
 }
 
 impl Settings {
-    /// The number of their configuration.
+    /// Number of the configuration.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.number()
     }

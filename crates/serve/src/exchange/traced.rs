@@ -1,4 +1,4 @@
-//! What a request has of a trace, from its head to its end.
+//! Tracing of a request, from its head to its end.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::observe::traffic::{Ended, Traffic};
 use crate::worker::Worker;
 
 impl Exchange {
-    /// Its trace begins, or is gone on with, where there are any. A request that is looked at again goes on.
+    /// Starts or continues a trace, if tracing is configured. A request that is dispatched again keeps its trace.
     pub(crate) fn begin_trace(
         &mut self,
         head: &RequestHead<'_, '_>,
@@ -51,19 +51,19 @@ impl Exchange {
         }
     }
 
-    /// Its part of a trace.
+    /// The request's trace.
     #[inline]
     pub(crate) fn trace(&self) -> Option<&Trace> {
         self.kept.as_ref()?.trace.as_deref()
     }
 
-    /// What is recorded of it.
+    /// The request's span, if it is sampled.
     #[inline]
     pub(super) fn span(&self) -> Option<&Span> {
         self.kept.as_ref()?.span()
     }
 
-    /// It is to be sent to this server, unless that has begun already.
+    /// Starts an attempt at this server, unless it has started already.
     #[inline]
     pub(crate) fn begin_attempt(
         &self,
@@ -79,7 +79,7 @@ impl Exchange {
         }
     }
 
-    /// The attempt in hand is over, for this reason, or for the status of its response.
+    /// Ends the current attempt as failed: with this error class, or because of the response status.
     #[inline]
     pub(crate) fn fail_attempt(&self, class: Option<Class>, worker: &Worker) {
         if let Some(span) = self.span() {
@@ -87,7 +87,7 @@ impl Exchange {
         }
     }
 
-    /// The head of the response to the attempt in hand has come.
+    /// Records the response head of the current attempt.
     #[inline]
     pub(crate) fn responded(&self, status: u16, worker: &Worker) {
         if let Some(span) = self.span() {
@@ -95,7 +95,7 @@ impl Exchange {
         }
     }
 
-    /// Its connection to a server took so long to be made, or to fail.
+    /// Records how long the connection to a server took to succeed or fail.
     pub(crate) fn was_connected(&self, duration: Duration) {
         if let Some(entry) = self.entry() {
             entry.connect(duration);
@@ -123,7 +123,7 @@ impl Exchange {
             route: route.map(Traffic::name),
             group: group.map(Traffic::name),
         };
-        // Attempts have their own moments by the same clock: the beginning is the request's, never counted back from here.
+        // Attempts have timestamps of this clock, so use the request's own start instead of subtracting the duration.
         let times = (began, worker.core.now_exact());
         if tracing.finish(*trace, ended, way, times) == Spoken::Lost {
             worker.log.loss(&worker.core, Loss::Span);

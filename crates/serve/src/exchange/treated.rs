@@ -1,4 +1,4 @@
-//! Settings that the route of a request applies to it and to its response.
+//! The route's options as they apply to a request and its response.
 
 use super::{Exchange, NONE};
 use crate::exchange::settings::Treatment;
@@ -7,14 +7,14 @@ use crate::rules::error_page::{ErrorPage, Form};
 use crate::rules::response_edits::Applied;
 
 impl Exchange {
-    /// How its route treats it.
+    /// Options of the request's route.
     #[inline]
     pub(crate) fn treatment(&self) -> Option<&Treatment> {
         let settings = self.settings.as_ref()?;
         (self.route != NONE).then(|| &settings.treatments[self.route.0 as usize])
     }
 
-    /// How many bytes its body may have.
+    /// Limit of the request body in bytes.
     pub(crate) fn request_body_max(&self) -> u64 {
         match self.treatment() {
             Some(treatment) => treatment.request_body_max,
@@ -22,7 +22,7 @@ impl Exchange {
         }
     }
 
-    /// What it is told by an error of our own with this status, beside the status.
+    /// The error page for a generated response with this status.
     pub(crate) fn error_page(&self, status: u16) -> Option<&ErrorPage> {
         let pages = match self.treatment() {
             Some(treatment) => &treatment.error_pages,
@@ -31,21 +31,21 @@ impl Exchange {
         pages.as_ref()?.of(status)
     }
 
-    /// Whether responses of servers may be replaced by error pages.
+    /// Whether error pages may replace responses of servers.
     #[inline]
     pub(crate) fn may_intercept(&self) -> bool {
         let pages = self.treatment().and_then(|it| it.error_pages.as_ref());
         pages.is_some_and(|pages| pages.may_intercept())
     }
 
-    /// Whether a server's response with this status is, for a client that would rather have errors in `form`.
+    /// Whether an error page replaces a server's response with this status, for a client that prefers errors in `form`.
     #[inline]
     pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
         let pages = self.treatment().and_then(|it| it.error_pages.as_ref());
         pages.is_some_and(|pages| pages.intercepts(status, form))
     }
 
-    /// Whether a trailer of this name passes to its server.
+    /// Whether a request trailer with this name is forwarded.
     pub(crate) fn request_keeps(&self, trailer: &[u8]) -> bool {
         let kept = self.kept.as_ref();
         !kept.is_some_and(|kept| kept.connection_fields.contain(trailer))
@@ -54,20 +54,20 @@ impl Exchange {
                 .is_none_or(|treatment| treatment.rules.pass_trailer(trailer))
     }
 
-    /// Whether a trailer of this name passes to the client, where the route's edits are applied.
+    /// Whether a response trailer with this name is forwarded, given the route's edits.
     pub(crate) fn response_keeps(&self, trailer: &[u8]) -> bool {
         let edits = self.response_edits("");
         let name = str::from_utf8(trailer).unwrap_or("");
         edits.is_none_or(|edits| !edits.drops(name))
     }
 
-    /// Whether and how its route encodes responses.
+    /// Response compression of the route.
     #[inline]
     pub(crate) fn offer(&self) -> Option<&Offer> {
         self.treatment()?.offer.as_deref()
     }
 
-    /// The edits of the response that `server` gives; its name is empty for a response of our own.
+    /// Edits of a response of `server`; the name is empty for a generated response.
     #[inline]
     pub(crate) fn response_edits<'a>(&'a self, server: &'a str) -> Option<Applied<'a>> {
         let edits = self.treatment()?.response_edits.as_ref()?;

@@ -1,25 +1,24 @@
-//! What a client and a server of WebSocket say to each other before they speak it (RFC 6455 4): of a client that has no such
-//! words, which is one of HTTP/2 (RFC 8441 5), they are ours.
+//! The WebSocket opening handshake (RFC 6455 4), which Onrush makes itself for HTTP/2 clients (RFC 8441 5).
 //!
-//! WebSocket over HTTP/2 becomes an HTTP/1.1 upgrade before a route is chosen, so the rest of the program knows one
-//! kind. Towards a server of HTTP/2 it becomes an extended CONNECT when its stream is opened, and its 2xx is read as
-//! a 101.
+//! WebSocket over HTTP/2 becomes an HTTP/1.1 upgrade before a route is chosen, so the other modules handle one kind
+//! only. For an HTTP/2 server the upgrade becomes an extended CONNECT when the stream is opened, and the 2xx response
+//! is read as a 101.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use onrush_engine::random::Random;
 
-/// Bytes of a key: 16 of chance, in Base64 (RFC 6455 4.1).
+/// Length of `Sec-WebSocket-Key`: 16 random bytes in Base64 (RFC 6455 4.1).
 const KEY_BYTES: usize = 24;
 
-/// Bytes of what a server makes of it: a digest, in Base64.
+/// Length of `Sec-WebSocket-Accept`: a SHA-1 digest in Base64.
 const ACCEPT_BYTES: usize = 28;
 
-/// What Sec-WebSocket-Accept has to be.
+/// Value of `Sec-WebSocket-Accept`.
 pub(crate) type Accept = [u8; ACCEPT_BYTES];
 
-/// A key that no other request has.
+/// Generates a random key.
 pub(crate) fn key(chance: &Random) -> [u8; KEY_BYTES] {
     let mut nonce = [0; 16];
     let (first, second) = nonce.split_at_mut(8);
@@ -31,13 +30,13 @@ pub(crate) fn key(chance: &Random) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Whether these are the words of a key: 16 bytes in Base64 (RFC 6455 4.2.1).
+/// Whether this is a valid key: 16 bytes in Base64 (RFC 6455 4.2.1).
 pub(crate) fn is_key(key: &[u8]) -> bool {
     let mut nonce = [0; KEY_BYTES];
     key.len() == KEY_BYTES && STANDARD.decode_slice(key, &mut nonce) == Ok(16)
 }
 
-/// What a server that speaks WebSocket makes of a key (RFC 6455 4.2.2).
+/// The `Sec-WebSocket-Accept` for a key (RFC 6455 4.2.2).
 pub(crate) fn accept(key: &[u8]) -> Accept {
     const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat());

@@ -1,4 +1,4 @@
-//! Counts of requests by client, shared by all cores of a server.
+//! Rate and concurrency counts by client, shared by all cores of a server.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,10 +12,9 @@ use crate::worker::admit::concurrency::Concurrency;
 use crate::worker::admit::key::Keys;
 use crate::worker::admit::rate::Rates;
 
-/// Counts, users and what checks their passwords. What no route needs is not there.
+/// Counts, users and the password verifier. Parts that no route needs are absent.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// The users of each route.
     pub(super) users: Vec<Option<Arc<Users>>>,
     pub(super) verifier: Option<Verifier>,
     /// Identifies the limit of each route; `None` for a route without a limit.
@@ -26,11 +25,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// `users` has the users of each route. `before` is the ledger of the previous configuration: limits that exist in both keep
-    /// their counts.
-    ///
-    /// # Errors
-    /// When the system has no thread to check passwords with.
+    /// `users` has the users of each route. `before` is the ledger of the previous configuration: limits that exist in
+    /// both keep their counts. Fails if the thread that checks passwords cannot be created.
     pub(crate) fn new(
         plan: &Plan,
         users: Vec<Option<Arc<Users>>>,
@@ -61,7 +57,6 @@ impl Ledger {
         })
     }
 
-    /// The users of each route.
     pub(crate) fn users(&self) -> &[Option<Arc<Users>>] {
         &self.users
     }

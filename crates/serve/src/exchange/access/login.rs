@@ -1,7 +1,7 @@
-//! The Basic scheme (RFC 7617): who has shown a name and a password, and which of them have been seen to be right.
+//! The Basic authentication scheme (RFC 7617), with a cache of verified credentials.
 //!
-//! Checking a password takes long by design, so it happens on a thread of its own ([`verify`](super::verify)), and each
-//! core remembers what came out well. The steady path is one decoding, two keyed hashes and a look into four places.
+//! Checking a password is slow by design, so it happens on a separate thread ([`verify`](super::verify)), and each core
+//! caches successful checks. A cached check costs one decoding, two keyed hashes and four comparisons.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -16,7 +16,7 @@ use super::users::Users;
 use super::verify::{Outcome, Pending, Verifier};
 use crate::limits::{LOGIN_IDLE, LOGINS_MAX};
 
-/// What a route asks for, prepared for one core.
+/// Basic authentication of one route, prepared for one core.
 #[derive(Debug)]
 pub(super) struct Login {
     challenge: String,
@@ -25,7 +25,7 @@ pub(super) struct Login {
     known: Known,
 }
 
-/// What has to happen for a request.
+/// The next step for a request.
 #[derive(Debug)]
 pub(super) enum Step {
     LetIn,
@@ -40,7 +40,7 @@ pub(super) enum Step {
 impl Login {
     pub(super) fn new(realm: &str, users: &Arc<Users>, verifier: &Verifier) -> Self {
         Self {
-            // RFC 7617 2.1: what is behind the realm makes clients send UTF-8.
+            // RFC 7617 2.1: `charset` makes clients send UTF-8.
             challenge: format!("Basic realm=\"{realm}\", charset=\"UTF-8\""),
             users: Arc::clone(users),
             verifier: verifier.clone(),
@@ -48,12 +48,11 @@ impl Login {
         }
     }
 
-    /// The value of WWW-Authenticate.
     pub(super) fn challenge(&self) -> &str {
         &self.challenge
     }
 
-    /// What comes of the password of a request, on the caller's time.
+    /// Checks the password of a request on the calling thread.
     pub(super) fn verify_now(&self, head: &RequestHead<'_, '_>) -> Outcome {
         let mut room = [0; BASIC_CREDENTIALS_BYTES_MAX];
         let credentials = basic_auth::credentials(head.headers, &mut room);
@@ -64,7 +63,7 @@ impl Login {
         }
     }
 
-    /// What becomes of a request; `checked` is what came of its password when it has waited for that.
+    /// Decides the next step of a request; `checked` is the outcome of its password check, if it has waited for one.
     pub(super) fn step(
         &self,
         head: &RequestHead<'_, '_>,
@@ -93,10 +92,10 @@ impl Login {
     }
 }
 
-/// Logins that were right: a table of four places for each mark.
+/// Cache of verified credentials, four-way set-associative.
 struct Known {
     secret: RandomState,
-    /// Empty until the first one comes.
+    /// Empty until the first password is verified.
     places: RefCell<Vec<Place>>,
 }
 
@@ -106,14 +105,14 @@ struct Place {
     until: Instant,
 }
 
-/// Stands for a name and a password: two hashes of 64 bits with a secret (SipHash), so that nobody can look for another
-/// pair with the same mark but by asking us, and one in 2^128 is.
+/// Identifies credentials: two 64-bit hashes (SipHash) with a random secret. A second pair with the same mark (1 in
+/// 2^128) cannot be searched offline.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Mark(u64, u64);
 
 const WAYS: usize = 4;
 
-/// Neither the marks nor the secret, which together would tell passwords from others.
+/// Prints neither the marks nor the secret: together they allow password guessing.
 impl std::fmt::Debug for Known {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Known({})", self.places.borrow().len())
@@ -136,7 +135,7 @@ impl Known {
         Mark(half(0), half(1))
     }
 
-    /// Whether it is known; it is remembered anew then.
+    /// Whether the mark is cached; if so, its lifetime restarts.
     fn contains(&self, mark: Mark, now: Instant) -> bool {
         let mut places = self.places.borrow_mut();
         if places.is_empty() {
@@ -153,7 +152,7 @@ impl Known {
         false
     }
 
-    /// In the place of the one that was used least recently.
+    /// Stores the mark in place of the least recently used one of its set.
     fn remember(&self, mark: Mark, now: Instant) {
         let mut places = self.places.borrow_mut();
         if places.is_empty() {

@@ -1,4 +1,4 @@
-//! Names and the hashes of their passwords: those of the configuration and those of a file as `htpasswd` writes it.
+//! User names and password hashes from the configuration and from `htpasswd` files.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
@@ -15,19 +15,19 @@ use sha_crypt::ShaCrypt;
 
 use crate::limits::USERS_FILE_BYTES_MAX;
 
-/// Who may be let in by a password.
+/// Users of one route.
 #[derive(Debug)]
 pub(crate) struct Users {
     hashes: HashMap<Box<[u8]>, Hash>,
-    /// What the passwords of unknown users are compared with, so that they take as long as others.
+    /// Compared with passwords of unknown users, so that they take as long as known ones.
     decoy: Hash,
 }
 
-/// A hash that [`check_password_hash`] takes.
+/// A hash accepted by [`check_password_hash`].
 #[derive(Clone)]
 struct Hash(Box<str>);
 
-/// A hash is half of a password.
+/// Does not print the hash, which allows offline guessing.
 impl std::fmt::Debug for Hash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Hash")
@@ -35,10 +35,10 @@ impl std::fmt::Debug for Hash {
 }
 
 impl Users {
-    /// Reads the file, if there is one. What is worth a warning goes to `warnings`.
+    /// Reads the users of the configuration and of its file, if any. Appends to `warnings`.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its line.
+    /// All errors of the file, each with its line number.
     pub(crate) fn read(plan: &BasicAuth, warnings: &mut Vec<String>) -> Result<Self, Vec<String>> {
         let mut hashes = HashMap::new();
         for (name, hash) in &plan.users {
@@ -72,7 +72,7 @@ impl Users {
         Ok(Self { hashes, decoy })
     }
 
-    /// Whether it is this user's password. Takes its time: up to seconds, whether there is such a user or not.
+    /// Whether the password is this user's. Takes up to seconds, equally for unknown users.
     pub(super) fn verify(&self, user: &[u8], password: &[u8]) -> bool {
         let known = self.hashes.get(user);
         known.unwrap_or(&self.decoy).verify(password) && known.is_some()
@@ -93,7 +93,7 @@ fn read(path: &Path, warnings: &mut Vec<String>) -> Result<String, String> {
     file.read_text(USERS_FILE_BYTES_MAX).map_err(cannot)
 }
 
-/// Takes in one line of a file. Neither hashes nor lines are repeated in what is said about them.
+/// Adds one line of a file. Errors contain neither the hash nor the line.
 fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> {
     let line = line.trim_end();
     if line.is_empty() || line.starts_with('#') {
@@ -110,7 +110,7 @@ fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> 
         .split_once(':')
         .filter(|(name, _)| !name.is_empty())
         .ok_or("expected NAME:HASH")?;
-    // RFC 7617 2: nobody can send such a name.
+    // RFC 7617 2: clients cannot send such a name.
     if let Some(bad) = written.chars().find(|letter| letter.is_control()) {
         return Err(format!(
             "{}: the name has a control character (U+{:04X}), which no client can send: write it without",
@@ -127,7 +127,7 @@ fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> 
     }
 }
 
-/// A name as it is told: on one line, and not more of it than people read.
+/// The name as printed in messages: on one line, truncated.
 fn shown(name: &str) -> String {
     const SHOWN_MAX: usize = 80;
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
@@ -142,11 +142,11 @@ impl Hash {
     fn verify(&self, password: &[u8]) -> bool {
         let hash = &*self.0;
         if hash.starts_with("$2") {
-            // What stands behind 72 bytes does not count, as with every bcrypt.
+            // bcrypt ignores everything after 72 bytes.
             return bcrypt::verify(password, hash).unwrap_or(false);
         }
         if hash.starts_with("$argon2") {
-            // The parameters are those of the hash.
+            // The parameters come from the hash.
             let verify = |hash| Argon2::default().verify_password(password, &hash).is_ok();
             return PasswordHash::new(hash).is_ok_and(verify);
         }
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::OpenOptionsExt;
 
-    /// Hashes and their passwords, made by others: `htpasswd -nbB`, the reference implementation of argon2 (one of its
-    /// tests), and `openssl passwd`.
+    /// Hashes and their passwords from other programs: `htpasswd -nbB`, a test of the argon2 reference implementation,
+    /// and `openssl passwd`.
     const HASHES: [(&str, &str); 4] = [
         (
             "$2y$04$OHAE55zIL4MRpPMejEHWd.CHlaz5DZ.pT2BdZvVLfzzFm5YCWH92.",

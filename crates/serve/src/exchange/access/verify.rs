@@ -1,6 +1,6 @@
-//! The thread that checks passwords: what takes a tenth of a second must not hold up a core.
+//! The thread that checks passwords: a check takes about 0.1 s and must not block a core.
 //!
-//! One for the server, whatever it has of CPUs: whoever tries passwords gets no more of the machine than that.
+//! One thread per server, however many CPUs there are, bounds the CPU time that password guessing can use.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -12,7 +12,7 @@ use onrush_http::basic_auth::Credentials;
 use super::users::Users;
 use crate::limits::PASSWORDS_WAITING_MAX;
 
-/// A handle of the thread. It ends with the last of them.
+/// Handle of the thread, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Verifier {
     jobs: SyncSender<Job>,
@@ -25,16 +25,16 @@ struct Job {
     outcome: Promise<Outcome>,
 }
 
-/// What came of a password.
+/// Outcome of a password check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Right,
     Wrong,
-    /// It was not checked: the thread has gone.
+    /// Not checked: the thread has ended.
     Unknown,
 }
 
-/// A password that is being checked. Dropping this gives it up.
+/// A running password check. Dropping it cancels the check.
 #[derive(Debug)]
 pub(crate) struct Pending(Reply<Outcome>);
 
@@ -49,7 +49,7 @@ impl Verifier {
         Ok(Self { jobs })
     }
 
-    /// Has a password checked for a task of `core`; `None` when too many wait for that.
+    /// Queues a password check for a task of `core`; `None` if the queue is full.
     pub(super) fn submit(
         &self,
         core: &Core,
@@ -69,7 +69,7 @@ impl Verifier {
 
 fn run(queue: impl Iterator<Item = Job>) {
     for job in queue {
-        // Whoever asked may have gone meanwhile.
+        // The request may have been dropped meanwhile.
         if !job.outcome.is_wanted() {
             continue;
         }
@@ -82,7 +82,7 @@ fn run(queue: impl Iterator<Item = Job>) {
 }
 
 impl Pending {
-    /// What came of it.
+    /// Waits for the outcome.
     pub(crate) async fn outcome(&mut self) -> Outcome {
         (&mut self.0).await.unwrap_or(Outcome::Unknown)
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn no_more_passwords_wait_than_may() {
-        // Nobody takes them.
+        // No thread reads the queue.
         let (jobs, queue) = sync_channel(PASSWORDS_WAITING_MAX);
         let (verifier, users, core) = (Verifier { jobs }, users(), simulated());
         let submit = || verifier.submit(&core, &users, ALI);

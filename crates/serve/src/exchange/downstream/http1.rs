@@ -1,4 +1,4 @@
-//! The client's side of a connection that speaks HTTP/1: one request at a time, at the start of what has been received.
+//! The client side of an HTTP/1 connection. One request at a time; its head stays at the start of the input buffer.
 
 use std::time::Duration;
 
@@ -16,37 +16,36 @@ use crate::worker::Worker;
 
 pub(crate) struct Http1 {
     pub(crate) stream: Transport,
-    /// Received, not consumed: at its start stands the next head, or the rest of `unread`.
+    /// Received bytes not yet consumed. They start with the next head, or with the rest of `unread`.
     pub(crate) input: Input,
     pub(crate) output: Output,
-    /// The body of the request in hand, or of the last one as far as nobody wanted it.
+    /// Reader of the current request body, or of the unread rest of the previous one.
     pub(crate) unread: BodyReader,
-    /// How much of it is read at most when nobody wants it; then the connection ends.
+    /// How many bytes of an unwanted body are read before the connection is closed.
     pub(crate) unread_max: u32,
-    /// Length of the head of the request in hand, while it stands in the input.
+    /// Length of the current head while it is in the input; else 0.
     head_bytes: u32,
     version: Version,
-    /// Whether the request in hand wants the connection to live on.
+    /// Whether the current request wants a persistent connection.
     asks_to_keep: bool,
-    /// What becomes of the connection behind what is written.
+    /// What happens to the connection after all output is sent.
     pub(crate) ending: Ending,
 }
 
-/// A request that has arrived, as far as it has.
+/// A request whose head is complete.
 pub(crate) struct Request<'h, 'b> {
     pub(crate) head: RequestHead<'h, 'b>,
     pub(crate) arrived: Arrived<'b>,
-    /// Its connection.
     pub(crate) stream: &'b Transport,
-    /// Where its response is written.
+    /// Writer of the response.
     pub(crate) to: reply::To<'b>,
 }
 
-/// No bound on what is read of a body that nobody wants.
+/// No limit for reading an unwanted body.
 pub(crate) const ALL_OF_IT: u32 = u32::MAX;
 
 impl Http1 {
-    /// The side of `stream`, of which `input` has come already.
+    /// Wraps `stream`, from which `input` has been received.
     pub(crate) fn new(stream: Transport, input: Input) -> Self {
         Self {
             stream,
@@ -61,7 +60,7 @@ impl Http1 {
         }
     }
 
-    /// The request at the start of the input, which is in hand then.
+    /// Parses the next head at the start of the input and makes its request the current one.
     #[inline]
     pub(crate) fn next<'h, 'b>(
         &'b mut self,
@@ -97,14 +96,14 @@ impl Http1 {
         })
     }
 
-    /// What stands at the start of the input is no request: the response to it is in HTTP/1.1.
+    /// Prepares a response in HTTP/1.1 to input that is not a request.
     pub(crate) fn begin_refusal(&mut self) {
         self.version = Version::Http11;
         self.asks_to_keep = false;
         self.output.begin_response();
     }
 
-    /// What the request in hand says of the connection.
+    /// Facts about the connection from the current request.
     #[inline]
     fn asked(&self) -> Asked {
         Asked {
@@ -132,24 +131,24 @@ impl Http1 {
         Arrived::Framed(self.unread, &self.input.bytes()[self.head_bytes as usize..])
     }
 
-    /// The head of the request in hand is dealt with.
+    /// Releases the head of the current request.
     pub(crate) fn take_head(&mut self) {
         self.input.consume(self.head_bytes as usize);
         self.head_bytes = 0;
     }
 
-    /// So is all of the request, whose body had these `bytes`.
+    /// Releases the head of the current request and its body of `bytes` bytes.
     pub(super) fn take_request(&mut self, bytes: usize) {
         self.input.consume(self.head_bytes as usize + bytes);
         self.head_bytes = 0;
         self.unread = BodyReader::new(Framing::None);
     }
 
-    /// Throws away what has arrived of a body that nobody wants; whether all of it has.
+    /// Discards the received part of an unwanted body. Returns whether the body is complete.
     pub(crate) fn skip_unread(&mut self, worker: &Worker) -> bool {
         let bytes = match self.unread.skip(self.input.bytes(), &worker.limits) {
             Ok(bytes) => bytes,
-            // Its response is written already; all that is left is to end.
+            // The response is already written, so only close.
             Err(refusal) => {
                 if refusal.status != 413 {
                     worker.meter.garbage();
@@ -169,14 +168,14 @@ impl Http1 {
         is_complete
     }
 
-    /// The connection ends behind what is written.
+    /// Closes the connection after the output is sent.
     pub(crate) fn close(&mut self) {
         if self.ending == Ending::Open {
             self.ending = Ending::Close;
         }
     }
 
-    /// The last response is half written: when an orderly end would say that it is whole, only a reset says that it is not.
+    /// Cuts off a partly written response. Needs a reset if an orderly close would mark the body as complete.
     pub(super) fn cut_off(&mut self) {
         self.ending = match self.output.body {
             BodyFraming::UntilClose => Ending::Reset,
@@ -184,7 +183,7 @@ impl Http1 {
         };
     }
 
-    /// Sends what is written, to a client that may take `patience` for each byte.
+    /// Sends all written bytes. Times out if the client accepts nothing for `patience`.
     pub(crate) fn flush(&mut self, patience: Duration) -> impl Future<Output = Result<(), Error>> {
         self.stream.set_send_patience(patience);
         self.output.flush(&self.stream)
@@ -209,10 +208,7 @@ impl Http1 {
         (body, reply::To::Http1(to))
     }
 
-    /// Waits for the next request for `idle`, and not for the usual time.
-    ///
-    /// # Errors
-    /// Those of the connection.
+    /// Waits up to `idle` for the next request instead of the usual time.
     pub(super) async fn wait_for_next(
         &mut self,
         idle: Duration,
@@ -226,7 +222,7 @@ impl Http1 {
             Ok(0) => self.close(),
             Ok(_) => {}
             Err(error) if error.kind == Kind::TimedOut => self.close(),
-            // Who ends the others that are idle ends this one, too.
+            // The code that closes idle connections on shutdown also closes this one.
             Err(error) if error.kind == Kind::Stopping => {}
             Err(error) => return Err(error),
         }

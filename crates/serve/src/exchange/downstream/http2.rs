@@ -1,4 +1,4 @@
-//! The client's side of one stream of HTTP/2 (RFC 9113): its request is there as decoded fields, and what comes of its body.
+//! The client side of one HTTP/2 stream (RFC 9113): a request with decoded fields, and the received part of its body.
 
 mod arrival;
 mod body;
@@ -35,20 +35,20 @@ pub(crate) use body::Body;
 use flow::{Flow, Receiving};
 use session::Session;
 
-/// One request of a connection. Dropping it ends its stream: with a reset where its response is not whole.
+/// One request of a connection. Dropping it ends the stream, with a reset if the response is incomplete.
 pub(crate) struct Stream {
     session: Rc<Session>,
     flow: Rc<Flow>,
-    /// None once this is dropped.
+    /// `None` only during drop.
     fields: Option<Box<FieldSection>>,
     follows: Follows,
     framing: Framing,
-    /// A small body that came with its head. It is here until nobody can ask for its request to be sent again.
+    /// A small body that arrived with its head. Kept while the request may have to be sent again.
     whole: Vec<u8>,
 }
 
 impl Stream {
-    /// The request with these fields, which has opened `stream`.
+    /// A request with these fields on a newly opened `stream`.
     pub(crate) fn new(
         session: &Rc<Session>,
         (stream, end): (http2::Stream, End),
@@ -68,7 +68,7 @@ impl Stream {
         }
     }
 
-    /// Which one it is, while more of its body may come with its head.
+    /// The stream, if more of a small body may still arrive together with the head.
     pub(crate) fn goes_on(&self) -> Option<http2::Stream> {
         let incoming = &self.flow.incoming;
         if incoming.state.get() != Receiving::Open || self.flow.is_reset.get() {
@@ -78,10 +78,10 @@ impl Stream {
         self.flow.stream.get().filter(|_| is_small)
     }
 
-    /// Its head, which is looked at for the first time.
+    /// Validates the head and returns the request.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the fields are not a valid request.
     #[inline]
     pub(crate) fn judge<'h, 'b>(
         &'b mut self,
@@ -130,7 +130,7 @@ impl Stream {
         arrived(self.framing, &self.whole)
     }
 
-    /// The head is not needed any more, and the body is read as if it had not come with it.
+    /// Releases the head; a body that arrived with it is then read like any other.
     pub(crate) fn take_head(&mut self) {
         if !self.whole.is_empty() {
             let whole = std::mem::take(&mut self.whole);
@@ -138,12 +138,12 @@ impl Stream {
         }
     }
 
-    /// Neither the head is needed any more nor the body that came with it.
+    /// Releases the head and the body that arrived with it.
     pub(super) fn take_request(&mut self) {
         if self.whole.is_empty() {
             return;
         }
-        let bytes = std::mem::take(&mut self.whole).len() as u32; // HTTP2_WHOLE_MAX at most
+        let bytes = std::mem::take(&mut self.whole).len() as u32; // at most HTTP2_WHOLE_MAX
         self.flow.incoming.state.set(Receiving::Whole);
         self.session.release_quietly(&self.flow, bytes);
     }
@@ -152,24 +152,24 @@ impl Stream {
         self.session.cut_off(&self.flow, code);
     }
 
-    /// Bounds a body whose head has not said how many bytes it has.
+    /// Limits a body without a `Content-Length`.
     pub(crate) fn limit_body(&mut self, bytes_max: u64) {
         if self.framing == Framing::Chunked {
             self.flow.incoming.body().bytes_max.set(bytes_max);
         }
     }
 
-    /// Whether nothing of what was written waits for the client's windows.
+    /// Whether no written bytes wait for the client's windows.
     pub(crate) fn is_written(&self) -> bool {
         self.flow.has_left()
     }
 
-    /// It waits without a task: for its server, or the end of the stream.
+    /// Waits without a task, for the server or the end of the stream.
     pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
         self.flow.waiter.park(parked);
     }
 
-    /// It is no request, for this reason.
+    /// Rejects the stream because its fields are not a valid request.
     pub(crate) fn reject(&mut self, reason: &'static str) {
         if let Some(stream) = self.flow.stream.get() {
             self.session.reject(stream, reason);
@@ -182,22 +182,22 @@ impl Stream {
         (RequestBody::Http2(body), reply::To::Http2(to))
     }
 
-    /// Where a response is written that is none of a route.
+    /// Writer of a response that is not from a route.
     pub(crate) fn to(&self) -> reply::To<'_> {
         reply::To::Http2(Reply::new(&self.session, &self.flow))
     }
 
-    /// Bytes of the response.
+    /// Bytes of the response written so far.
     pub(crate) fn written(&self) -> u64 {
         self.flow.written()
     }
 
-    /// Waits until what is written is on its way.
+    /// Waits until the windows have taken all written bytes.
     pub(crate) fn flush(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.session.flush(&self.flow)
     }
 
-    /// Whether the stream is closed before its time.
+    /// Whether the stream was reset.
     pub(crate) fn is_reset(&self) -> bool {
         self.flow.is_reset.get()
     }
@@ -207,7 +207,7 @@ impl Stream {
     }
 }
 
-/// What came of a body that is framed so with its head: a `whole` one, or nothing.
+/// The part of a body that arrived with its head: all of it (`whole`) or nothing.
 fn arrived(framing: Framing, whole: &[u8]) -> Arrived<'_> {
     match whole {
         b"" => Arrived::Framed(BodyReader::new(framing), b""),

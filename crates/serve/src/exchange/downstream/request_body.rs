@@ -1,4 +1,4 @@
-//! The body of a request on its way in, whatever the protocol of its client.
+//! The request body, independent of the client's protocol.
 
 use std::borrow::Cow;
 
@@ -12,17 +12,17 @@ use super::http2;
 use crate::exchange::output::Output;
 use crate::exchange::portion::{self, Keeps};
 
-/// What has arrived of a body with its head.
+/// The part of a body that arrived with the head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arrived<'b> {
-    /// Bytes as the client has framed them: the reader has read none of them.
+    /// Bytes with the client's framing, none of them read by the reader yet.
     Framed(BodyReader, &'b [u8]),
-    /// All of a body without framing, and how it is framed where that is needed.
+    /// A complete body without framing, and the framing it needs.
     Whole(Framing, &'b [u8]),
 }
 
 impl<'b> Arrived<'b> {
-    /// Whether a body that is framed so is known by now to have more than `max` bytes.
+    /// Whether the body is already known to be longer than `max` bytes.
     pub(crate) fn exceeds(self, framing: Framing, max: u64, limits: &Limits) -> bool {
         match (framing, self) {
             (Framing::Length(length), _) => length > max,
@@ -35,8 +35,8 @@ impl<'b> Arrived<'b> {
         }
     }
 
-    /// Puts a body that has arrived whole into `out`, framed as it is: how many of its bytes that took. `None` when it is not
-    /// whole, not well-formed or does not fit; then nothing is put.
+    /// Copies a complete body into `out` with its framing and returns its length. Returns `None` and copies nothing if
+    /// the body is incomplete, malformed or too long for `out`.
     pub(crate) fn put_whole(
         self,
         out: &mut Buffer,
@@ -54,7 +54,7 @@ impl<'b> Arrived<'b> {
         }
     }
 
-    /// The body without its framing, if all of it has arrived and nothing stands behind it, and how many bytes that took.
+    /// The payload of a complete body without trailers, and the number of bytes consumed.
     pub(crate) fn payload(self, limits: &Limits) -> Option<(Vec<u8>, usize)> {
         let (mut reader, arrived) = match self {
             Arrived::Framed(reader, bytes) => (reader, bytes),
@@ -68,7 +68,7 @@ impl<'b> Arrived<'b> {
         Some((data, bytes))
     }
 
-    /// The body as it goes on, if all of it has arrived.
+    /// The complete body as it is forwarded, or `None` if it is incomplete.
     pub(crate) fn whole(
         self,
         core: &Core,
@@ -90,7 +90,7 @@ impl<'b> Arrived<'b> {
     }
 }
 
-/// A whole body as it goes on to a server of HTTP/1: as one chunk where its length is not said (RFC 9112 7.1).
+/// Frames a complete body for an HTTP/1 server: as one chunk if it has no `Content-Length` (RFC 9112 7.1).
 fn framed(framing: Framing, body: &[u8]) -> Cow<'_, [u8]> {
     if framing != Framing::Chunked {
         return Cow::Borrowed(body);
@@ -102,7 +102,7 @@ fn framed(framing: Framing, body: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// Where a body comes from.
+/// Reader of the body.
 pub(crate) enum RequestBody<'a> {
     Http1 {
         stream: &'a Transport,
@@ -113,7 +113,7 @@ pub(crate) enum RequestBody<'a> {
 }
 
 impl<'a> RequestBody<'a> {
-    /// Whether bytes of it have arrived that nobody has taken.
+    /// Whether received bytes are waiting to be read.
     pub(crate) fn has_arrived(&self) -> bool {
         match self {
             RequestBody::Http1 { input, .. } => !input.is_empty(),
@@ -121,7 +121,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Whether all of it has been taken.
+    /// Whether the whole body has been read.
     pub(crate) fn is_complete(&self) -> bool {
         match self {
             RequestBody::Http1 { reader, .. } => reader.is_complete(),
@@ -129,7 +129,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Whether it had trailers that its framing toward an HTTP/1 server cannot carry.
+    /// Whether it had trailers that its framing for an HTTP/1 server cannot carry.
     pub(crate) fn has_dropped_trailers(&self) -> bool {
         match self {
             RequestBody::Http1 { .. } => false,
@@ -137,7 +137,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// How many bytes of it are still to come, if that is known.
+    /// Number of bytes still to come, if known.
     pub(crate) fn left(&self) -> Option<u64> {
         match self {
             RequestBody::Http1 { reader, .. } => reader.left(),
@@ -145,7 +145,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// The client's connection itself, where the body is on it as it goes on.
+    /// The client's connection, if body bytes can be forwarded from it unchanged: HTTP/1 without TLS.
     pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
         match self {
             RequestBody::Http1 { stream, .. } => stream.as_plain(),
@@ -153,7 +153,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// So many bytes have passed without a look at them, where [`RequestBody::as_plain`].
+    /// Counts bytes that were forwarded without passing through user space; only with [`RequestBody::as_plain`].
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         match self {
             RequestBody::Http1 { reader, .. } => reader.pass_unseen(count),
@@ -161,11 +161,11 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Passes what has arrived on to a server of HTTP/1, of its trailers those that `keeps` wants: in chunks where its length
-    /// is not known.
+    /// Forwards the received part to an HTTP/1 server, in chunks if the length is unknown, with the trailers that pass
+    /// `keeps`.
     ///
     /// # Errors
-    /// A refusal when it is no body; within, what the recipient's connection says.
+    /// A refusal if the body is malformed; the inner error is from the recipient's connection.
     pub(crate) fn pass(
         &mut self,
         (output, server): (&mut Output, &Transport),
@@ -180,11 +180,10 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Appends what has arrived to `data` without its framing, and of its trailers those that `keeps` wants to `trailers`, as
-    /// lines.
+    /// Appends the received part to `data` without framing, and the trailers that pass `keeps` to `trailers` as lines.
     ///
     /// # Errors
-    /// A refusal when it is no body.
+    /// A refusal if the body is malformed.
     pub(crate) fn append_to(
         &mut self,
         (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
@@ -204,10 +203,10 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Takes what has arrived, up to the piece with which it is `most` bytes or more; how many they are.
+    /// Reads and discards received pieces until they add up to `most` bytes or more. Returns their total length.
     ///
     /// # Errors
-    /// A refusal when it is no body.
+    /// A refusal if the body is malformed.
     pub(crate) fn take(&mut self, most: u64, limits: &Limits) -> Result<u64, Refusal> {
         let (input, reader) = match self {
             RequestBody::Http1 { input, reader, .. } => (input, reader),
@@ -225,10 +224,7 @@ impl<'a> RequestBody<'a> {
         Ok(taken)
     }
 
-    /// Waits for more of it, which has to come until `deadline`. 0 is the end of the connection.
-    ///
-    /// # Errors
-    /// Those of the connection.
+    /// Waits for more bytes until `deadline`. Returns 0 at the end of the connection.
     pub(crate) async fn receive(&mut self, deadline: Instant) -> Result<usize, Error> {
         match self {
             RequestBody::Http1 { stream, input, .. } => {

@@ -1,6 +1,6 @@
-//! The fields of a response, whatever the protocol that they are written in.
+//! Writer of response header fields, independent of the protocol.
 //!
-//! The length is one of the fields because fields have an order that users see.
+//! The length is written with the fields because users see their order.
 
 use onrush_http::date::DATE_BYTES;
 use onrush_http::hop::is_hop_by_hop;
@@ -9,48 +9,47 @@ use onrush_http::http2::message::{fields_of_lines, write};
 use onrush_http::write::HeadWriter;
 use onrush_http::{Version, header_is};
 
-/// What is known of a response's body when its head is written.
+/// Length of a response body, as far as known when the head is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BodyLength {
-    /// So many bytes, which may be none.
     Known(u64),
-    /// It ends where it ends.
+    /// The body ends with a protocol-specific end marker.
     Unknown,
 }
 
-/// What the fields of a server's response follow from.
+/// The inputs that determine the fields of a server's response, so that an encoded head can be reused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MadeOf {
-    /// The head, this date, and this of the length of its body: they are the same where these are.
+    /// The head, this date and this body length: with the same inputs, the fields are the same.
     Head {
         date: [u8; DATE_BYTES],
         length: Option<BodyLength>,
     },
-    /// More than that.
+    /// Further inputs; the head cannot be reused.
     More,
 }
 
-/// Where fields are written.
+/// Writes fields.
 pub(crate) struct Fields<'b> {
     to: To<'b>,
     length: Option<BodyLength>,
 }
 
-/// One for each protocol.
+/// The output format.
 enum To<'b> {
-    /// Lines of text (RFC 9112 5).
+    /// Field lines (RFC 9112 5).
     Http1(HeadWriter<'b>, Version),
-    /// A header block (RFC 7541).
+    /// A field block (RFC 7541).
     Http2(&'b mut Encoder, &'b mut Vec<u8>),
-    /// Pairs, for who still has to change some of them.
+    /// Pairs, for later edits.
     Pairs(&'b mut Vec<Pair>),
 }
 
-/// Name, in lower case, and value.
+/// Lower-case name, and value.
 pub(crate) type Pair = (String, Vec<u8>);
 
 impl<'b> Fields<'b> {
-    /// As lines, to a client of this version.
+    /// Writes lines for a client of this version.
     #[inline]
     pub(crate) fn http1(writer: HeadWriter<'b>, version: Version) -> Self {
         Self {
@@ -59,7 +58,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// As a block of `encoder` into `out`.
+    /// Encodes a field block with `encoder` into `out`.
     #[inline]
     pub(crate) fn http2(encoder: &'b mut Encoder, out: &'b mut Vec<u8>) -> Self {
         Self {
@@ -68,7 +67,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// As pairs into `out`.
+    /// Writes pairs into `out`.
     pub(crate) fn pairs(out: &'b mut Vec<Pair>) -> Self {
         Self {
             to: To::Pairs(out),
@@ -76,12 +75,11 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// One field.
     #[inline]
     pub(crate) fn header(&mut self, name: &str, value: &[u8]) -> &mut Self {
         match &mut self.to {
             To::Http1(writer, _) => drop(writer.header(name, value)),
-            // What is about a connection of HTTP/1 has no meaning here (RFC 9113 8.2.2).
+            // HTTP/2 has no connection-specific fields (RFC 9113 8.2.2).
             To::Http2(..) | To::Pairs(_) if is_hop_by_hop(name) => {}
             To::Http2(encoder, out) => {
                 write::field(name, value, encoder, out);
@@ -95,7 +93,7 @@ impl<'b> Fields<'b> {
         self
     }
 
-    /// Takes note of what a field says of the body.
+    /// Records the body length if the field is `Content-Length`.
     #[inline]
     fn note_length(&mut self, name: &str, value: &[u8]) {
         if header_is(name, "content-length") {
@@ -105,7 +103,7 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// One field, whose value is all these `parts` together.
+    /// Writes one field whose value is the concatenation of `parts`.
     pub(crate) fn header_of(&mut self, name: &str, parts: &[&[u8]]) -> &mut Self {
         match &mut self.to {
             To::Http1(writer, _) => {
@@ -120,7 +118,7 @@ impl<'b> Fields<'b> {
         self
     }
 
-    /// Fields that were rendered as lines before, each with its end.
+    /// Writes field lines that were rendered before, each with its CRLF.
     #[inline]
     pub(crate) fn lines(&mut self, lines: &[u8]) -> &mut Self {
         match &mut self.to {
@@ -140,7 +138,7 @@ impl<'b> Fields<'b> {
         self.header("Date", date)
     }
 
-    /// How long the body is: `Content-Length`, or what the protocol has for bodies of unknown length.
+    /// Writes the body length: `Content-Length`, or `Transfer-Encoding: chunked` on HTTP/1.1 if it is unknown.
     #[inline]
     pub(crate) fn length(&mut self, length: BodyLength) -> &mut Self {
         self.length = Some(length);
@@ -151,25 +149,25 @@ impl<'b> Fields<'b> {
             (To::Http1(writer, Version::Http11 | Version::Http2), BodyLength::Unknown) => {
                 writer.chunked();
             }
-            // It has no chunks: its body ends with the connection.
+            // HTTP/1.0 has no chunks: the body ends with the connection.
             (To::Http1(_, Version::Http10), BodyLength::Unknown) => {}
             (To::Http2(..) | To::Pairs(_), BodyLength::Known(length)) => {
                 let mut digits = itoa::Buffer::new();
                 self.header("content-length", digits.format(length).as_bytes());
             }
-            // It ends where its stream says so.
+            // END_STREAM ends the body.
             (To::Http2(..) | To::Pairs(_), BodyLength::Unknown) => {}
         }
         self
     }
 
-    /// What was said of the length, if anything was.
+    /// The body length, if any field has set it.
     #[inline]
     pub(super) fn body_length(&self) -> Option<BodyLength> {
         self.length
     }
 
-    /// What has written them as lines, which is how [`Fields::http1`] does.
+    /// The underlying writer of [`Fields::http1`].
     #[inline]
     pub(crate) fn into_writer(self) -> HeadWriter<'b> {
         match self.to {

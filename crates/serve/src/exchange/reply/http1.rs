@@ -1,4 +1,4 @@
-//! A response in HTTP/1 (RFC 9112).
+//! A response over HTTP/1 (RFC 9112).
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use crate::limits::{CACHE_LINE_BYTES_MAX, RESPONSE_LINES_BYTES_MAX};
 use crate::rules::response_edits::Applied;
 use crate::worker::Worker;
 
-/// Where one is written, and to whom.
 pub(crate) struct Reply<'a> {
     stream: &'a Transport,
     output: &'a mut Output,
@@ -25,33 +24,33 @@ pub(crate) struct Reply<'a> {
     persistence: Persistence,
 }
 
-/// What is to become of a connection behind what is written.
+/// What happens to the connection after all output is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Ending {
-    /// Nothing: it stays open.
+    /// It stays open.
     #[default]
     Open,
-    /// It ends in order.
+    /// It is closed.
     Close,
-    /// It ends with a reset: its last response is not whole, and an orderly end would say that it is.
+    /// It is reset: the last response is incomplete, and an orderly close would mark it as complete.
     Reset,
 }
 
-/// What a request says of the connection that it came on.
+/// Facts about the connection from the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) version: Version,
-    /// Whether the client wants the connection to live on.
+    /// Whether the client wants a persistent connection.
     pub(crate) keep_alive: bool,
-    /// Bytes of another request have come already.
+    /// Whether bytes of another request have arrived.
     pub(crate) is_followed: bool,
 }
 
-/// Room that every head of our own fits into: the longest has a redirect's Location, which is bounded by the target's
-/// length (8 KiB), or the fields of a configured response; what is said of caches has room beside both.
+/// Room for any generated head. The longest have a redirect's `Location`, whose length is bounded by the target's (8
+/// KiB), or the fields of a configured response, plus `Cache-Control`.
 const HEAD_BYTES_MAX: usize = 12 * 1024;
 
-/// The line before a chunk that fits a buffer: four digits and CRLF.
+/// Length of a chunk-size line for a chunk of at most one buffer: four digits and CRLF.
 const CHUNK_LINE: usize = 6;
 
 impl<'a> Reply<'a> {
@@ -88,7 +87,7 @@ impl<'a> Reply<'a> {
         };
     }
 
-    /// Whether the usual head fits: HTTP/1.1, which stays open by default and says nothing about it.
+    /// Whether the standard head can be used: HTTP/1.1 and a persistent connection need no `Connection` field.
     #[inline]
     pub(super) fn is_usual(&self) -> bool {
         self.persistence == Persistence::Keep && self.asked.version == Version::Http11
@@ -189,7 +188,7 @@ impl<'a> Reply<'a> {
         Ok(Ok(()))
     }
 
-    /// The head is written: how its body is framed, and whether it is the last.
+    /// Sets the framing of the body after its head is written, and whether the connection closes after it.
     fn begin_body(&mut self, body: BodyFraming) {
         self.output.body = body;
         if self.persistence == Persistence::Close && *self.ending == Ending::Open {
@@ -236,7 +235,7 @@ impl<'a> Reply<'a> {
         (self.output, self.stream)
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes without framing.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.output.put(self.stream, bytes)
     }
@@ -260,7 +259,7 @@ impl<'a> Reply<'a> {
         self.end_chunk(bytes)
     }
 
-    /// Where bodies go in chunks, writes the line before one of so many bytes. None would end the body.
+    /// Writes the chunk-size line if the body is chunked. Size 0 is skipped because it would end the body.
     fn begin_chunk(&mut self, bytes: usize) -> Result<(), Error> {
         if self.output.body == BodyFraming::Chunked && bytes > 0 {
             let buffer = self.output.room(self.stream, CHUNK_HEAD_BYTES_MAX)?;
@@ -337,7 +336,7 @@ impl<'a> Reply<'a> {
         patience: Duration,
         worker: &Worker,
     ) -> Result<u64, Error> {
-        // As long as the client takes bytes, however slowly, its time starts anew with each of them.
+        // The deadline restarts with each byte that the client accepts.
         self.stream.set_deadline(Some(worker.core.now() + patience));
         self.output
             .flush_file(self.stream, file, offset, length)
@@ -345,7 +344,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Has `fields` write behind what stands in `writer`; how the body is framed then.
+/// Calls `fields` to write after the contents of `writer`. Returns the framing of the body.
 #[inline]
 fn write_fields<'b>(
     writer: HeadWriter<'b>,
@@ -362,7 +361,7 @@ fn write_fields<'b>(
     (to.into_writer(), body)
 }
 
-/// Says how the connection goes on, where that is not understood by itself.
+/// Writes the `Connection` field if the version's default differs.
 #[inline]
 fn write_connection(version: Version, persistence: Persistence, writer: &mut HeadWriter<'_>) {
     match (persistence, version) {
@@ -377,7 +376,7 @@ fn write_connection(version: Version, persistence: Persistence, writer: &mut Hea
     }
 }
 
-/// The status line of a server, with its own reason phrase.
+/// Writes a server's status line with its own reason phrase.
 fn write_status_line(head: &ResponseHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     let digit = |place: u16| b'0' + (head.status / place % 10) as u8;
     let mut line = *b"HTTP/1.1 000 ";
@@ -385,10 +384,10 @@ fn write_status_line(head: &ResponseHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     writer.raw(&line).raw(head.reason.as_bytes()).raw(b"\r\n");
 }
 
-/// Makes a chunk of the `size` bytes behind the room for its line; returns its length.
+/// Frames as a chunk the `size` bytes that follow the room for the chunk-size line. Returns the length of the chunk.
 fn frame(room: &mut [u8], size: usize) -> usize {
     let line = chunk_head(&mut room[..CHUNK_LINE], size as u64).expect("a buffer has 16 KiB");
-    // Only chunks below 4 KiB have a shorter line.
+    // Only chunks below 4 KiB have a shorter size line.
     if line < CHUNK_LINE {
         room.copy_within(CHUNK_LINE..CHUNK_LINE + size, line);
     }

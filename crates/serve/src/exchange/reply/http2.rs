@@ -1,4 +1,4 @@
-//! A response on a stream of HTTP/2 (RFC 9113 8.1).
+//! A response on an HTTP/2 stream (RFC 9113 8.1).
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -21,10 +21,9 @@ use crate::limits::http2::{HTTP2_FILE_PIECE, HTTP2_FILE_PIECES};
 use crate::rules::response_edits::Applied;
 use crate::worker::Worker;
 
-/// The method of requests whose interim responses are written: they have no body whatever it is.
+/// Method passed for interim responses, which never have a body.
 const ANY_METHOD: Method = Method::Get;
 
-/// Where one is written.
 pub(crate) struct Reply<'a> {
     session: &'a Rc<Session>,
     flow: &'a Rc<Flow>,
@@ -36,12 +35,12 @@ impl<'a> Reply<'a> {
         Self { session, flow }
     }
 
-    /// The body ends where that is said, and not when all of its length is written.
+    /// The body ends with an explicit end, not when its declared length is written.
     pub(super) fn ends_apart(&self) {
         self.flow.expect(None);
     }
 
-    /// It ends with so many bytes, which are written next.
+    /// The body ends after these bytes, which are written next.
     pub(super) fn ends_with(&self, bytes: usize) {
         self.flow.expect(Some(bytes as u64));
     }
@@ -103,7 +102,7 @@ impl<'a> Reply<'a> {
         let what = (head.status, method);
         if head.status == 101 {
             let (mut pairs, _) = pairs::forwarded(edits, fields);
-            // Nobody has asked the client of HTTP/2 for a key (RFC 8441 5).
+            // The HTTP/2 client has sent no key, so it gets no accept field (RFC 8441 5).
             pairs.retain(|(name, _)| name != "sec-websocket-accept");
             self.write_pairs((200, method), head.sensitivity, (pairs, None));
         } else if edits.is_some() {
@@ -149,7 +148,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    /// The first `bytes` of `input`, without a copy when that is all of it and it is worth it.
+    /// Appends the first `bytes` of `input`; without a copy if that is the whole input and more than [`COPY_MAX`].
     pub(super) fn data_from(&mut self, input: &mut Input, bytes: usize) -> Result<(), Error> {
         if bytes > COPY_MAX
             && bytes == input.bytes().len()
@@ -186,7 +185,7 @@ impl<'a> Reply<'a> {
         self.session.flush(self.flow)
     }
 
-    /// The same as [`Reply::flush`], with the time after which a stall ends the stream.
+    /// [`Reply::flush`], with the time after which a stalled stream is reset.
     pub(super) fn flush_within(
         &self,
         patience: Duration,
@@ -195,7 +194,7 @@ impl<'a> Reply<'a> {
         self.flush()
     }
 
-    /// Waits until there is room in the client's windows. What is written before is on its way.
+    /// Waits for room in the client's windows. Bytes written before are being sent.
     pub(super) fn room(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.session.wake();
         let room = self.session.room(self.flow);
@@ -206,16 +205,15 @@ impl<'a> Reply<'a> {
         self.flow.poll_reset(context)
     }
 
-    /// Sends what is written, and behind it some of `length` bytes of `file` from `offset` on: a few frames of it, read into
-    /// our memory.
+    /// Sends all written bytes, then a few frames of the file, which are read into memory.
     pub(super) async fn file(
         &mut self,
         file: &File,
         (offset, length): (u64, u64),
     ) -> Result<u64, Error> {
         self.flush().await?;
-        // Nothing is read that nobody takes: a client may have a hundred streams, and never open their windows. Nor is what others
-        // are sent before: with 32 streams of 1 MiB each it would be more memory than a core keeps for that.
+        // Read only what the windows take now: a client may have a hundred streams and never open their windows. And
+        // only in turn: with 32 streams of 1 MiB each, the data would exceed the core's buffers.
         let (_turn, room) = loop {
             self.session.room(self.flow).await?;
             match self.session.turn(self.flow).await? {

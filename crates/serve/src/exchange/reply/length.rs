@@ -1,26 +1,26 @@
-//! Where the body of a response ends, when that is not where its length says.
+//! The end of a response body, where it can differ from the declared length.
 
 use onrush_http::Version;
 
 use super::{Reply, To};
 
 impl Reply<'_> {
-    /// The body of a response whose head is written ends where that is said: trailers may come behind it, though its length was
-    /// said. Over HTTP/1 the length alone is the end.
+    /// The body ends with an explicit end even if its length is declared, because trailers may follow. No effect on
+    /// HTTP/1, where the length alone is the end.
     pub(crate) fn ends_apart(&mut self) {
         if let To::Http2(to) = &self.to {
             to.ends_apart();
         }
     }
 
-    /// Such a body ends with so many bytes, which are written next.
+    /// Ends such a body after these bytes, which are written next.
     pub(crate) fn ends_with(&mut self, bytes: usize) {
         if let To::Http2(to) = &self.to {
             to.ends_with(bytes);
         }
     }
 
-    /// Whether trailers can follow the body whose head was written.
+    /// Whether trailers can follow the current body.
     pub(crate) fn takes_trailers(&self) -> bool {
         match &self.to {
             To::Http1(to) => to.takes_trailers(),
@@ -28,7 +28,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Whether the client can get trailers only after a body in chunks, not after a body with a `Content-Length`.
+    /// Whether the client can receive trailers only after a chunked body, not after one with `Content-Length`.
     pub(crate) fn needs_chunks_for_trailers(&self) -> bool {
         matches!(&self.to, To::Http1(to) if to.asked.version == Version::Http11)
     }

@@ -1,23 +1,23 @@
-//! What is asked of a response, and what came of it, whatever the protocol.
+//! Options and results of writing a response, independent of the protocol.
 
 use crate::exchange::output::BodyFraming;
 
-/// What becomes of the client's connection behind the response. Only protocols that have one request at a time on a
-/// connection care.
+/// What happens to the client's connection after the response. Only HTTP/1 uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Persistence {
-    /// What the client asks for.
+    /// The client's choice applies.
     AsAsked,
     /// It stays open.
     Keep,
-    /// It ends: where the next request would begin cannot be known, or the response says so.
+    /// It is closed: the start of the next request is unknown, or the response has `Connection: close`.
     Close,
-    /// It speaks this protocol from then on (RFC 9110 7.8).
+    /// It switches to this protocol (RFC 9110 7.8).
     Upgrade(&'static str),
 }
 
 impl Persistence {
-    /// The persistence of the connection after `body`: a body that ends with the connection always closes it.
+    /// The persistence of a connection with this framing of the body: a body that ends with the connection always
+    /// closes it.
     pub(super) fn before(self, body: BodyFraming) -> Self {
         match body {
             BodyFraming::UntilClose => Persistence::Close,
@@ -26,7 +26,7 @@ impl Persistence {
     }
 }
 
-/// The head of a server's response leaves no room for what is added to it.
+/// The head of a server's response leaves too little room for added fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLarge;
 
@@ -34,15 +34,15 @@ pub(crate) struct TooLarge;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interim {
     Written,
-    /// The client understands none (RFC 9110 15.2).
+    /// The client's version has no interim responses (RFC 9110 15.2).
     LeftOut,
 }
 
-/// How the bytes of a body that a server has framed reach the client.
+/// How the body of a server's response reaches the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Passage {
-    /// As they came: the client reads the same framing.
+    /// With the server's framing unchanged.
     AsFramed,
-    /// What they carry, in the client's own framing.
+    /// Its payload, framed anew for the client.
     Payload,
 }

@@ -1,4 +1,4 @@
-//! Heads whose fields are looked at again before they are written: those that a route edits, in protocols that have no lines.
+//! Edited response heads for protocols without lines: fields are collected as pairs, edited, then encoded.
 
 use onrush_http::http2::message::fields_of_lines;
 use onrush_http::write::HeadWriter;
@@ -8,7 +8,7 @@ use crate::rules::cache_control::Said;
 use crate::rules::response_edits::Applied;
 use crate::worker::Worker;
 
-/// The fields of a response of our own, as `edits` leave them, and what is known of its body.
+/// The fields of a generated response after `edits`, and the length of its body.
 pub(super) fn own(
     worker: &Worker,
     edits: Option<Applied<'_>>,
@@ -33,7 +33,8 @@ pub(super) fn own(
     (pairs, length)
 }
 
-/// The same of a server's response, of which `fields` leaves out what the edits take away.
+/// The fields of a server's response after `edits`, and the length of its body. `fields` omits the removed fields
+/// itself.
 pub(super) fn forwarded(
     edits: Option<Applied<'_>>,
     fields: impl FnOnce(&mut Fields<'_>),

@@ -1,4 +1,4 @@
-//! Bytes of a body that reach the client as they came, or past this program's memory.
+//! Body bytes that reach the client with unchanged framing, or without being copied to user space.
 
 use onrush_engine::Stream;
 use onrush_http::Framing;
@@ -8,7 +8,7 @@ use super::{Passage, Reply, To};
 use crate::exchange::output::Output;
 
 impl<'a> Reply<'a> {
-    /// How a body that a server frames like this gets here.
+    /// How a body with the server's `framing` is passed on.
     pub(crate) fn passage(&self, framing: Framing) -> Passage {
         match &self.to {
             To::Http1(to) => to.passage(framing),
@@ -16,7 +16,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Where bytes are written that are framed already, where [`Reply::passage`] says that they are.
+    /// The output for bytes that are framed already. Call only if [`Reply::passage`] returns [`Passage::AsFramed`].
     pub(crate) fn as_framed(&mut self) -> (&mut Output, &Transport) {
         match &mut self.to {
             To::Http1(to) => to.parts(),
@@ -24,7 +24,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// So many bytes of the body went to the client by another way.
+    /// Counts body bytes that were sent to the client without passing through user space.
     pub(crate) fn count_unseen(&mut self, bytes: u64) {
         match &mut self.to {
             To::Http1(to) => to.parts().0.pass(bytes),
@@ -32,7 +32,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The client's connection itself, where bytes that are framed already leave on it as they are.
+    /// The client's connection, if framed bytes can be sent on it unchanged: HTTP/1 without TLS.
     pub(crate) fn as_plain(&self) -> Option<&'a Stream> {
         match &self.to {
             To::Http1(to) => to.stream().as_plain(),

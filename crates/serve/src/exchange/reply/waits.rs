@@ -1,4 +1,4 @@
-//! What whoever makes a response waits for at its client: room for more of it, and its end.
+//! Waits for the client: for room in its window, or for its hangup.
 
 use std::task::{Context, Poll};
 
@@ -8,10 +8,7 @@ use super::{Reply, To};
 use crate::exchange::hangup::unless_hung_up;
 
 impl Reply<'_> {
-    /// Waits until the client takes some of a body, where it says how much.
-    ///
-    /// # Errors
-    /// When the client is gone.
+    /// Waits until the client's window has room. Returns at once on HTTP/1. Fails if the client is gone.
     pub(crate) async fn room(&self) -> Result<(), Error> {
         match &self.to {
             To::Http2(to) => to.room().await,
@@ -19,10 +16,10 @@ impl Reply<'_> {
         }
     }
 
-    /// What comes of `work`, unless the client hangs up before.
+    /// Runs `work` until it completes or the client hangs up.
     ///
     /// # Errors
-    /// How the client has ended. The work is dropped then.
+    /// How the client's connection ended. The work is dropped.
     #[inline]
     pub(crate) fn unless_hung_up<F: Future + Unpin>(
         &self,

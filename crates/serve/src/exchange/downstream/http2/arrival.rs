@@ -1,4 +1,4 @@
-//! What comes on the streams of a connection behind their heads.
+//! Events of the streams of a connection after their heads: DATA, trailers, resets.
 
 use onrush_http::http2::{End, Stream};
 
@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::limits::http2::HTTP2_STREAM_BYTES;
 
 impl Session {
-    /// DATA of a stream, or its end, has come.
+    /// Handles DATA or the end of a stream.
     pub(crate) fn arrive(&self, stream: Stream, bytes: &[u8], end: End) {
         let state = &mut *self.state.borrow_mut();
         let flow = state.flow(stream);
@@ -23,7 +23,8 @@ impl Session {
         body.bytes.borrow_mut().extend_from_slice(bytes);
         let count = bytes.len() as u32; // within a window
         match self.carrier.uploads_held().take(count) {
-            // Nobody may read it for long, while others' bodies are read.
+            // Release it to the connection's window at once: the request's task may not read it for long, and the
+            // bodies of other streams must go on.
             true => {
                 let held = &body.held;
                 held.set(held.get() + count);
@@ -40,20 +41,20 @@ impl Session {
         flow.wake();
     }
 
-    /// So many bytes of a request's body are dealt with.
+    /// Releases bytes of a request body that have been handled.
     pub(super) fn release(&self, flow: &Flow, bytes: usize) {
         self.release_quietly(flow, bytes as u32); // within a window
         self.wake();
     }
 
-    /// So many bytes of a stream are not held any more that did not count against the connection's window.
+    /// Returns bytes of a stream to the core's budget for uploads held outside the connection's window.
     pub(super) fn give_back_held(&self, body: &Arriving, bytes: u32) {
         let held = &body.held;
         held.set(held.get() - bytes);
         self.carrier.uploads_held().give(bytes);
     }
 
-    /// Releases bytes of a request's body where the connection's task is woken anyway.
+    /// Releases bytes of a request body without waking the connection's task, which runs anyway.
     pub(super) fn release_quietly(&self, flow: &Flow, bytes: u32) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         let body = flow.incoming.body();
@@ -66,7 +67,7 @@ impl Session {
         }
     }
 
-    /// Trailers have come, which are these lines.
+    /// Handles trailers, given as lines.
     pub(crate) fn arrive_trailers(&self, stream: Stream, lines: &[u8]) {
         if let Some(flow) = self.flow(stream) {
             let trailers = &flow.incoming.body().trailers;
@@ -75,7 +76,7 @@ impl Session {
         self.arrive(stream, b"", End::Stream);
     }
 
-    /// A stream was reset, by the client or because of it.
+    /// Handles a reset of a stream, sent by the client or caused by its error.
     pub(crate) fn was_reset(&self, stream: Stream) {
         if let Some(flow) = self.flow(stream) {
             flow.is_reset.set(true);
@@ -91,7 +92,7 @@ impl Session {
         }
     }
 
-    /// The connection is gone: so are its streams, but for those whose responses have left.
+    /// Ends all streams because the connection is gone, except those whose responses have been sent.
     pub(crate) fn end_all(&self) {
         let state = &mut *self.state.borrow_mut();
         let is_sent = state.is_sent();
@@ -99,7 +100,7 @@ impl Session {
             let is_over = flow.outgoing.state.get() == Sending::Ended
                 && flow.incoming.state.get() != Receiving::Open;
             if is_sent && is_over && flow.has_left() {
-                // Who has not heard of that yet is about to run.
+                // Its task has not seen the end yet: wake it.
                 flow.wake();
                 continue;
             }
@@ -111,7 +112,7 @@ impl Session {
         }
     }
 
-    /// Nobody is there to send or to receive any more, not even an end: requests that wait without tasks are given up.
+    /// Drops requests that wait without tasks, because nothing can be sent or received any more.
     pub(crate) fn abandon(&self) {
         let flows = self.state.borrow_mut().take_flows();
         flows

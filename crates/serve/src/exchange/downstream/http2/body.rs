@@ -1,4 +1,4 @@
-//! The body of a request on a stream: DATA as it comes, in the order of its windows (RFC 9113 6.9).
+//! A request body on a stream: DATA in order of arrival, within the stream's window (RFC 9113 6.9).
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -15,7 +15,6 @@ use super::session::Session;
 use crate::exchange::output::Output;
 use crate::exchange::portion::Keeps;
 
-/// Where it comes from.
 pub(crate) struct Body<'a> {
     session: &'a Rc<Session>,
     flow: &'a Rc<Flow>,
@@ -40,7 +39,8 @@ impl<'a> Body<'a> {
         body.is_some_and(|body| !body.is_empty())
     }
 
-    /// Whether all of it has been taken; of one whose length nobody has said, the end, too, which is passed on as a chunk.
+    /// Whether the whole body has been read. Without a `Content-Length` this includes the end, which is forwarded as a
+    /// last chunk.
     pub(crate) fn is_complete(&self) -> bool {
         let is_whole = match self.flow.incoming.state.get() {
             Receiving::Whole | Receiving::Unwanted => true,
@@ -50,7 +50,7 @@ impl<'a> Body<'a> {
         is_whole && !self.has_arrived()
     }
 
-    /// Checks what has come against what may.
+    /// Checks the received length against the limit.
     fn check(&self) -> Result<(), Refusal> {
         let body = self.flow.incoming.body_if_any();
         match body.is_some_and(|body| body.received.get() > body.bytes_max.get()) {
@@ -59,7 +59,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// All that has come, of which the end is dealt with, too.
+    /// Takes all received bytes, and the end if it has arrived.
     fn take_all(&mut self) -> Vec<u8> {
         let data = self.flow.incoming.body().bytes.take();
         self.session.release(self.flow, data.len());
@@ -75,7 +75,7 @@ impl<'a> Body<'a> {
         self.has_ended().then_some(bytes as u64)
     }
 
-    /// Takes what has come.
+    /// Reads and discards the received bytes; returns their number.
     pub(crate) fn take(&mut self) -> Result<u64, Refusal> {
         self.check()?;
         Ok(self.take_all().len() as u64)
@@ -121,7 +121,7 @@ impl<'a> Body<'a> {
         self.framing != Framing::Chunked && body.is_some_and(|it| !it.trailers.borrow().is_empty())
     }
 
-    /// Appends what has come to `data`, and of its trailers those that `keeps` wants to `trailers`, as lines.
+    /// Appends the received bytes to `data`, and the trailers that pass `keeps` to `trailers` as lines.
     pub(crate) fn append_to(
         &mut self,
         (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
@@ -141,7 +141,7 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// Waits for more of it until `deadline`. 0 is the end of the stream before its time.
+    /// Waits for more until `deadline`; fails if the stream is reset.
     pub(crate) async fn receive(&mut self, deadline: Instant) -> Result<usize, Error> {
         let core = self.session.transport().core();
         let mut late = pin!(core.sleep_until(deadline));
@@ -160,7 +160,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Those of some lines whose names `keeps` wants.
+/// The lines whose names pass `keeps`.
 fn kept_lines<'l>(lines: &'l [u8], keeps: Keeps<'l>) -> impl Iterator<Item = &'l [u8]> {
     lines
         .split_inclusive(|&byte| byte == b'\n')

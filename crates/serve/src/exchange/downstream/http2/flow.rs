@@ -1,5 +1,4 @@
-//! What one stream of a connection has waiting in both directions: the request's body until it is read, and the response's until
-//! the windows and the connection take it.
+//! Buffered data of one stream: the request body until it is read, the response until windows and connection take it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,40 +14,40 @@ use crate::limits::http2::{HTTP2_PROGRESS_MIN, HTTP2_WHOLE_MAX};
 use crate::worker::on_demand::OnDemand;
 use crate::worker::waiter::Waiter;
 
-/// The two directions of a stream.
+/// Both directions of a stream.
 #[derive(Default)]
 pub(crate) struct Flow {
-    /// Which one; none before it has begun.
+    /// The stream; `None` before it is opened.
     pub(super) stream: Cell<Option<Stream>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
-    /// It is closed before its time: by the client, or with its connection.
+    /// Whether the stream was reset or its connection lost.
     pub(super) is_reset: Cell<bool>,
-    /// It has become a tunnel, which has a time of its own for clients that take nothing.
+    /// Whether it is a tunnel, which has its own timeout for a stalled client.
     pub(super) is_tunnel: Cell<bool>,
-    /// The request, while it waits.
+    /// The waiting request task.
     pub(super) waiter: Waiter,
 }
 
-/// A response on its way out.
+/// The response.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// What is behind what has been written.
+    /// Body parts that wait to be sent.
     pub(super) waiting: RefCell<VecDeque<Part>>,
     /// The current stall.
     pub(super) stalled: Cell<Option<Stall>>,
-    /// Time after which a stall ends the stream; `client_send` of the configuration if none.
+    /// Time after which a stall ends the stream; `client_send` of the configuration if `None`.
     pub(super) patience: Cell<Option<Duration>>,
-    /// Bytes of the body that are still to be written by whoever makes it, where its head has said how many there are.
+    /// Body bytes still to be written, if the head declared the length.
     pub(super) left: Cell<Option<u64>>,
     pub(super) state: Cell<Sending>,
-    /// Whoever makes it waits for its windows before there is more.
+    /// Whether the producer of the response waits for room in the windows.
     pub(super) awaits_room: Cell<bool>,
-    /// Whoever makes it waits for its turn to read.
+    /// Whether the producer of the response waits for its turn to read a file.
     pub(super) awaits_turn: Cell<bool>,
-    /// Lines of trailers, which stand behind all that waits.
+    /// Lines of trailers, sent after all waiting parts.
     pub(super) trailers: OnDemand<RefCell<Vec<u8>>>,
-    /// Bytes of heads and bodies that were written.
+    /// Bytes of heads and bodies written so far.
     pub(super) written: Cell<u64>,
 }
 
@@ -62,7 +61,7 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// A stall that starts `now`, with so many bytes written.
+    /// A stall that starts `now`, with `written` bytes.
     pub(super) fn new(now: Instant, written: u64) -> Self {
         Self {
             since: (now, written),
@@ -70,7 +69,7 @@ impl Stall {
         }
     }
 
-    /// The stall after a look at `now`, with so many bytes written.
+    /// Updates the stall to `now`, with `written` bytes.
     pub(super) fn at(mut self, now: Instant, written: u64) -> Self {
         if written > self.since.1 {
             self.since = (now, written);
@@ -82,47 +81,47 @@ impl Stall {
     }
 }
 
-/// How far a response is.
+/// State of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Sending {
-    /// Nothing of it is there.
+    /// Not started.
     #[default]
     Nothing,
-    /// More of it may come.
+    /// More may be written.
     Open,
-    /// Nothing comes behind what waits.
+    /// The stream ends after the waiting parts.
     Ends,
-    /// Nothing comes behind what waits, and it is not whole: its stream is reset with this code.
+    /// The response is incomplete: the stream is reset with this code after the waiting parts.
     Breaks(Code),
-    /// The stream's end is written.
+    /// The end of the stream is written.
     Ended,
 }
 
-/// A request's body on its way in.
+/// The request body.
 #[derive(Default)]
 pub(super) struct Incoming {
     pub(super) state: Cell<Receiving>,
-    /// Most requests have no body.
+    /// Allocated on demand: most requests have no body.
     body: OnDemand<Arriving>,
 }
 
-/// What has come of a body.
+/// The received part of a body.
 pub(super) struct Arriving {
     pub(super) bytes: RefCell<Vec<u8>>,
-    /// Lines of trailers.
     pub(super) trailers: RefCell<Vec<u8>>,
-    /// How many bytes it may have, where its head has not said how many it has.
+    /// Limit of the body if its head declared no length.
     pub(super) bytes_max: Cell<u64>,
-    /// Bytes that have come.
+    /// Bytes received so far.
     pub(super) received: Cell<u64>,
-    /// Bytes that are there, and that the window of the connection still counts.
+    /// Unread bytes that still count against the connection's window.
     pub(super) owed: Cell<u32>,
-    /// Bytes that nobody has released, and that it does not.
+    /// Unread bytes that no longer count against the connection's window, but against the core's budget for held
+    /// uploads.
     pub(super) held: Cell<u32>,
 }
 
 impl Outgoing {
-    /// Whether trailers stand behind what waits.
+    /// Whether trailers follow the waiting parts.
     pub(super) fn has_trailers(&self) -> bool {
         let lines = self.trailers.get();
         lines.is_some_and(|lines| !lines.borrow().is_empty())
@@ -143,7 +142,7 @@ impl Default for Arriving {
 }
 
 impl Arriving {
-    /// What was of a body is forgotten.
+    /// Resets the state for the next stream.
     fn clear(&self) {
         let Arriving {
             bytes,
@@ -153,7 +152,7 @@ impl Arriving {
             owed,
             held,
         } = self;
-        // The next may have none, or a small one.
+        // Free the memory: the next request may have no body, or a small one.
         bytes.take();
         trailers.borrow_mut().clear();
         bytes_max.set(u64::MAX);
@@ -162,46 +161,46 @@ impl Arriving {
         held.set(0);
     }
 
-    /// Whether nothing is there that nobody has taken.
+    /// Whether no received bytes are unread.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.borrow().is_empty()
     }
 }
 
 impl Incoming {
-    /// What has come of the body.
+    /// The received part of the body, allocated if needed.
     pub(super) fn body(&self) -> &Arriving {
         self.body.used()
     }
 
-    /// The same, if anything ever was.
+    /// The received part of the body, if it was ever allocated.
     pub(super) fn body_if_any(&self) -> Option<&Arriving> {
         self.body.get()
     }
 }
 
-/// How far a request's body is.
+/// State of a request body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Receiving {
-    /// All of it has been dealt with, as far as there is one.
+    /// Read completely, or absent.
     #[default]
     Whole,
-    /// More of it comes.
+    /// More may arrive.
     Open,
-    /// Its end has come, and was not dealt with.
+    /// The end has arrived but is not handled yet.
     Ended,
-    /// The request is over: the rest of its body is discarded.
+    /// The request is over: the rest of the body is discarded.
     Unwanted,
 }
 
 impl Flow {
-    /// A stream begins; `body` is what comes behind its head.
+    /// Opens the flow for `stream`; `body` is the initial state of the request body.
     pub(super) fn begin(&self, stream: Stream, body: Receiving) {
         self.stream.set(Some(stream));
         self.incoming.state.set(body);
     }
 
-    /// What was of a stream that is over is forgotten, so that it may be used for another.
+    /// Resets the flow so that another stream can use it.
     pub(super) fn clear(&self) {
         let Flow {
             stream,
@@ -232,7 +231,7 @@ impl Flow {
         }
     }
 
-    /// A body that is framed so, if all of it is there, without trailers, and it is small. It still counts as unread.
+    /// Takes a small, complete body without trailers. It still counts as unread.
     pub(super) fn take_whole(&self, framing: Framing) -> Option<Vec<u8>> {
         let has_body = matches!(framing, Framing::Length(_) | Framing::Chunked);
         if !has_body || self.incoming.state.get() != Receiving::Ended {
@@ -244,13 +243,13 @@ impl Flow {
             owed,
             ..
         } = self.incoming.body();
-        // One that counts against the connection's window leaves it as soon as it can.
+        // A body that counts against the connection's window must be read as soon as possible.
         let may_stay = owed.get() == 0 && bytes.borrow().len() <= HTTP2_WHOLE_MAX;
         let is_whole = trailers.borrow().is_empty() && !bytes.borrow().is_empty();
         (may_stay && is_whole).then(|| bytes.take())
     }
 
-    /// Whether nothing of the response waits for windows.
+    /// Whether no part of the response waits for windows.
     pub(super) fn has_left(&self) -> bool {
         self.outgoing.waiting.borrow().is_empty()
     }
@@ -260,22 +259,20 @@ impl Flow {
         !self.has_left() || self.outgoing.awaits_room.get()
     }
 
-    /// Whether it is this stream's.
     pub(super) fn is_of(&self, stream: Stream) -> bool {
         self.stream.get() == Some(stream)
     }
 
-    /// Wakes the request's task.
     pub(super) fn wake(&self) {
         self.waiter.wake();
     }
 
-    /// The request's task waits for what happens here next.
+    /// Registers the request's task for the next event of this stream.
     pub(super) fn wait(&self, context: &Context<'_>) {
         self.waiter.wait(context);
     }
 
-    /// Whether the stream is gone; the request's task waits for that, too.
+    /// Returns the error if the stream was reset; otherwise registers the request's task.
     pub(crate) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
         if self.is_reset.get() {
             return Poll::Ready(gone());
@@ -289,12 +286,12 @@ impl Flow {
         self.outgoing.patience.set(Some(patience));
     }
 
-    /// So many bytes of the response's body are still to be written, where that is known.
+    /// Sets the number of body bytes still to be written, if known.
     pub(crate) fn expect(&self, bytes: Option<u64>) {
         self.outgoing.left.set(bytes);
     }
 
-    /// Bytes of heads and bodies that were written.
+    /// Bytes of heads and bodies written so far.
     pub(crate) fn written(&self) -> u64 {
         self.outgoing.written.get()
     }
@@ -305,7 +302,7 @@ impl Flow {
     }
 }
 
-/// How a stream ends before its time.
+/// The error of a stream that was reset.
 pub(crate) fn gone() -> Error {
     Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
 }

@@ -1,4 +1,4 @@
-//! Heads of responses as they were written last on a connection: the next ones are often the same.
+//! The last encoded response heads of a connection: consecutive heads are often identical.
 
 use onrush_http::Method;
 use onrush_http::http2::hpack::{Encoder, Repeated};
@@ -7,19 +7,19 @@ use onrush_http::response::ResponseHead;
 use crate::exchange::reply::fields::{BodyLength, MadeOf};
 use crate::limits::http2::HTTP2_REPEATED_MAX;
 
-/// The last one that was rendered, and the last one of a server.
+/// The last rendered head and the last head of a server's response.
 #[derive(Default)]
 pub(crate) struct LastHeads {
     pub(super) rendered: Repeated,
     forwarded: Repeated,
-    /// What the fields of the last one of a server follow from.
+    /// Inputs from which the last head of a server's response was encoded.
     text: Vec<u8>,
     length: Option<BodyLength>,
 }
 
 impl LastHeads {
-    /// Appends what `fields` makes of a head of a server, and returns what it has said of the length. It is called only where that may be
-    /// something else than last time.
+    /// Appends the encoded head of a server's response and returns the body length it declares. Calls `fields` only if
+    /// the inputs differ from those of the last head.
     pub(crate) fn forwarded(
         &mut self,
         (head, method, made_of): (&ResponseHead<'_, '_>, Method, MadeOf),
@@ -41,7 +41,7 @@ impl LastHeads {
         self.text.extend_from_slice(&head.status.to_be_bytes());
         self.text.extend_from_slice(&bytes.to_be_bytes());
         self.text.extend_from_slice(&date);
-        // Neither a name nor a value has these bytes.
+        // Separators: neither names nor values contain these bytes.
         for header in head.headers {
             for (part, end) in [(header.name.as_bytes(), 0), (header.value, b'\n')] {
                 self.text.extend_from_slice(part);

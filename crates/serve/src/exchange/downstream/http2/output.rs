@@ -1,4 +1,4 @@
-//! The frames of a connection on their way out, and whose turn it is.
+//! Outgoing frames of a connection, and the order in which streams send.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,18 +15,18 @@ use crate::limits::http2::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
 use crate::limits::http2::{HTTP2_ANSWERS_MAX, HTTP2_UNSENT_MAX};
 use crate::worker::spare_fields::SpareFields;
 
-/// The changing part of a session.
+/// The mutable part of a session.
 pub(crate) struct State {
     pub(crate) http: Connection,
-    /// Frames that were not handed to the transport.
+    /// Frames not yet handed to the transport.
     pub(crate) frames: Vec<u8>,
-    /// Bytes that were, since all of them were sent last.
+    /// Bytes handed to the transport since everything was last sent.
     unsent: usize,
     /// Bytes of held responses that were dropped unsent.
     pub(super) dropped: usize,
-    /// Streams whose responses are written and whose requests have not ended: they are reset once all that is written is sent.
+    /// Streams with a complete response and an incomplete request: they are reset after all written frames are sent.
     leaving: Vec<Stream>,
-    /// By the slots of their streams.
+    /// Indexed by the slot of the stream.
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
     spare_fields: SpareFields,
@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// What holds the two directions of a stream that has begun.
+    /// Creates the flow of a newly opened stream.
     pub(super) fn open(&mut self, stream: Stream, body: Receiving) -> Rc<Flow> {
         let flow = self.spare.pop().unwrap_or_default();
         flow.begin(stream, body);
@@ -60,7 +60,7 @@ impl State {
         flow
     }
 
-    /// Room for the fields of a request.
+    /// Memory for the fields of a request.
     pub(crate) fn spare_fields(&mut self) -> Box<FieldSection> {
         self.spare_fields.take()
     }
@@ -74,12 +74,12 @@ impl State {
         std::mem::take(&mut self.flows)
     }
 
-    /// The fields of a request that is over.
+    /// Returns the memory of a completed request's fields.
     pub(super) fn give_fields(&mut self, fields: Box<FieldSection>) {
         self.spare_fields.give(fields, FLOWS_SPARE_MAX);
     }
 
-    /// Nobody finds the flow by its stream any more.
+    /// Removes the flow from the table of streams.
     pub(super) fn forget(&mut self, flow: &Rc<Flow>, stream: Stream) {
         if let Some(place) = self.flows.get_mut(stream.slot())
             && place.as_ref().is_some_and(|there| Rc::ptr_eq(there, flow))
@@ -88,19 +88,19 @@ impl State {
         }
     }
 
-    /// Keeps a part of a body until there is room for it.
+    /// Holds a part of a body until there is room for it.
     pub(super) fn hold(&mut self, flow: &Flow, stream: Stream, part: Part) {
         flow.outgoing.waiting.borrow_mut().push_back(part);
         self.http.ready(stream);
     }
 
-    /// Nobody gets what waits.
+    /// Drops the held parts.
     pub(super) fn drop_held(&mut self, flow: &Flow) {
         self.dropped += flow.own_bytes();
         flow.outgoing.waiting.take();
     }
 
-    /// Nobody needs the flow any more.
+    /// Returns an unused flow to the spare ones.
     pub(super) fn recycle(&mut self, flow: &Rc<Flow>) {
         self.drop_held(flow);
         if self.spare.len() < FLOWS_SPARE_MAX {
@@ -109,12 +109,12 @@ impl State {
         }
     }
 
-    /// Closes a stream whose response is written and whose request is over. If the client has not ended its request, the stream is
-    /// reset (RFC 9113 8.1): the client might never send the rest, and the stream would stay open.
+    /// Closes a stream whose response is written and whose request is over. If the client has not ended its request,
+    /// the stream is reset (RFC 9113 8.1): the client might never send the rest, and the stream would stay open.
     pub(super) fn close(&mut self, flow: &Rc<Flow>, stream: Stream) {
         if self.http.is_open(stream) {
             if !self.is_sent() {
-                // With the response in one record of TLS, curl up to 7.88 would take it for a failure.
+                // Delay the reset: curl up to 7.88 reports a failure if it is in the same TLS record as the response.
                 return self.leaving.push(stream);
             }
             self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
@@ -123,7 +123,7 @@ impl State {
         self.recycle(flow);
     }
 
-    /// Discards bytes of a request's body. Their frame may end the stream before it is reset.
+    /// Discards bytes of a request body. Their frame may end the stream before it is reset.
     pub(super) fn discard(&mut self, stream: Stream, bytes: u32) {
         self.http.release(stream, bytes, &mut self.frames);
         if !self.http.is_open(stream)
@@ -136,12 +136,13 @@ impl State {
         }
     }
 
-    /// Whether enough is waiting that it should be sent before there is more of bodies.
+    /// Whether so much is unsent that no more body data should be written.
     pub(super) fn is_full(&self) -> bool {
         self.frames.len() + self.unsent >= HTTP2_UNSENT_MAX
     }
 
-    /// Whether so much is waiting that nothing should be read that makes more: behind bodies there is room for heads and answers.
+    /// Whether so much is unsent that nothing should be read that produces output. Beyond body data there is room for
+    /// heads and control frames.
     pub(super) fn is_choked(&self) -> bool {
         self.frames.len() + self.unsent >= HTTP2_UNSENT_MAX + HTTP2_ANSWERS_MAX
     }
@@ -150,7 +151,6 @@ impl State {
         self.unsent > 0
     }
 
-    /// Whether all that was written has left.
     pub(super) fn is_sent(&self) -> bool {
         self.frames.is_empty() && !self.has_unsent()
     }
@@ -165,19 +165,19 @@ impl State {
         }
     }
 
-    /// The streams that have not ended.
+    /// The open streams.
     pub(super) fn flows(&self) -> impl Iterator<Item = &Rc<Flow>> {
         self.flows.iter().flatten()
     }
 
-    /// Those who wait for their turn to read.
+    /// Streams that wait for their turn to read a file.
     pub(super) fn flows_waiting_for_turn(&self) -> impl Iterator<Item = (Stream, &Rc<Flow>)> {
         let waiting = |flow: &&Rc<Flow>| flow.outgoing.awaits_turn.get();
         let flows = self.flows.iter().flatten().filter(waiting);
         flows.filter_map(|flow| Some((flow.stream.get()?, flow)))
     }
 
-    /// Those who wait for their windows.
+    /// Streams that wait for their windows.
     pub(super) fn flows_waiting_for_room(&self) -> impl Iterator<Item = (Stream, &Rc<Flow>)> {
         let waiting = |flow: &&Rc<Flow>| flow.outgoing.awaits_room.get();
         let flows = self.flows.iter().flatten().filter(waiting);
@@ -198,15 +198,15 @@ impl State {
         }
     }
 
-    /// So many bytes of a body are to be written: whether that can be done at once, in one frame, and whether the stream ends
-    /// with it.
+    /// Counts `bytes` as the next part of the body. Returns `None` if they cannot be written now in one frame, else
+    /// whether they end the stream.
     #[inline]
     pub(super) fn room_for(&mut self, flow: &Flow, stream: Stream, bytes: usize) -> Option<End> {
         let outgoing = &flow.outgoing;
         let left = outgoing.left.get();
         let left = left.map(|left| left.saturating_sub(bytes as u64));
         outgoing.left.set(left);
-        // Whose turn it is decides who has waited.
+        // If other streams wait, the order of priorities decides.
         let fits = outgoing.waiting.borrow().is_empty()
             && !self.http.has_ready()
             && !self.is_full()
@@ -217,7 +217,7 @@ impl State {
         })
     }
 
-    /// Writes a frame of data, for which there is room.
+    /// Writes a DATA frame, for which there is room.
     #[inline]
     pub(super) fn put_data(&mut self, flow: &Flow, stream: Stream, (bytes, end): (&[u8], End)) {
         if self.put_head(flow, stream, (bytes.len(), end)) {
@@ -225,7 +225,7 @@ impl State {
         }
     }
 
-    /// Writes the head of one; whether it may be written.
+    /// Writes the header of a DATA frame. Returns false if the stream does not allow it.
     #[inline]
     fn put_head(&mut self, flow: &Flow, stream: Stream, (bytes, end): (usize, End)) -> bool {
         let written = self.http.data(stream, bytes, end, &mut self.frames);
@@ -254,7 +254,7 @@ impl State {
         }
     }
 
-    /// Ends a stream whose data is written: with its trailers, if there are any.
+    /// Ends a stream whose data is written, with its trailers if it has any.
     pub(super) fn put_end(&mut self, flow: &Flow, stream: Stream) {
         if let Sending::Breaks(code) = flow.outgoing.state.get() {
             self.http.reset(stream, code, &mut self.frames);
@@ -262,12 +262,13 @@ impl State {
         }
         let lines = flow.outgoing.trailers.get().map(RefCell::take);
         let lines = lines.unwrap_or_default();
-        // Whoever is gone needs no end.
+        // A closed stream needs no end.
         let _ = self.http.end_with(stream, &lines, &mut self.frames);
         flow.outgoing.state.set(Sending::Ended);
     }
 
-    /// A stream whose turn it is sends one frame. Whether that was all that waits, and more of the response is made.
+    /// Sends one frame of the stream whose turn it is. Returns true if nothing is left waiting and its producer may
+    /// write more.
     pub(super) fn send_waiting(
         &mut self,
         flow: &Rc<Flow>,
@@ -286,7 +287,7 @@ impl State {
             self.put_data(flow, stream, (piece, end));
             front.consume(room);
             if flow.is_tunnel.get() {
-                // Its time begins anew.
+                // Its timeout restarts.
                 flow.wake();
             }
             return false;
@@ -319,7 +320,6 @@ impl State {
         flow.outgoing.state.get() == Sending::Open
     }
 
-    /// Hands the frames to the transport.
     pub(super) fn queue_frames(&mut self, transport: &Transport) {
         self.unsent += self.frames.len();
         transport.queue_bytes(&self.frames);

@@ -1,4 +1,4 @@
-//! Responses that are rendered as those of HTTP/1.
+//! Sends responses that are rendered as HTTP/1.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::exchange::reply::fields::Fields;
 use crate::limits::http2::HTTP2_REPEATED_MAX;
 
 impl Session {
-    /// Writes a whole response that is rendered as HTTP/1. Returns the bytes written up to the end of its head.
+    /// Writes a complete rendered response. Returns the bytes written up to the end of its head.
     #[inline]
     pub(crate) fn rendered(&self, flow: &Flow, status: u16, (head, body): (&[u8], &[u8])) -> u64 {
         let state = &mut *self.state.borrow_mut();
@@ -34,7 +34,8 @@ impl Session {
 }
 
 impl State {
-    /// Writes the head of a response as it was rendered, and says how much follows; whether it may be written.
+    /// Writes the head of a rendered response and sets the length of its body. Returns false if the stream does not
+    /// allow it.
     #[inline]
     fn put_rendered_head(
         &mut self,
@@ -69,7 +70,7 @@ impl State {
     }
 }
 
-/// Appends the block of a response whose `head` is rendered as lines of HTTP/1, its status line first.
+/// Encodes a head that is rendered as HTTP/1 lines, without its status line.
 #[cold]
 fn put_rendered(status: u16, head: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) {
     let fields = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);

@@ -1,11 +1,12 @@
-//! What the streams of one connection share: the protocol's state, the frames that are to be sent, and whose they are.
+//! State that the streams of one connection share: the protocol state machine, outgoing frames and the flows of all
+//! streams.
 //!
 //! ```text
 //!   a request's task ── head, data, end ──> frames ──> transport     one send for all streams of a turn
 //!                            │ what the windows do not take
 //!                            └──> Flow::waiting ── pump, by priority ──> frames
 //! ```
-//! Only the connection's own task receives and sends; those of requests write here and wake it.
+//! Only the connection's own task receives and sends; request tasks write here and wake it.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -29,33 +30,33 @@ use crate::exchange::reply::fields::BodyLength;
 use crate::routing::client::Client;
 use crate::worker::uploads_held::UploadsHeld;
 
-/// What is in the ping behind the first word of the end.
+/// Payload of the ping after the first GOAWAY of a graceful shutdown.
 pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
 
-/// Who holds the connection that the streams are on.
+/// Owner of the connection.
 pub(crate) trait Carrier {
     fn transport(&self) -> &Transport;
 
     fn client(&self) -> &Client;
 
-    /// What of requests' bodies is held on the core, for all connections.
+    /// The core's budget for uploads held outside the windows of all connections.
     fn uploads_held(&self) -> &UploadsHeld;
 }
 
-/// A connection of HTTP/2, as its streams see it.
+/// The HTTP/2 connection as its streams see it.
 pub(crate) struct Session {
     pub(super) carrier: Box<dyn Carrier>,
     pub(crate) state: RefCell<State>,
     task: RefCell<Option<Waker>>,
-    /// The rule that the client has broken, where its stream has shown it.
+    /// The protocol error of the client, found by a stream.
     failure: Cell<Option<ConnectionError>>,
-    /// The connection's task is running: it sends what is written before it waits, and need not be woken for that.
+    /// Whether the connection's task is running: it sends all written frames before it waits, and need not be woken.
     is_awake: Cell<bool>,
     pub(super) turns: Turns,
 }
 
 impl Session {
-    /// A connection that has just begun, over what `carrier` holds.
+    /// A new connection on the transport of `carrier`.
     pub(crate) fn new(carrier: Box<dyn Carrier>, settings: LocalSettings) -> Rc<Session> {
         let mut frames = Vec::new();
         let http = Connection::new(Role::Server, settings, &mut frames);
@@ -77,7 +78,7 @@ impl Session {
         self.carrier.client()
     }
 
-    /// The connection's task runs, and is to be woken when streams write behind [`Session::sleep`].
+    /// Marks the connection's task as running. After [`Session::sleep`], writes of streams wake it.
     pub(crate) fn wake_up(&self, context: &Context<'_>) {
         self.is_awake.set(true);
         let task = &mut *self.task.borrow_mut();
@@ -87,26 +88,26 @@ impl Session {
         }
     }
 
-    /// It has sent what there was, as far as that could be sent.
+    /// Marks the connection's task as waiting.
     pub(crate) fn sleep(&self) {
         self.is_awake.set(false);
     }
 
-    /// Something was written.
+    /// Wakes the connection's task because something was written.
     pub(crate) fn wake(&self) {
         if !self.is_awake.get() {
             self.call();
         }
     }
 
-    /// Has the connection's task run once more, behind those that are woken already.
+    /// Schedules the connection's task after the tasks that are already woken.
     fn call(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
         }
     }
 
-    /// Writes a head by `fields`, of which nothing follows where that is known.
+    /// Writes a head with `fields`, ending the stream if the response has no body.
     pub(crate) fn head(
         &self,
         flow: &Flow,
@@ -151,7 +152,7 @@ impl Session {
         });
     }
 
-    /// Whether something may still be written on the stream.
+    /// The stream, if it still accepts body data.
     fn takes_data(flow: &Flow) -> Option<Stream> {
         match flow.outgoing.state.get() {
             Sending::Open => flow.stream.get(),
@@ -162,7 +163,7 @@ impl Session {
     /// Appends bytes of the body.
     pub(crate) fn data(&self, flow: &Flow, bytes: &[u8]) {
         let state = &mut *self.state.borrow_mut();
-        // More than its head has said is none of the response.
+        // Drop bytes beyond the declared length.
         let left = flow.outgoing.left.get().unwrap_or(u64::MAX);
         let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         let Some(stream) = Self::takes_data(flow).filter(|_| !bytes.is_empty()) else {
@@ -170,12 +171,12 @@ impl Session {
         };
         match state.room_for(flow, stream, bytes.len()) {
             Some(end) => state.put_data(flow, stream, (bytes, end)),
-            // Not in buffers of the core, which all clients need.
+            // Not in the core's buffers, which all clients share.
             None => state.hold(flow, stream, Part::Shared(Rc::from(bytes), 0)),
         }
     }
 
-    /// The same, without a copy where it is worth it.
+    /// Appends a part of the body without copying it where possible.
     pub(crate) fn part(&self, flow: &Flow, part: Part) {
         let state = &mut *self.state.borrow_mut();
         let Some(stream) = Self::takes_data(flow) else {
@@ -191,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Nothing follows what was written.
+    /// Ends the body after the bytes written.
     pub(crate) fn end(&self, flow: &Flow) {
         let state = &mut *self.state.borrow_mut();
         if let Some(stream) = Self::takes_data(flow) {
@@ -202,7 +203,7 @@ impl Session {
         }
     }
 
-    /// Lines of trailers, the last of which is empty and ends the body.
+    /// Appends lines of trailers; an empty line ends the body.
     pub(crate) fn trailers(&self, flow: &Flow, lines: &[u8]) {
         let trailers = flow.outgoing.trailers.used();
         trailers.borrow_mut().extend_from_slice(lines);
@@ -211,10 +212,8 @@ impl Session {
         }
     }
 
-    /// Waits until everything that was written on a stream has found room in its windows and on the connection.
-    ///
-    /// # Errors
-    /// When the stream is reset meanwhile.
+    /// Waits until the stream's windows and the connection have taken all written parts.
+    /// Fails if the stream is reset meanwhile.
     pub(crate) fn flush(&self, flow: &Rc<Flow>) -> impl Future<Output = Result<(), Error>> + use<> {
         let flow = Rc::clone(flow);
         self.wake();
@@ -225,7 +224,7 @@ impl Session {
         })
     }
 
-    /// The response is not whole, and never will be: the stream is reset with this code, behind what of it waits.
+    /// Marks the response as incomplete: resets the stream with `code` after its waiting parts.
     pub(crate) fn cut_off(&self, flow: &Flow, code: Code) {
         let is_waiting = !flow.outgoing.waiting.borrow().is_empty();
         match flow.outgoing.state.get() {
@@ -235,7 +234,7 @@ impl Session {
         }
     }
 
-    /// What came on a stream is no message, for this `reason` (RFC 9113 8.1.1).
+    /// Rejects a malformed message on a stream (RFC 9113 8.1.1).
     pub(crate) fn reject(&self, stream: Stream, reason: &'static str) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         if let Err(error) = http.reject(stream, reason, frames) {
@@ -243,12 +242,12 @@ impl Session {
         }
     }
 
-    /// The rule that the client has broken so that the connection ends with what is written.
+    /// The client's protocol error; the connection ends after the written frames.
     pub(crate) fn failure(&self) -> Option<ConnectionError> {
         self.failure.get()
     }
 
-    /// Ends a stream that has no response.
+    /// Resets a stream.
     fn reset(&self, flow: &Flow, code: Code) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         if let Some(stream) = flow.stream.get() {
@@ -257,43 +256,44 @@ impl Session {
         flow.outgoing.state.set(Sending::Ended);
     }
 
-    /// Says that no more streams will be taken in a round trip (RFC 9113 6.8), which the answer to a ping ends.
+    /// Announces the shutdown with GOAWAY (RFC 9113 6.8) and a ping; new streams are accepted until the ping is
+    /// acknowledged.
     pub(crate) fn go_away_soon(&self) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         http.go_away_soon(frames);
         http.ping(LEAVING, frames);
     }
 
-    /// Ends a stream without what waits on it.
+    /// Resets a stream and drops its waiting parts.
     pub(super) fn cancel(&self, flow: &Flow, code: Code) {
         self.state.borrow_mut().drop_held(flow);
         self.reset(flow, code);
         self.wake();
     }
 
-    /// Takes no more streams, for this reason.
+    /// Sends GOAWAY with this code and accepts no more streams.
     pub(crate) fn go_away(&self, code: Code) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         http.go_away(code, frames);
     }
 
-    /// Whether there are requests that have not got all of their responses.
+    /// Whether any stream is open.
     pub(crate) fn has_streams(&self) -> bool {
         self.state.borrow().http.open_streams() > 0
     }
 
-    /// Whether a head has come in part.
+    /// Whether a field block has arrived in part.
     pub(crate) fn is_amid_block(&self) -> bool {
         self.state.borrow().http.is_amid_block()
     }
 
-    /// What holds the two directions of a stream that has begun.
+    /// Creates the flow of a newly opened stream.
     pub(super) fn open(&self, stream: Stream, body: Receiving) -> Rc<Flow> {
         let state = &mut *self.state.borrow_mut();
         state.open(stream, body)
     }
 
-    /// The request of a stream is over: what of its response waits is still sent.
+    /// Ends the request of a stream. Waiting parts of its response are still sent.
     pub(super) fn leave(&self, flow: &Rc<Flow>, fields: Box<FieldSection>) {
         self.give_up_turn(flow);
         self.state.borrow_mut().give_fields(fields);
@@ -305,7 +305,7 @@ impl Session {
         if let Some(body) = flow.incoming.body_if_any() {
             let unread = body.bytes.take().len();
             self.release_quietly(flow, unread as u32); // within a window
-            // A tunnel that broke has taken some, and passed them to nobody.
+            // A broken tunnel may have taken bytes without releasing them.
             self.give_back_held(body, body.held.get());
         }
         let state = &mut *self.state.borrow_mut();
@@ -317,24 +317,25 @@ impl Session {
         self.wake();
     }
 
-    /// The flow of a stream, if it has one.
+    /// The flow of an open stream.
     pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
         self.state.borrow().flow(stream)
     }
 
-    /// Hands all that may be sent now to the transport, in the order of priorities where it does not fit. Whether there is
-    /// anything.
+    /// Hands to the transport as much as can be sent now, by priority if not everything fits. Returns whether anything
+    /// is unsent.
     pub(crate) fn pump(&self) -> bool {
         let transport = self.transport();
         let state = &mut *self.state.borrow_mut();
-        // The urgency of the most urgent one of which more is made now, or has been since this was called last.
+        // The highest urgency of the streams whose producers were woken now or since the last call; lower values are
+        // more urgent.
         let mut urgency = self.turns.take_woken();
         while !state.is_full()
             && let Some(stream) = state.http.next_ready()
         {
             let of_stream = state.http.priority(stream).urgency;
             if of_stream > urgency {
-                // First comes what is made of the others.
+                // More urgent streams are about to write: let them go first.
                 self.call();
                 urgency = u8::MAX;
                 break;
@@ -352,22 +353,22 @@ impl Session {
         state.has_unsent()
     }
 
-    /// All that was handed over is sent.
+    /// Records that all frames handed to the transport are sent.
     pub(crate) fn sent(&self) {
         self.state.borrow_mut().sent();
     }
 
-    /// So much time has passed: what a client may do in excess of good work comes back with it.
+    /// Refills the client's abuse budgets for the elapsed time.
     pub(crate) fn elapsed(&self, time: Duration) {
         self.state.borrow_mut().http.elapsed(time);
     }
 
-    /// Whether more should not be read before some of what was written is sent.
+    /// Whether to stop reading until some output is sent.
     pub(crate) fn is_choked(&self) -> bool {
         self.state.borrow().is_choked()
     }
 
-    /// Gives up what an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     pub(crate) fn rest(&self) {
         self.state.borrow_mut().rest();
     }

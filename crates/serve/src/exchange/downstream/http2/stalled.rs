@@ -100,7 +100,7 @@ impl State {
         stream.and_then(|stream| self.http.blocked(stream)) == Some(Blocked::Stream)
     }
 
-    /// Stalled streams for which `is_meant` is true, each with the time since when it has made little progress.
+    /// Stalled streams for which `is_meant` is true, each with the time since which it has made little progress.
     fn stalled_streams(&self, is_meant: impl Fn(&Flow, &Stall) -> bool) -> Vec<(Instant, Stream)> {
         let stalled = |flow: &Rc<Flow>| {
             let stall = flow.outgoing.stalled.get()?;
@@ -114,7 +114,7 @@ impl State {
 /// Weight of a stalled stream: 1, or more if it holds more than the bound of one stream.
 fn count_of(flow: &Flow) -> u32 {
     let count = flow.own_bytes().div_ceil(HTTP2_STREAM_HELD_MAX);
-    count.max(1) as u32 // a listing at most
+    count.max(1) as u32 // the largest is a directory listing
 }
 
 impl Flow {

@@ -1,5 +1,5 @@
-//! A stream that has become a tunnel (RFC 8441 5): bytes in DATA both ways. What comes is given back to the stream's window when it
-//! has left for the server, and nothing is made that the client's windows do not take.
+//! A stream used as a tunnel (RFC 8441 5): bytes in DATA frames both ways. The window reopens only after bytes have
+//! been forwarded to the server, and the server is read only while the client's windows have room.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use super::flow::Receiving;
 use crate::exchange::stream_end::StreamEnd;
 
 impl Stream {
-    /// It is a tunnel from now on; the response that says so is written.
+    /// Marks the stream as a tunnel, after the response that opens it is written.
     pub(crate) fn become_tunnel(&self) {
         self.flow.is_tunnel.set(true);
         self.session.wake();
@@ -40,7 +40,7 @@ impl StreamEnd for Stream {
         self.session.release(&self.flow, bytes);
     }
 
-    /// Waits until the client takes something.
+    /// Waits until the client's windows have room.
     fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Error>> {
         ready!(self.session.poll_room(&self.flow, context))?;
         Poll::Ready(Ok(()))
@@ -50,7 +50,7 @@ impl StreamEnd for Stream {
         let bytes = input.bytes().len();
         let buffer = match bytes <= self.session.room_now(&self.flow) {
             true => input.take(),
-            // Not in a buffer of the core while the client takes its time.
+            // Do not hold a core's buffer while the client is slow.
             false => None,
         };
         match buffer {
@@ -79,7 +79,7 @@ impl StreamEnd for Stream {
         }
     }
 
-    /// A client that takes nothing more has reset its stream.
+    /// A client that stops reading resets its stream.
     fn takes_more(&self) -> bool {
         true
     }

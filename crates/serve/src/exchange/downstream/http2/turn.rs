@@ -1,5 +1,5 @@
-//! When more of a response is made: its windows have to take it, and of streams that read files a few of a connection have their turn
-//! at a time, so that what is read is what is sent next.
+//! When producers of responses may continue: once their windows have room. Only a few streams of a connection read
+//! files at a time, so that data is read in the order in which it is sent.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,30 +15,29 @@ use super::output::State;
 use super::session::Session;
 use crate::limits::http2::HTTP2_READERS_MAX;
 
-/// The turns of a connection.
 #[derive(Default)]
 pub(super) struct Turns {
     taken: Cell<usize>,
-    /// The stream that was woken last for its turn, and the one that was the first to be woken for room.
+    /// The stream woken last for its turn, and the first one woken last for room.
     last: Cell<u32>,
     last_for_room: Cell<u32>,
-    /// The urgency of the most urgent one that makes more of its response, until others send.
+    /// Highest urgency of the streams that were woken to write more, until others send.
     woken: Cell<Option<u8>>,
 }
 
 impl Turns {
-    /// Streams make more of their responses; this is the urgency of the most urgent one.
+    /// Records that streams were woken to write, the most urgent with this urgency.
     pub(super) fn are_woken(&self, urgency: u8) {
         self.woken.set((urgency < u8::MAX).then_some(urgency));
     }
 
-    /// What was said last, which is dealt with now: the urgency, or less than any.
+    /// Takes the recorded urgency, or `u8::MAX` if there is none.
     pub(super) fn take_woken(&self) -> u8 {
         self.woken.take().unwrap_or(u8::MAX)
     }
 }
 
-/// A stream's turn, up to when this is dropped.
+/// A stream's turn to read, until it is dropped.
 pub(crate) struct Turn(Rc<Session>);
 
 impl Drop for Turn {
@@ -50,10 +49,7 @@ impl Drop for Turn {
 }
 
 impl Session {
-    /// How much of the body may be sent now, once that is something.
-    ///
-    /// # Errors
-    /// When the stream is reset meanwhile.
+    /// Waits until the windows have room; returns how many bytes may be sent. Fails if the stream is reset meanwhile.
     pub(crate) fn room(
         self: &Rc<Self>,
         flow: &Rc<Flow>,
@@ -78,17 +74,15 @@ impl Session {
         }
     }
 
-    /// How much of the body may be sent now.
+    /// Number of bytes that may be sent now.
     pub(super) fn room_now(&self, flow: &Flow) -> usize {
         let http = &self.state.borrow().http;
         let stream = flow.stream.get();
         stream.map_or(0, |stream| http.send_window(stream))
     }
 
-    /// Waits until it is the stream's turn, and says how much its windows take then, which may be nothing.
-    ///
-    /// # Errors
-    /// When the stream is reset meanwhile.
+    /// Waits for the stream's turn. Returns the number of bytes its windows take then, which may be 0.
+    /// Fails if the stream is reset meanwhile.
     pub(crate) fn turn(
         self: &Rc<Self>,
         flow: &Rc<Flow>,
@@ -110,7 +104,7 @@ impl Session {
         })
     }
 
-    /// The stream waits for no turn any more: another one may be the next.
+    /// Stops waiting for a turn, and wakes the next stream.
     pub(super) fn give_up_turn(&self, flow: &Flow) {
         if flow.outgoing.awaits_turn.replace(false) {
             self.wake_for_turn();
@@ -129,7 +123,7 @@ impl Session {
         }
     }
 
-    /// Windows have opened: who waits for room goes on in the order of priorities, since the first may use all that there is.
+    /// Wakes streams that wait for room, in the order of priorities: the first may use all of it.
     pub(crate) fn windows_opened(&self) {
         let state = self.state.borrow();
         let last = self.turns.last_for_room.get();
@@ -143,8 +137,8 @@ impl Session {
     }
 }
 
-/// The place of a stream among those that wait (RFC 9218 10), where `last` was the first before: the most urgent come first, and of those
-/// the oldest, or one after the other where parts are of use.
+/// Sort key of a waiting stream (RFC 9218 10); `last` is the stream that was first before. The most urgent come first,
+/// then the oldest, but incremental streams take turns.
 fn rank(state: &State, stream: Stream, last: u32) -> (u8, bool, u32) {
     let Priority { urgency, delivery } = state.http.priority(stream);
     let had_turn = delivery == Delivery::Incremental && stream.id() <= last;
