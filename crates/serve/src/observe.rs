@@ -1,11 +1,11 @@
-//! What a server knows of itself: what each core counts of the requests that have ended and of those under way, and how the
-//! cores are asked for it while they serve.
+//! Metrics, access log and traces: counters that each core keeps for ended requests and requests in flight, and queries
+//! of them while the server runs.
 //!
 //! ```text
-//!   exchange ends ──> Meter, Traffic of its listener, route and group     plain cells of the core's own
-//!                 ──> AccessLog, where there is one                          a line, for a thread of its own
-//!                 ──> Tracing, where there is any                            a span, likewise
-//!   any thread    ──> Inspector ── mail ──> CoreView, by the core itself
+//!   exchange ends ──> Meter, Traffic of its listener, route and group     plain cells of the core
+//!                 ──> AccessLog, if configured                               a line, for the log's thread
+//!                 ──> Tracing, if configured                                 a span, for the exporter's thread
+//!   any thread    ──> Inspector ── mail ──> CoreView, built by the core itself
 //! ```
 
 pub(crate) mod log;

@@ -1,11 +1,11 @@
-//! The access log: a line for each request that has ended, written by a thread of its own.
+//! The access log: one line per ended request, written by a separate thread.
 //!
 //! ```text
-//!   exchange begins ──> Entry    what its head says, kept with the request
-//!   exchange ends   ──> a line, behind those of its core (a lock that nobody holds for long)
+//!   exchange begins ──> Entry    data of its head, kept with the request
+//!   exchange ends   ──> a line, appended to the core's queue (a briefly held lock)
 //!   the log's thread ──> takes the lines of all cores ──> Output: file, standard output, syslog
 //! ```
-//! A core never waits for an output: what does not fit the core's share is lost, counted, and said.
+//! A core never waits for an output: lines that exceed its queue are dropped, counted and logged.
 
 mod clock;
 pub(crate) mod entry;
@@ -33,41 +33,39 @@ use format::{Facts, Form};
 use lines::Lines;
 use writer::{Waited, Writer};
 
-/// The log of a configuration, which all cores share. Its thread ends when it is dropped, behind the last line.
+/// The log of one configuration, shared by all cores. When it is dropped, its thread writes the queued lines and ends.
 pub(crate) struct AccessLog {
     pub(crate) plan: plan::AccessLog,
     lines: Arc<Lines>,
     writer: Writer,
 }
 
-/// The log, seen from one core.
+/// The log on one core.
 pub(crate) struct CoreLog {
     log: Arc<AccessLog>,
     core: Core,
-    /// Indices of the routes whose requests have no lines, in ascending order.
+    /// Indices of routes excluded from the log, in ascending order.
     left_out: Vec<usize>,
-    /// Header fields of requests that lines need, in lower case.
+    /// Request header fields that the format uses, in lower case.
     headers: Vec<String>,
     form: Form,
     clock: RefCell<Clock>,
     chance: Random,
 }
 
-/// What became of a line.
+/// Whether a line was queued.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Line {
-    /// It is written, or was not asked for.
+    /// It was queued, or not selected.
     Kept,
-    /// There was no room for it.
+    /// The queue is full.
     Lost,
 }
 
 impl AccessLog {
-    /// Opens it; `before` is that of the configuration before, which goes on when nothing of it changes.
-    ///
-    /// # Errors
-    /// When the output cannot be opened, or there is no thread.
+    /// Opens the log, or reuses `before`, the log of the previous configuration, if its options are the same.
+    /// Fails if the output cannot be opened or the thread cannot be created.
     pub(crate) fn open(
         plan: &plan::AccessLog,
         cores: usize,
@@ -85,12 +83,12 @@ impl AccessLog {
         }))
     }
 
-    /// The output is opened anew: its file has been moved away.
+    /// Reopens the output after log rotation.
     pub(crate) fn reopen(&self) {
         self.lines.reopen();
     }
 
-    /// Waits until everything is written, for `patience` at most; how many lines were lost since the start.
+    /// Waits until all lines are written, for at most `patience`. Returns the number of lines lost since the start.
     pub(crate) fn close(&self, patience: Duration) -> u64 {
         self.lines.end();
         match self.writer.wait(patience) {
@@ -139,17 +137,17 @@ impl CoreLog {
         }
     }
 
-    /// Whether requests of the route with this index have lines.
+    /// Whether requests of the route with this index are logged.
     pub(crate) fn includes(&self, route: usize) -> bool {
         self.left_out.binary_search(&route).is_err()
     }
 
-    /// The header fields that an entry has to keep.
+    /// Header fields that an entry must keep.
     pub(crate) fn headers(&self) -> &[String] {
         &self.headers
     }
 
-    /// Writes the line of a request that has ended; one that was no request has no entry.
+    /// Writes the line of an ended request; `entry` is `None` for input that was not a request.
     pub(crate) fn write(
         &self,
         ended: Ended<'_>,

@@ -1,4 +1,4 @@
-//! What one core counts of connections of HTTP/2 that it has ended for what their clients did, or did not do in time.
+//! Counts of HTTP/2 connections that a core closed because of the client's behaviour.
 
 use std::cell::Cell;
 use std::ops::AddAssign;
@@ -6,18 +6,18 @@ use std::ops::AddAssign;
 use onrush_http::http2::code::ConnectionError;
 use onrush_http::http2::guard::Flood;
 
-/// Why a connection was ended.
+/// Why a connection was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cut {
-    /// A rule of the protocol was broken, or a bound on floods.
+    /// A protocol error, or a flood limit was exceeded.
     Error(ConnectionError),
     /// A head, or another frame, took too long.
     Head,
-    /// Windows were not opened, or the socket took nothing, for too long.
+    /// The client did not open windows or did not read from the socket for too long.
     Window,
 }
 
-/// What is counted beside floods.
+/// Labels of the reasons other than floods.
 const OTHERS: [&str; 3] = ["malformed", "late_head", "late_window"];
 
 const KINDS: usize = Flood::ALL.len() + OTHERS.len();
@@ -36,7 +36,6 @@ impl Cut {
     }
 }
 
-/// Of one core.
 #[derive(Debug, Default)]
 pub(crate) struct Cuts([Cell<u64>; KINDS]);
 
@@ -51,12 +50,12 @@ impl Cuts {
     }
 }
 
-/// Connections of HTTP/2 that were ended for what their clients did.
+/// HTTP/2 connections closed because of the client's behaviour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CutsView([u64; KINDS]);
 
 impl CutsView {
-    /// How many there were for which reason.
+    /// Number of connections by reason.
     pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let floods = Flood::ALL.into_iter().map(Flood::name);
         floods.chain(OTHERS).zip(self.0)

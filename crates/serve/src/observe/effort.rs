@@ -1,5 +1,5 @@
-//! What a group's requests took to be sent: waits for capacity, connections, further attempts. Nothing is counted for a
-//! request that is sent at once, on a connection that exists, and that is nearly all of them.
+//! Waits for capacity, connection times and retries of a group. Nothing is recorded for a request that is sent at once
+//! on an existing connection, as nearly all are.
 
 use std::cell::Cell;
 use std::ops::{AddAssign, SubAssign};
@@ -8,40 +8,39 @@ use std::time::Duration;
 use super::latency::{Histogram, Latencies, class};
 use crate::observe::record::Class;
 
-/// Requests that were sent so many times at most are told apart; those with more are counted together.
+/// Requests sent this often or more are counted together.
 pub const ATTEMPTS_MAX: usize = 4;
 
-/// Of one group, on one core.
 #[derive(Debug, Default)]
 pub(crate) struct Effort {
-    /// How long requests have waited for capacity, those that did.
+    /// Waiting times of requests that waited for capacity.
     queued: Latencies,
-    /// How long connections took, with TLS.
+    /// Connection times, including TLS.
     connected: Latencies,
-    /// By what had gone wrong with the attempt before.
+    /// By the failure of the previous attempt.
     retries: [Cell<u64>; Class::ALL.len()],
-    /// Requests that have ended, by how often they were sent: twice, three times, more often.
+    /// Ended requests by how often they were sent: twice, three times, more often.
     repeated: [Cell<u64>; ATTEMPTS_MAX - 1],
 }
 
 impl Effort {
-    /// A request has waited for capacity, be it in vain.
+    /// Records a wait for capacity, successful or not.
     pub(crate) fn has_queued(&self, duration: Duration) {
         self.queued.observe(class(duration), duration);
     }
 
-    /// A connection to a server was made.
+    /// Records the time a connection to a server took.
     pub(crate) fn has_connected(&self, duration: Duration) {
         self.connected.observe(class(duration), duration);
     }
 
-    /// A request is sent again.
+    /// Counts a retry.
     pub(crate) fn retries(&self, why: Class) {
         let counter = &self.retries[why as usize];
         counter.set(counter.get() + 1);
     }
 
-    /// A request that was sent again has ended.
+    /// Counts an ended request that was retried.
     pub(super) fn has_ended(&self, retries: u8) {
         let Some(again) = usize::from(retries).checked_sub(1) else {
             return;
@@ -60,16 +59,16 @@ impl Effort {
     }
 }
 
-/// What the requests of a group took to be sent: on one core, or on all.
+/// Waits, connection times and retries of a group, on one core or all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EffortView {
-    /// How long requests have waited for capacity, those that did, be it in vain.
+    /// Waiting times of requests that waited for capacity, successfully or not.
     pub queued: Histogram,
-    /// How long connections to the servers took, with TLS, for whatever they were made; those that failed are left out.
+    /// Times of successful connections to servers for any purpose, including TLS.
     pub connected: Histogram,
-    /// Further attempts by what had gone wrong with the one before, in the order of [`Class::ALL`].
+    /// Retries by the failure of the previous attempt, in the order of [`Class::ALL`].
     pub retries: [u64; Class::ALL.len()],
-    /// Requests that have ended and were sent twice, three times and so on; the last one: that often or more.
+    /// Ended requests that were sent twice, three times and so on; the last counts that often or more.
     pub repeated: [u64; ATTEMPTS_MAX - 1],
 }
 
@@ -85,7 +84,7 @@ impl AddAssign<&EffortView> for EffortView {
 }
 
 impl SubAssign<&EffortView> for EffortView {
-    /// What has come since the other one was taken of the same.
+    /// Leaves the difference to an earlier view of the same group.
     fn sub_assign(&mut self, before: &EffortView) {
         self.queued -= &before.queued;
         self.connected -= &before.connected;

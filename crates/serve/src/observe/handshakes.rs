@@ -1,14 +1,13 @@
-//! What one core counts of the TLS handshakes of clients.
+//! Counts of TLS handshakes with clients on one core.
 
 use std::cell::Cell;
 use std::ops::AddAssign;
 
 use onrush_tls::{Failure, HandshakeError, Info, Version};
 
-/// Of one core.
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
-    /// By version and by whether a session was resumed, in the order of [`HandshakesView::complete`].
+    /// By version and whether the session was resumed, in the order of [`HandshakesView::complete`].
     complete: [Cell<u64>; 4],
     failed: [Cell<u64>; Failure::ALL.len()],
 }
@@ -36,12 +35,12 @@ impl Handshakes {
     }
 }
 
-/// TLS handshakes of clients.
+/// TLS handshakes with clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HandshakesView {
-    /// TLS 1.2 in full and resumed, TLS 1.3 in full and resumed.
+    /// TLS 1.2 full and resumed, TLS 1.3 full and resumed.
     pub complete: [u64; 4],
-    /// Those that failed, in the order of [`Failure::ALL`].
+    /// Failed handshakes, in the order of [`Failure::ALL`].
     pub failed: [u64; Failure::ALL.len()],
 }
 

@@ -1,30 +1,29 @@
-//! How long requests took, counted by classes of duration.
+//! Histograms of durations.
 //!
-//! The bounds of the classes are those of a native histogram of Prometheus with schema 3 (its data model, "native
-//! histograms"): eight for each doubling, so that a duration is known to 9 %, and every eighth bound is a power of two of a
-//! second.
+//! The class bounds are those of a Prometheus native histogram with schema 3: eight per doubling, so that a duration is
+//! known to 9 %, and every eighth bound is a power of two in seconds.
 
 use std::cell::{Cell, OnceCell};
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
-/// Bounds for each doubling.
+/// Bounds per doubling.
 pub const BOUNDS_PER_OCTAVE: usize = 8;
 
-/// The lowest bound is this power of two of a second: 0.95 us.
+/// Exponent of the lowest bound: 2^-20 s = 0.95 us.
 pub const LOWEST_OCTAVE: i32 = -20;
 
-/// So is the highest: 256 s.
+/// Exponent of the highest bound: 2^8 s = 256 s.
 pub const HIGHEST_OCTAVE: i32 = 8;
 
 const OCTAVES: usize = (HIGHEST_OCTAVE - LOWEST_OCTAVE) as usize;
 
 const BOUNDS: usize = OCTAVES * BOUNDS_PER_OCTAVE + 1;
 
-/// One for the durations up to each bound, and one for those beyond the last.
+/// One class up to each bound, and one above the last.
 const CLASSES: usize = BOUNDS + 1;
 
-/// 2^(n/8) as multiples of 2^-60.
+/// 2^(n/8) in units of 2^-60.
 const ROOTS: [u64; BOUNDS_PER_OCTAVE] = [
     1 << 60,
     1_257_269_815_929_830_108,
@@ -36,7 +35,7 @@ const ROOTS: [u64; BOUNDS_PER_OCTAVE] = [
     2_114_467_362_444_183_333,
 ];
 
-/// Nanoseconds up to which durations are of a class.
+/// Upper bounds of the classes, in nanoseconds.
 const NANOSECONDS: [u64; BOUNDS] = nanoseconds();
 
 const fn nanoseconds() -> [u64; BOUNDS] {
@@ -51,7 +50,8 @@ const fn nanoseconds() -> [u64; BOUNDS] {
     bounds
 }
 
-/// By the highest bit of a duration in nanoseconds and the three bits below it: the class of the shortest such.
+/// Lookup by the highest bit of a duration in nanoseconds and the three bits below it: the class of the shortest such
+/// duration.
 const STARTS: [[u8; 8]; 64] = starts();
 
 const fn starts() -> [[u8; 8]; 64] {
@@ -88,7 +88,7 @@ pub(crate) fn class(duration: Duration) -> usize {
     class
 }
 
-/// Durations of one core, counted. It takes memory from the first one on.
+/// Durations of one core, counted by class. Allocates on the first duration.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies {
     counts: OnceCell<Box<[Cell<u64>; CLASSES]>>,
@@ -96,7 +96,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Counts a duration, whose class is known.
+    /// Counts a duration of a known class.
     #[inline]
     pub(crate) fn observe(&self, class: usize, duration: Duration) {
         let counts = self
@@ -115,27 +115,27 @@ impl Latencies {
     }
 }
 
-/// Durations by their classes, of one core or of several.
+/// Durations by class, of one core or several.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Histogram {
-    /// None, or as many as there are classes.
+    /// Empty, or one count per class.
     counts: Vec<u64>,
     sum: Duration,
 }
 
 impl Histogram {
-    /// How many durations.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// All of them together.
+    /// Sum of all durations.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// How many took so many seconds at most, for each power of two in ascending order: the seconds, and the number. The
-    /// longest durations are beyond the last one.
+    /// Cumulative counts: for each power of two in ascending order, the bound in seconds and the number of durations up
+    /// to it. Durations above the last bound are not included.
     pub fn octaves(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut sum = 0;
         let mut counts = self.counts.iter();
@@ -149,16 +149,16 @@ impl Histogram {
         })
     }
 
-    /// The classes that have any: the place of the bound above among all powers of 2^(1/8) of a second, and how many. Those
-    /// beyond the last bound are left out.
+    /// Non-empty classes: the index of the upper bound among the powers of 2^(1/8) seconds, and the count. The class
+    /// above the last bound is left out.
     pub fn classes(&self) -> impl Iterator<Item = (i32, u64)> {
         let lowest = LOWEST_OCTAVE * BOUNDS_PER_OCTAVE as i32;
         let classes = (lowest..).zip(self.counts.iter().take(BOUNDS));
         classes.filter_map(|(place, &count)| (count > 0).then_some((place, count)))
     }
 
-    /// What `share` of the durations (0 to 1) do not exceed, as the upper bound of their class; `None` without any. The last
-    /// class has none, and counts as the one before.
+    /// The quantile for `share` (0 to 1), as the upper bound of its class; `None` if there are no durations. The class
+    /// above the last bound counts as the one before.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
         let mut sum = 0;
@@ -171,7 +171,7 @@ impl Histogram {
 }
 
 impl SubAssign<&Histogram> for Histogram {
-    /// What has come since the other one was taken of the same durations.
+    /// Leaves the difference to an earlier histogram of the same durations.
     fn sub_assign(&mut self, before: &Histogram) {
         let counts = self.counts.iter_mut().zip(&before.counts);
         counts.for_each(|(count, less)| *count = count.saturating_sub(*less));

@@ -1,4 +1,4 @@
-//! The requests of a core that are under way: those whose response takes more than the turn in which they came.
+//! Requests in flight on a core. Requests that complete in the turn in which they arrive are not listed.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -9,28 +9,28 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 
-/// Bytes of a target that are kept.
+/// Length limit of a listed target in bytes.
 const TARGET_MAX: usize = 200;
 
-/// Where a request is on its way.
+/// Stage of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Its password is being checked.
     Verifying,
     /// It waits for capacity of a server.
     Queued,
-    /// A connection to its server is being made.
+    /// A connection to its server is being opened.
     Connecting,
-    /// Its server has not begun to respond.
+    /// It waits for its server's response.
     Waiting,
-    /// Its response is on its way to the client.
+    /// Its response is being sent.
     Responding,
-    /// Its connection has become a tunnel.
+    /// Its connection is a tunnel.
     Tunnel,
 }
 
 impl Stage {
-    /// All of them, in the order in which a request comes to them.
+    /// All stages, in the order in which a request passes them.
     pub const ALL: [Stage; 6] = [
         Stage::Verifying,
         Stage::Queued,
@@ -40,7 +40,7 @@ impl Stage {
         Stage::Tunnel,
     ];
 
-    /// A word for it.
+    /// Label in the admin interface.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Verifying => "verifying",
@@ -53,28 +53,28 @@ impl Stage {
     }
 }
 
-/// Where a request is sent.
+/// A server that a request is sent to.
 pub(crate) trait Destination: Debug {
-    /// What tells it from others, for people.
+    /// Name for users.
     fn known_as(&self) -> Cow<'_, str>;
 }
 
-/// The requests under way.
+/// The list of requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Live(Rc<RefCell<Slots>>);
 
 #[derive(Debug, Default)]
 struct Slots {
     all: Vec<Slot>,
-    /// Places of slots without a request.
+    /// Indices of unused slots.
     free: Vec<u32>,
 }
 
-/// Keeps its memory from one request to the next.
+/// Keeps its memory when its request ends.
 #[derive(Debug)]
 struct Slot {
     request: Option<Request>,
-    /// Method and target, with a space between.
+    /// Method and target, separated by a space.
     line: String,
 }
 
@@ -83,23 +83,23 @@ struct Request {
     since: Instant,
     client: Option<IpAddr>,
     stage: Stage,
-    /// The number of its connection.
+    /// Number of the client's connection.
     connection: u32,
-    /// Where it is sent.
+    /// The server it is sent to.
     server: Option<Rc<dyn Destination>>,
 }
 
-/// A request in the list, until it is dropped.
+/// Entry of a request in the list, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Underway {
     slots: Rc<RefCell<Slots>>,
     slot: u32,
-    /// As it was set last, so that setting it again costs nothing.
+    /// Copy of the request's stage, so that setting it again costs nothing.
     stage: Cell<Stage>,
 }
 
 impl Live {
-    /// A request goes on beyond this turn.
+    /// Adds a request that does not complete in this turn.
     pub(crate) fn begin(
         &self,
         (method, target): (&str, &str),
@@ -136,7 +136,7 @@ impl Live {
         }
     }
 
-    /// Frees the memory of requests that have ended.
+    /// Frees memory of ended requests.
     pub(crate) fn drop_unused(&self) {
         let Slots { all, free } = &mut *self.0.borrow_mut();
         let used = all.iter().rposition(|slot| slot.request.is_some());
@@ -149,7 +149,7 @@ impl Live {
         }
     }
 
-    /// How many are at each stage.
+    /// Number of requests at each stage.
     pub(crate) fn stages(&self) -> [u64; Stage::ALL.len()] {
         let mut counts = [0; Stage::ALL.len()];
         for request in self
@@ -168,7 +168,7 @@ impl Live {
         self.views_of(core, now, |_| true)
     }
 
-    /// Those of the connections with the numbers that are `wanted`.
+    /// Requests of connections whose numbers are `wanted`.
     pub(crate) fn views_of(
         &self,
         core: usize,
@@ -201,7 +201,7 @@ impl Live {
 }
 
 impl Underway {
-    /// It has come so far.
+    /// Sets the stage.
     #[inline]
     pub(crate) fn is_at(&self, stage: Stage) {
         if self.stage.replace(stage) == stage {
@@ -213,7 +213,7 @@ impl Underway {
         }
     }
 
-    /// It goes to this server.
+    /// Sets the server.
     pub(crate) fn goes_to(&self, server: Rc<dyn Destination>) {
         let slot = &mut self.slots.borrow_mut().all[self.slot as usize];
         if let Some(request) = &mut slot.request {
@@ -227,30 +227,30 @@ impl Drop for Underway {
         let mut slots = self.slots.borrow_mut();
         slots.free.push(self.slot);
         let ended = slots.all[self.slot as usize].request.take();
-        // Outside of the borrow: with it a server may go, and its connections.
+        // After releasing the borrow: this may drop a server and its connections.
         drop(slots);
         drop(ended);
     }
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Clone, Debug)]
 pub struct RequestView {
-    /// The number of its core.
+    /// Number of its core.
     pub core: usize,
-    /// The number of its connection among those that the core has accepted. It has no other request under way.
+    /// Number of its connection among those accepted by the core.
     pub connection: u32,
-    /// How long ago its head had come.
+    /// Time since its head arrived.
     pub age: Duration,
-    /// Where it is.
+    /// Its stage.
     pub stage: Stage,
-    /// Its client's address, as far as trusted proxies say it.
+    /// The client's address, which trusted proxies may have reported.
     pub client: Option<IpAddr>,
-    /// As received.
+    /// Method, as received.
     pub method: String,
-    /// As received; cut at 200 bytes.
+    /// Target, as received; cut at 200 bytes.
     pub target: String,
-    /// The server that it goes to.
+    /// The server it is sent to.
     pub server: Option<String>,
 }
 

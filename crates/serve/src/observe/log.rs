@@ -1,4 +1,4 @@
-//! Lines about requests that failed, at a bounded rate.
+//! Rate-limited log lines about failed requests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,36 +8,36 @@ use onrush_engine::{Core, Instant};
 
 use crate::limits::{LOG_LINES_PER_SECOND, LOG_SUBJECTS_MAX, LOSS_TOLD};
 
-/// One core's right to write log lines.
+/// Rate limiter of one core for log lines.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     second: Cell<u64>,
     lines: Cell<u32>,
     suppressed: Cell<u64>,
-    /// By what is lost.
+    /// Indexed by [`Loss`].
     losses: [Lost; 2],
-    /// Subjects of lasting failures that have been logged, the latest last.
+    /// Subjects of persistent failures that have been logged, the latest last.
     lasting: RefCell<VecDeque<Box<str>>>,
 }
 
-/// What has no room left for another one.
+/// What was lost because a queue is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Loss {
-    /// The access log.
+    /// An access log line.
     Line,
-    /// The queue of the trace collector.
+    /// A span for the trace collector.
     Span,
 }
 
 #[derive(Debug, Default)]
 struct Lost {
-    /// Since it was said last.
+    /// Losses since the last message.
     count: Cell<u64>,
     said: Cell<Option<Instant>>,
 }
 
 impl Log {
-    /// Warns of a loss, at once and then each [`LOSS_TOLD`]: apart from failed requests, whose lines it must not take.
+    /// Warns of a loss, then at most once per [`LOSS_TOLD`]. Does not use the budget of failed requests.
     pub(crate) fn loss(&self, core: &Core, loss: Loss) {
         let Some(count) = self.losses[loss as usize].told(core.now()) else {
             return;
@@ -52,7 +52,7 @@ impl Log {
         }
     }
 
-    /// Warns of a failed request, unless this second has had its share of lines.
+    /// Warns of a failed request, unless the limit of lines per second is reached.
     pub(crate) fn failure(&self, core: &Core, what: fmt::Arguments<'_>) {
         if !self.admits(core.now()) {
             self.suppressed.set(self.suppressed.get() + 1);
@@ -64,8 +64,8 @@ impl Log {
         }
     }
 
-    /// Warns of a failure that lasts, such as missing permissions: once per `subject`. The latest [`LOG_SUBJECTS_MAX`] subjects
-    /// are remembered.
+    /// Warns of a persistent failure, such as missing permissions: once per `subject`. The last [`LOG_SUBJECTS_MAX`]
+    /// subjects are remembered.
     pub(crate) fn lasting_failure(&self, core: &Core, subject: &str, what: fmt::Arguments<'_>) {
         if self.is_new(subject) {
             self.failure(core, what);
@@ -95,7 +95,7 @@ impl Log {
 }
 
 impl Lost {
-    /// Another one is lost; how many since that was said last, if it is to be said.
+    /// Counts a loss. Returns the number of losses since the last message if it is time for another one.
     fn told(&self, now: Instant) -> Option<u64> {
         let count = self.count.get() + 1;
         if let Some(said) = self.said.get()

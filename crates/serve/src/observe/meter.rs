@@ -1,4 +1,4 @@
-//! What one core has done, in plain counters; and the sum over all cores.
+//! Counters of one core, and their sum over all cores.
 
 use std::cell::Cell;
 #[cfg(test)]
@@ -9,11 +9,11 @@ use std::ops::AddAssign;
 
 use crate::observe::record::{Class, End, Kind, Record};
 
-/// Counters of one core. No other thread sees them.
+/// Counters of one core. Only its own thread accesses them.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     connections: Cell<u64>,
-    /// Of clients, past their handshakes.
+    /// Open client connections after their handshake.
     open: Cell<u64>,
     connections_refused: Cell<u64>,
     handshakes_failed: Cell<u64>,
@@ -53,7 +53,7 @@ impl Meter {
         add(&self.connections);
     }
 
-    /// A client is served from now on.
+    /// Counts an accepted client connection, which is now open.
     pub(crate) fn connection_opens(&self) {
         add(&self.connections);
         add(&self.open);
@@ -67,18 +67,18 @@ impl Meter {
         self.open.get()
     }
 
-    /// A connection was closed since there were as many as there may be.
+    /// Counts a connection closed because the limit of connections is reached.
     pub(crate) fn connection_refused(&self) {
         add(&self.connections_refused);
     }
 
-    /// A client and we could not agree on how to speak TLS.
+    /// Counts a failed TLS handshake.
     pub(crate) fn handshake_failed(&self) {
         add(&self.connections);
         add(&self.handshakes_failed);
     }
 
-    /// A request has ended.
+    /// Counts an ended request.
     #[inline]
     pub(crate) fn observe(&self, record: &Record, end: End) {
         if let Some(status) = record.status() {
@@ -119,17 +119,17 @@ impl Meter {
         self.seen.take()
     }
 
-    /// What was received was no request, and gets no response: it came before the first, or behind the last.
+    /// Counts invalid input that gets no response, because it came before the first request or after the last.
     pub(crate) fn garbage(&self) {
         add(&self.refused);
     }
 
-    /// A request was to be copied to another group.
+    /// Counts a request that was to be mirrored.
     pub(crate) fn mirrored(&self, outcome: MirrorOutcome) {
         add(&self.mirrored[outcome as usize]);
     }
 
-    /// Trailers were dropped, because their message has a length on its next connection or ends with it.
+    /// Counts a message whose trailers were dropped because of its framing on the next connection.
     pub(crate) fn trailers_dropped(&self, message: Message) {
         add(&self.trailers_dropped[message as usize]);
     }
@@ -154,56 +154,56 @@ impl Meter {
     }
 }
 
-/// What a server has done since its start.
+/// Counters of a server since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
-    /// Connections accepted.
+    /// Accepted connections.
     pub connections: u64,
-    /// Connections that were closed at once, since there were as many as clients may have.
+    /// Connections closed at once because the limit of connections was reached.
     pub connections_refused: u64,
-    /// Of `connections`: those whose TLS handshake failed.
+    /// Of `connections`: failed TLS handshakes.
     pub handshakes_failed: u64,
-    /// Requests that got responses, refused ones included.
+    /// Requests that got a response, refusals included.
     pub requests: u64,
-    /// Responses by the first digit of their status; index 0 is unused.
+    /// Responses by the first digit of the status; index 0 is unused.
     pub statuses: [u64; 6],
     /// Of `requests`: input that was not a valid request.
     pub refused: u64,
-    /// Requests whose client was gone before all of the response had been sent. Where the response had begun they are among
-    /// `requests` and `statuses`, too.
+    /// Requests whose client disconnected before the whole response was sent. If the response had started, they are
+    /// also in `requests` and `statuses`.
     pub given_up: u64,
-    /// Of `requests`: forwarded requests that no server responded to, or not to the end, in the order of [`Class::ALL`].
+    /// Of `requests`: forwarded requests without a complete response from a server, in the order of [`Class::ALL`].
     pub failures: [u64; Class::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
-    /// Connections that became tunnels; each was one of `requests`.
+    /// Of `requests`: connections that became tunnels.
     pub tunnels: u64,
-    /// Requests that were still under way when the time to finish was over. Where the response had begun they are among
-    /// `requests` and `statuses`, too.
+    /// Requests still in flight when the shutdown timeout expired. If the response had started, they are also in
+    /// `requests` and `statuses`.
     pub unfinished: u64,
-    /// Requests that were to be copied to another group, in the order of [`MirrorOutcome::ALL`].
+    /// Requests that were to be mirrored, in the order of [`MirrorOutcome::ALL`].
     pub mirrored: [u64; MirrorOutcome::ALL.len()],
-    /// Messages whose trailers did not pass, in the order of [`Message::ALL`].
+    /// Messages whose trailers were dropped, in the order of [`Message::ALL`].
     pub trailers_dropped: [u64; Message::ALL.len()],
-    /// Connections that were still busy when the time to finish was over.
+    /// Connections still busy when the shutdown timeout expired.
     pub cut_off: u64,
 }
 
-/// Outcome of copying a request to another group.
+/// Outcome of mirroring a request to another group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MirrorOutcome {
-    /// A server has responded to the copy.
+    /// A server responded to the copy.
     Answered,
-    /// No server has.
+    /// No server responded.
     Failed,
-    /// There was no room for another copy, no server for it, or no time left.
+    /// The limit of copies was reached, no server was available, or no time was left.
     Dropped,
-    /// It cannot be copied: its body did not come with its head, or has trailers.
+    /// The request cannot be mirrored: its body did not arrive with its head, or has trailers.
     Skipped,
 }
 
 impl MirrorOutcome {
-    /// All, in their order.
+    /// All outcomes, in the order of their counters.
     pub const ALL: [MirrorOutcome; 4] = [
         MirrorOutcome::Answered,
         MirrorOutcome::Failed,
@@ -211,7 +211,7 @@ impl MirrorOutcome {
         MirrorOutcome::Skipped,
     ];
 
-    /// As metrics have it.
+    /// Label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             MirrorOutcome::Answered => "answered",
@@ -222,7 +222,7 @@ impl MirrorOutcome {
     }
 }
 
-/// A forwarded message.
+/// Kind of a forwarded message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
     /// From a client.
@@ -232,7 +232,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// All, in their order.
+    /// Both kinds, in the order of their counters.
     pub const ALL: [Message; 2] = [Message::Request, Message::Response];
 
     /// Label in metrics.
@@ -245,12 +245,12 @@ impl Message {
 }
 
 impl Totals {
-    /// Forwarded requests that no server responded to, or not to the end.
+    /// Forwarded requests without a complete response from a server.
     pub fn failed(&self) -> u64 {
         self.failures.iter().sum()
     }
 
-    /// Of those, the ones that failed in this way.
+    /// Failed requests of one class.
     pub fn failures(&self, class: Class) -> u64 {
         self.failures[class as usize]
     }

@@ -1,34 +1,34 @@
-//! Durations as a native histogram of Prometheus ("Native Histograms" in its documentation, section "Data model").
+//! Durations as a Prometheus native histogram (see "Native Histograms", section "Data model").
 //!
-//! Its buckets are the classes that durations are counted by: schema 3, whose bounds are the powers of 2^(1/8) of a second.
-//! So nothing is counted twice and nothing is shifted, with two exceptions at the ends: what took 0.95 us or less is in the
-//! zero bucket, and what took more than 256 s is in the first bucket behind, the one up to 279 s.
+//! The classes of [`Histogram`] are the buckets of schema 3, whose bounds are powers of 2^(1/8) seconds, so counts are
+//! exact with two exceptions: durations up to 0.95 us are in the zero bucket, and durations above 256 s are in the
+//! bucket up to 279 s.
 
 use super::latency::{BOUNDS_PER_OCTAVE, HIGHEST_OCTAVE, Histogram, LOWEST_OCTAVE};
 
-/// Bounds are the powers of 2^(2^-schema).
+/// Schema: bounds are powers of 2^(2^-schema).
 pub const NATIVE_SCHEMA: i32 = BOUNDS_PER_OCTAVE.ilog2() as i32;
 
 const _: () = assert!(1 << NATIVE_SCHEMA == BOUNDS_PER_OCTAVE);
 
-/// The index of the bucket for what is beyond all classes.
+/// Index of the bucket for durations above all classes.
 const BEYOND: i32 = HIGHEST_OCTAVE * BOUNDS_PER_OCTAVE as i32 + 1;
 
 /// The buckets of a native histogram.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NativeBuckets {
-    /// How many took 2^[`LOWEST_OCTAVE`] seconds at most.
+    /// Durations of at most 2^[`LOWEST_OCTAVE`] seconds.
     pub zero: u64,
-    /// Runs of buckets with indices one behind the other: how many indices lie between its first one and the end of the run
-    /// before, or 0 for the first run; and how many buckets it has. Bucket `i` is for what is above `2^((i-1)/8)` seconds and
-    /// at most `2^(i/8)`.
+    /// Runs of consecutive buckets: the offset of the first index from the end of the previous run (from 0 for the
+    /// first run), and the number of buckets. Bucket `i` counts durations above `2^((i-1)/8)` and up to `2^(i/8)`
+    /// seconds.
     pub spans: Vec<(i32, u32)>,
-    /// For each of these buckets its number less that of the one before.
+    /// Count of each bucket in these runs, minus the count of the previous bucket.
     pub deltas: Vec<i64>,
 }
 
 impl Histogram {
-    /// Its durations by the buckets of a native histogram with schema [`NATIVE_SCHEMA`].
+    /// The durations in buckets of schema [`NATIVE_SCHEMA`].
     pub fn native(&self) -> NativeBuckets {
         let mut native = NativeBuckets::default();
         let (mut left, mut end, mut before) = (self.count(), 0, 0);
@@ -70,7 +70,7 @@ mod tests {
         latencies.histogram()
     }
 
-    /// Reads the buckets as a scraper does: bounds in seconds, below and above, and how many.
+    /// Decodes the buckets as a scraper does: lower and upper bound in seconds, and count.
     fn read(native: &NativeBuckets) -> Vec<(f64, f64, u64)> {
         let bound = |index: i32| (f64::from(index) / f64::from(1 << NATIVE_SCHEMA)).exp2();
         let mut all = vec![(0.0, f64::from(LOWEST_OCTAVE).exp2(), native.zero)];
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn runs_of_buckets_are_told_by_their_distance() {
-        // 1 s has the index 0, and its bucket ends there; 1.05 s is in the next, 2 s eight behind.
+        // 1 s is the upper bound of bucket 0; 1.05 s is in bucket 1, 2 s in bucket 8.
         let native = histogram(&[
             500,
             1_000_000_000,
@@ -122,7 +122,7 @@ mod tests {
                 let within = within.filter(|&it| (it > below || below == 0.0) && it <= above);
                 prop_assert_eq!(within.count() as u64, count, "{} to {} s", below, above);
             }
-            // So any quantile is in the bucket of the exact one, which is 9 % wide.
+            // So any quantile is in the same bucket as the exact one; a bucket is 9 % wide.
             durations.sort_unstable();
             let rank = (share * durations.len() as f64) as usize;
             if let Some(&exact) = durations.get(rank) {

@@ -1,14 +1,14 @@
-//! Protocol Buffers as bytes (<https://protobuf.dev/programming-guides/encoding>): the writer and the reader of every message of
-//! the server: spans (OTLP), metrics (`io.prometheus.client`) and health checks (`grpc.health.v1`).
+//! Protocol Buffers encoding (<https://protobuf.dev/programming-guides/encoding>): writer and reader for spans (OTLP),
+//! metrics (`io.prometheus.client`) and health checks (`grpc.health.v1`).
 //!
-//! Messages are written field by field from what the server has, without types generated from `.proto` files: those would be more lines
-//! than this file, and copy every string before it is written.
+//! Messages are written field by field instead of with types generated from `.proto` files, which would be more code
+//! than this file and copy every string first.
 
-/// A message that is written, with those that it is part of before it.
+/// Encodes a message. A nested message is appended to the same buffer.
 #[derive(Debug, Default)]
 pub struct Writer(Vec<u8>);
 
-/// How the value of a field is written.
+/// Wire type of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Wire {
@@ -94,9 +94,9 @@ impl Writer {
         self.delimited(write);
     }
 
-    /// A message with its length before it and no tag, as one of a stream.
+    /// A message preceded by its length, without a tag, as in a stream of messages.
     pub fn delimited(&mut self, write: impl FnOnce(&mut Self)) {
-        // Its length has one byte if it is short: nearly all are.
+        // Reserve one byte for the length: nearly all messages are short.
         let start = self.0.len();
         self.0.push(0);
         write(self);
@@ -111,12 +111,12 @@ impl Writer {
     }
 }
 
-/// The ZigZag encoding: numbers near zero, positive or negative, have few bits.
+/// ZigZag encoding: numbers near zero, positive or negative, have few bits.
 fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 
-/// The value of a field that is read; of the kinds with a fixed length only that they are there.
+/// Value of a parsed field. Values of fixed length are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Value<'b> {
     Varint(u64),
@@ -124,7 +124,7 @@ pub(crate) enum Value<'b> {
     Fixed,
 }
 
-/// The fields of a message, in their order; up to where it is none.
+/// The fields of a message in order, up to the first malformed one.
 pub(crate) fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u32, Value<'_>)> {
     std::iter::from_fn(move || {
         let tag = varint(&mut rest)?;
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn fields_are_written_as_the_encoding_says() {
         let mut writer = Writer::default();
-        // The examples of the documentation of the encoding.
+        // Examples from the documentation of the encoding.
         writer.varint(1, 150);
         writer.text(2, b"testing");
         writer.message(3, |inner| inner.varint(1, 150));
@@ -180,7 +180,7 @@ mod tests {
         let mut writer = Writer::default();
         writer.double(1, 1.0);
         assert_eq!(writer.0, b"\x09\0\0\0\0\0\0\xf0\x3f");
-        // Its table of "Signed Integers".
+        // From its table of "Signed Integers".
         let signed = [0, -1, 1, -2, 0x7fff_ffff, -0x8000_0000].map(zigzag);
         assert_eq!(signed, [0, 1, 2, 3, 0xffff_fffe, 0xffff_ffff]);
         assert_eq!(zigzag(i64::MIN), u64::MAX);

@@ -1,32 +1,32 @@
-//! What is known of a request when it has ended. Each has one, and it is written in one place: where its exchange ends.
+//! The result of a request. Exactly one is recorded for each, where its exchange ends.
 
 use std::cell::Cell;
 
-/// Why a forwarded request got no response from a server, or not all of one.
+/// Why a forwarded request got no complete response from a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
     /// No server is up.
     NoServer,
-    /// All servers have as much to do as they may have.
+    /// All servers are at their capacity.
     Full,
     /// The connection to the server failed.
     Connect,
-    /// It took too long.
+    /// A timeout expired.
     Timeout,
-    /// The server ended the connection without a response.
+    /// The server closed the connection without a response.
     Reset,
-    /// What it sent was no response, or not one to pass on.
+    /// The server sent an invalid response, or one that cannot be forwarded.
     Garbage,
-    /// The response stopped in its middle.
+    /// The response ended early.
     Cut,
-    /// It was the client's doing.
+    /// The client caused it.
     Client,
-    /// The client has its share of the capacity of the group.
+    /// The client has used up its share of the group's capacity.
     ClientShare,
 }
 
 impl Class {
-    /// All of them, in the order of their counters.
+    /// All classes, in the order of their counters.
     pub const ALL: [Class; 9] = [
         Class::NoServer,
         Class::Full,
@@ -39,7 +39,7 @@ impl Class {
         Class::ClientShare,
     ];
 
-    /// A word for it.
+    /// Label in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Class::NoServer => "no server",
@@ -55,77 +55,77 @@ impl Class {
     }
 }
 
-/// Filled while the request is under way; small, as every connection has room for one.
+/// Filled while the request is in flight. Small, because every connection holds one.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// 0 before the head of its response has been written.
+    /// 0 before the response head is written.
     status: Cell<u16>,
     kind: Cell<Kind>,
     failure: Cell<Option<Class>>,
     retries: Cell<u8>,
-    /// What else is known of its response: bits.
+    /// Bits: [`FIRST_BYTE_TOLD`], [`CUT`].
     response: Cell<u8>,
 }
 
-/// It began a while before it ended, and somebody has been told when.
+/// The time to first byte was recorded, because the response completes in a later turn.
 const FIRST_BYTE_TOLD: u8 = 1;
 
-/// It was cut off.
+/// The response was cut off.
 const CUT: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Kind {
     #[default]
     Ordinary,
-    /// What was received was no valid request.
+    /// The input was not a valid request.
     Refused,
-    /// Its connection has become a tunnel.
+    /// The connection became a tunnel.
     Tunnel,
 }
 
-/// How it ended.
+/// How a request ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// All of its response was written, and handed to the kernel where that takes time.
+    /// The whole response was written and, if that takes time, handed to the kernel.
     Complete,
-    /// There was no more of its response: the client was told so by a reset, or by the end of its connection.
+    /// The response was cut off with a reset or by closing the connection.
     Partial,
-    /// The client was gone before, or took nothing for too long.
+    /// The client disconnected or stopped reading for too long.
     GivenUp,
-    /// Its connection was ended before for something else, such as want of memory.
+    /// The connection was ended for another reason, such as lack of memory.
     Broken,
-    /// The core had to end before.
+    /// The core shut down first.
     CutOff,
 }
 
 impl Record {
-    /// The head of its response has been written.
+    /// Records the status when the response head is written.
     #[inline]
     pub(crate) fn respond(&self, status: u16) {
         self.status.set(status);
     }
 
-    /// What was received is no valid request.
+    /// Records that the input is not a valid request.
     pub(crate) fn refuse(&self) {
         self.kind.set(Kind::Refused);
     }
 
-    /// It has become a tunnel.
+    /// Records that the connection became a tunnel.
     pub(crate) fn tunnel(&self) {
         self.kind.set(Kind::Tunnel);
     }
 
-    /// No server has responded to it, or not to the end.
+    /// Records that no server sent a complete response.
     pub(crate) fn fail(&self, class: Class) {
         self.failure.set(Some(class));
     }
 
-    /// It is sent to a server again.
+    /// Records a retry.
     pub(crate) fn retry(&self) {
         self.retries.set(self.retries.get().saturating_add(1));
     }
 
-    /// Its response began a while before it ended, and somebody has been told when.
+    /// Records that the time to first byte has been reported separately.
     pub(crate) fn begin_before(&self) {
         self.response.set(self.response.get() | FIRST_BYTE_TOLD);
     }
@@ -134,12 +134,12 @@ impl Record {
         self.response.get() & FIRST_BYTE_TOLD != 0
     }
 
-    /// There will be no more of its response, which is not whole, if it has begun at all.
+    /// Records that the response ends here, incomplete or not even started.
     pub(crate) fn cut_off(&self) {
         self.response.set(self.response.get() | CUT);
     }
 
-    /// How it has ended, where `end` is how it went as far as its connection knows.
+    /// The end of the request; `end` is the end from the view of its connection.
     #[inline]
     pub(crate) fn end(&self, end: End) -> End {
         match end {
@@ -152,7 +152,7 @@ impl Record {
         self.kind.get() == Kind::Tunnel
     }
 
-    /// That of its response, if it has begun.
+    /// Status of the response, if it has started.
     #[inline]
     pub(crate) fn status(&self) -> Option<u16> {
         Some(self.status.get()).filter(|&status| status > 0)
@@ -170,7 +170,7 @@ impl Record {
         self.retries.get()
     }
 
-    /// Whether its status and its end are all there is to say, as of nearly all requests.
+    /// Whether the request has no failure, retry or special kind, as nearly all have not.
     #[inline]
     pub(crate) fn is_usual(&self) -> bool {
         self.kind.get() == Kind::Ordinary && self.failure.get().is_none() && self.retries.get() == 0

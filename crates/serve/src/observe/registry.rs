@@ -1,4 +1,4 @@
-//! The traffic of a core by name: it goes on where a configuration has what the one before had.
+//! The traffic counters of a core by name. They continue across configurations that use the same name.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -13,7 +13,6 @@ use super::traffic::{Ended, Traffic, TrafficView};
 use crate::limits::SERIES_MAX;
 use onrush_engine::{Core, Instant};
 
-/// What is counted apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Kind {
     Listener,
@@ -21,41 +20,41 @@ pub(crate) enum Kind {
     Group,
 }
 
-/// Traffic of one kind. What goes beyond the bound shares the last one.
+/// Counters of one kind. Names beyond the limit share the last one.
 #[derive(Debug, Default)]
 struct Names {
     all: Vec<Rc<Traffic>>,
     places: HashMap<String, usize>,
-    /// Whether unused names were searched for since the last configuration was prepared. A search takes time in proportion to
-    /// the number of names.
+    /// Whether unused names were searched for since the last configuration was prepared. A search takes time in
+    /// proportion to the number of names.
     was_swept: bool,
 }
 
-/// Where connections come by: an address is the same place in every configuration, whatever it is called there.
+/// Listener addresses. An address keeps its number in every configuration, even if the listener is renamed.
 #[derive(Debug, Default)]
 struct Places {
     numbers: HashMap<String, u16>,
-    /// Of each the listener that is there now.
+    /// The current listener at each address.
     listeners: Vec<Rc<Traffic>>,
 }
 
-/// The traffic that a core knows.
+/// All traffic counters of a core.
 #[derive(Debug)]
 pub(crate) struct Registry {
     listeners: RefCell<Names>,
-    /// The same by the addresses that they listen on.
+    /// The listeners by address.
     places: RefCell<Places>,
     routes: RefCell<Names>,
     groups: RefCell<Names>,
-    /// Datagrams of listeners. What goes beyond the bound shares the last one.
+    /// Datagram counters of listeners. Names beyond the limit share the last one.
     datagrams: RefCell<Vec<Rc<DatagramTraffic>>>,
-    /// Requests that no route took.
+    /// Requests without a route.
     unrouted: Rc<Traffic>,
     /// TLS handshakes of clients.
     pub(crate) handshakes: Handshakes,
-    /// Connections of HTTP/2 that were ended for what their clients did.
+    /// HTTP/2 connections that were closed because of their client.
     pub(crate) cuts: Cuts,
-    /// Requests whose head has come and that have not ended.
+    /// Requests that have started and not ended.
     in_flight: Cell<u64>,
 }
 
@@ -75,7 +74,7 @@ impl Default for Registry {
     }
 }
 
-/// What is called so by no configuration: names have no parentheses, and paths begin otherwise.
+/// No configuration can use these names: names contain no parentheses, and paths start with `/`.
 const NO_ROUTE: &str = "(none)";
 const OTHERS: &str = "(others)";
 
@@ -88,21 +87,20 @@ impl Registry {
         }
     }
 
-    /// Allows unused names to be removed once more, if the names of a configuration that is being prepared need their room.
+    /// Allows one more removal of unused names, if the configuration being prepared needs room.
     pub(crate) fn prepare(&self) {
         for names in [&self.listeners, &self.routes, &self.groups] {
             names.borrow_mut().was_swept = false;
         }
     }
 
-    /// The traffic of this name.
     pub(crate) fn traffic(&self, kind: Kind, name: &str) -> Rc<Traffic> {
         let names = &mut *self.names(kind).borrow_mut();
         let place = names.place(name);
         Rc::clone(&names.all[place])
     }
 
-    /// The datagrams of the listener of this name.
+    /// Datagram counters of the listener with this name.
     pub(crate) fn datagrams(&self, name: &str) -> Rc<DatagramTraffic> {
         let all = &mut *self.datagrams.borrow_mut();
         if let Some(known) = all.iter().find(|traffic| traffic.name() == name) {
@@ -123,14 +121,14 @@ impl Registry {
         traffic
     }
 
-    /// Of all listeners that have datagrams.
     pub(crate) fn datagram_views(&self) -> Vec<DatagramView> {
         let all = self.datagrams.borrow();
         all.iter().map(|traffic| traffic.view()).collect()
     }
 
-    /// The number of a place to listen, the same for as long as the core lives; `name` is what a new one is called. The 65,535th and those behind it, which
-    /// take as many reloads, have none: what comes by them is counted for no listener, and is from none by routes.
+    /// Number of a listener address, stable for the lifetime of the core; `name` is used for a new one. After 65,534
+    /// addresses, which takes as many reloads, further ones share a number without counters, and no route condition
+    /// matches them.
     pub(crate) fn place(&self, address: &str, name: &str) -> u16 {
         let places = &mut *self.places.borrow_mut();
         if let Some(&number) = places.numbers.get(address) {
@@ -144,7 +142,7 @@ impl Registry {
         number
     }
 
-    /// The listener there is called so from now on.
+    /// Renames the listener at this address.
     pub(crate) fn call(&self, place: u16, name: &str) {
         let traffic = self.traffic(Kind::Listener, name);
         if let Some(listener) = self
@@ -157,13 +155,12 @@ impl Registry {
         }
     }
 
-    /// The traffic of the listener at this place.
     pub(crate) fn listener_at(&self, place: u16) -> Option<Rc<Traffic>> {
         let places = self.places.borrow();
         places.listeners.get(usize::from(place)).cloned()
     }
 
-    /// A request has ended: which way it came and went.
+    /// Counts an ended request for its listener, route and group.
     #[inline]
     pub(crate) fn observe(
         &self,
@@ -181,7 +178,7 @@ impl Registry {
         }
     }
 
-    /// The first byte of a response is written now, in a later turn than its request came at `since`.
+    /// Records the time to first byte of a response that completes in a later turn; the request arrived at `since`.
     pub(crate) fn first_byte(
         &self,
         (core, since): (&Core, Instant),
@@ -200,7 +197,6 @@ impl Registry {
         }
     }
 
-    /// Of all of a kind.
     pub(crate) fn views(&self, kind: Kind) -> Vec<TrafficView> {
         let names = self.names(kind).borrow();
         let unrouted = (kind == Kind::Route).then_some(&self.unrouted);
@@ -244,7 +240,7 @@ impl Names {
         self.all.len() - 1
     }
 
-    /// What no configuration in use has gives its place up.
+    /// Removes names that no configuration in use has.
     fn forget_unused(&mut self) {
         self.all.retain(|traffic| Rc::strong_count(traffic) > 1);
         let names = self.all.iter().map(|traffic| traffic.name().to_owned());
@@ -303,7 +299,7 @@ mod tests {
         assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
         assert_eq!(registry.views(Kind::Route).len(), SERIES_MAX + 1);
         assert!(registry.views(Kind::Group).is_empty());
-        // Names that no configuration has any more make room.
+        // Unused names are removed to make room.
         drop(used);
         let early = registry.traffic(Kind::Route, "b");
         assert_eq!(early.name(), OTHERS, "one look for each configuration");

@@ -1,16 +1,15 @@
-//! What routes are called, where there is one line for each.
+//! Names of routes in metrics and logs.
 
 use std::collections::HashMap;
 
 use onrush_config::plan::{Host, PathMatch, Route, Scheme, ValueMatch, When};
 
-/// The longest name; longer ones are cut.
+/// Maximum length; longer names are cut.
 const NAME_MAX: usize = 120;
 
-/// Their names, in their order: host and path as they are conditions, with the methods and the scheme in front and listeners
-/// behind. What else there is of conditions is named without its values, which may be secrets, and told apart by a number that
-/// is made of them: so a name does not depend on the routes around. Of routes with the same conditions the second one ends with
-/// `#2`, and so on.
+/// The names of all routes, in order: host and path of the conditions, preceded by methods and scheme, followed by
+/// listeners. Other conditions appear without their values, which may be secrets, but with a hash of them, so that a
+/// name does not depend on the neighbouring routes. Routes with equal conditions get the suffixes `#2`, `#3` and so on.
 pub(crate) fn route_names(routes: &[Route]) -> Vec<String> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     let named = |route: &Route| {
@@ -52,7 +51,7 @@ fn name(when: &When) -> String {
     format!("{name}{}", further(when))
 }
 
-/// Of conditions on headers, queries, networks, and what must not hold: their names, and a number that is made of all they say.
+/// Names of the conditions on headers, query, networks and negations, with a hash of their values.
 fn further(when: &When) -> String {
     let kinds = [
         ("header", names(&when.headers)),
@@ -87,7 +86,7 @@ fn names(conditions: &[(String, ValueMatch)]) -> String {
     names.join("+")
 }
 
-/// Of 24 bits, the same in every process: FNV-1a, folded.
+/// A 24-bit hash that is the same in every process: FNV-1a, folded.
 fn number(text: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = text.bytes().fold(0x811c_9dc5, step);
@@ -120,7 +119,7 @@ mod tests {
         without.when.headers.clear();
         let around = route_names(&[without, two.clone(), one.clone()]);
         assert_eq!(around[1..], [names[1].clone(), names[0].clone()]);
-        // The second of two with the same conditions gets no request.
+        // The second of two routes with the same conditions never matches.
         let same = route_names(&[two.clone(), two]);
         assert_eq!(same[1], format!("{} #2", same[0]));
     }

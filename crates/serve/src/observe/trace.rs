@@ -1,12 +1,12 @@
-//! Traces: each request is a span of a trace, and so is each time that it is sent to a server (OpenTelemetry). Servers are told
-//! which by traceparent and tracestate; of those that are recorded the collector hears.
+//! Tracing (OpenTelemetry): each request is a span, and each attempt at a server is a child span. Servers get
+//! traceparent and tracestate; sampled spans are exported to the collector.
 //!
 //! ```text
-//!   head ──> Trace: gone on with, or new ──> traceparent of each attempt ──> server
-//!   exchange ends, recorded ──> Finished, behind those of its core (a lock that nobody holds for long)
-//!   the exporter's thread ──> takes those of all cores ──> OTLP ──> collector
+//!   head ──> Trace: continued or new ──> traceparent of each attempt ──> server
+//!   exchange ends, sampled ──> Finished, appended to the core's queue (a briefly held lock)
+//!   exporter's thread ──> takes the queues of all cores ──> OTLP ──> collector
 //! ```
-//! A core never waits for the collector: what does not fit the core's share is lost, counted, and said.
+//! A core never waits for the collector: spans that exceed its queue are dropped, counted and logged.
 
 mod collector;
 mod exporter;
@@ -41,8 +41,8 @@ use sink::Sink;
 use span::{Finished, Span, Trace};
 use spans::{Lost, SpanCounts, Spans};
 
-/// Traces of a configuration, which all cores share. The exporter's thread ends when it is dropped, behind the last span or
-/// after a bounded time.
+/// Tracing of one configuration, shared by all cores. When it is dropped, the exporter's thread sends the remaining
+/// spans for a bounded time and ends.
 pub(crate) struct Tracing {
     sink: Arc<Sink>,
     exporter: Option<Exporter>,
@@ -50,25 +50,23 @@ pub(crate) struct Tracing {
     salt: u64,
 }
 
-/// Traces, seen from one core.
+/// Tracing on one core.
 pub(crate) struct CoreTracing {
     tracing: Arc<Tracing>,
     core: usize,
     ids: Random,
-    /// What each route does about them.
+    /// Tracing options of each route.
     routes: Vec<RouteTracing>,
-    /// Whether lines of a log have the numbers.
+    /// Whether log lines contain trace and span IDs.
     are_logged: bool,
 }
 
-/// The fields of requests that spans need.
+/// Request fields that spans record.
 const HEADERS: [&str; 1] = ["user-agent"];
 
 impl Tracing {
-    /// Starts the exporter; `before` is that of the configuration before, which goes on when nothing of it changes.
-    ///
-    /// # Errors
-    /// When there is no thread, or the kernel refuses what it needs.
+    /// Starts the exporter, or reuses `before`, the tracing of the previous configuration, if its options are the same.
+    /// Fails if the thread or its core cannot be created.
     pub(crate) fn open(
         plan: &plan::Tracing,
         (headers, connector): (&[(String, String)], Option<&Arc<Connector>>),
@@ -89,7 +87,7 @@ impl Tracing {
             counts: Arc::clone(counts),
         });
         let exporter = Exporter::start(&sink, lookup)?;
-        // Numbers of other processes are others: these are the system's randomness.
+        // System randomness, so that IDs differ between processes.
         let random = || RandomState::new().build_hasher().finish();
         Ok(Arc::new(Tracing {
             sink,
@@ -99,7 +97,7 @@ impl Tracing {
         }))
     }
 
-    /// Whose spans nobody sends, with the same numbers each time.
+    /// Tracing without an exporter, with reproducible IDs.
     pub(crate) fn unsent(plan: &plan::Tracing, cores: usize) -> Arc<Tracing> {
         let sink = Arc::new(Sink {
             plan: plan.clone(),
@@ -116,7 +114,7 @@ impl Tracing {
         })
     }
 
-    /// Has all spans sent, for `patience` at most; those that were not are counted as lost then.
+    /// Sends all waiting spans, for at most `patience`, then counts the rest as lost.
     pub(crate) fn close(&self, patience: Duration) {
         if let Some(exporter) = &self.exporter {
             exporter.stop(patience);
@@ -144,7 +142,7 @@ impl CoreTracing {
         }
     }
 
-    /// What a request with this head has of a trace; `None` where that is nothing.
+    /// The trace context of a request with this head; `None` if it needs none.
     pub(crate) fn begin(&self, head: &RequestHead<'_, '_>, asked: Asked<'_>) -> Option<Trace> {
         let sample = match asked.route.map(|route| self.routes[route]) {
             Some(RouteTracing::Off) => return None,
@@ -156,7 +154,7 @@ impl CoreTracing {
             Parents::All => TraceParent::of(head.headers),
             Parents::Trusted => TraceParent::of(head.headers).filter(|_| (asked.is_trusted)()),
         };
-        // Nobody asks for its number.
+        // The IDs would not be used.
         if parent.is_none()
             && sample == Sample::NONE
             && asked.forwards == Forwards::Nowhere
@@ -194,7 +192,7 @@ impl CoreTracing {
             let mut room = [0; TRACE_STATE_KEPT_MAX];
             let mut writer = HeadWriter::new(&mut room);
             write_trace_state(head.headers, &mut writer);
-            // What is longer stays with the request and is left out here.
+            // A tracestate that is too long is forwarded but not recorded.
             let bytes = writer.finish().unwrap_or(0);
             let value = room[..bytes].trim_ascii_end();
             state.extend_from_slice(value.strip_prefix(b"tracestate: ").unwrap_or_default());
@@ -202,24 +200,24 @@ impl CoreTracing {
         Span::new(entry, about.scheme(head.headers), state)
     }
 
-    /// A new trace.
+    /// Starts a new trace.
     fn root(&self, sample: Sample) -> TraceParent {
         let (high, low) = (self.ids.bits() ^ self.tracing.salt, self.ids.bits());
         let trace = u128::from(high) << 64 | u128::from(low);
         TraceParent {
-            // One in 2^128 is none.
+            // Zero is invalid; its probability is 1 in 2^128.
             trace: NonZeroU128::new(trace).unwrap_or(NonZeroU128::MIN),
             span: self.span_id(),
             flags: if sample.includes(trace) { SAMPLED } else { 0 },
         }
     }
 
-    /// The number of a span that no other of its trace has.
+    /// A random span ID.
     pub(crate) fn span_id(&self) -> NonZeroU64 {
         NonZeroU64::new(self.ids.bits()).unwrap_or(NonZeroU64::MIN)
     }
 
-    /// A request has ended. What is recorded of it goes to the collector; whether there was room for it.
+    /// Queues the span of an ended request, if it is sampled. Returns whether there was room for it.
     pub(crate) fn finish(
         &self,
         trace: Trace,
@@ -256,29 +254,29 @@ impl CoreTracing {
     }
 }
 
-/// Who asks, and for what.
+/// What [`CoreTracing::begin`] needs to know about a request.
 pub(crate) struct Asked<'a> {
-    /// The index of its route, if it has one.
+    /// Index of the route, if any.
     pub(crate) route: Option<usize>,
     pub(crate) about: &'a dyn About,
-    /// Whether what the peer says of others is believed.
+    /// Whether the peer is a trusted proxy.
     pub(crate) is_trusted: &'a dyn Fn() -> bool,
     pub(crate) forwards: Forwards,
 }
 
-/// Whether a request goes to a server.
+/// Whether a request is forwarded to a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forwards {
     ToServer,
     Nowhere,
 }
 
-/// What became of the spans of a request.
+/// Whether the spans of a request were queued.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Spoken {
-    /// They are on their way, or there are none.
+    /// Queued, or there were none.
     Kept,
-    /// There was no room for them.
+    /// The queue is full.
     Lost,
 }

@@ -1,4 +1,4 @@
-//! What one core counts of the requests that a listener, a route or a group had.
+//! Request counters of one core for a listener, route or group.
 
 use std::cell::Cell;
 use std::ops::{AddAssign, SubAssign};
@@ -8,28 +8,28 @@ use super::effort::{Effort, EffortView};
 use super::latency::{Histogram, Latencies, class};
 use crate::observe::record::{Class, End, Record};
 
-/// Of one listener, route or group. No other thread sees it.
+/// Counters of one listener, route or group. Only the core's own thread accesses them.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     name: String,
     /// By the first digit of the status; 0 is for requests without a response.
     statuses: [Cell<u64>; 6],
-    /// Bytes of responses.
+    /// Response bytes.
     sent: Cell<u64>,
     retries: Cell<u64>,
     failures: [Cell<u64>; Class::ALL.len()],
     given_up: Cell<u64>,
-    /// Of requests whose response was there at once: the times to its first and its last byte.
+    /// Requests that completed in the turn in which they arrived: one duration for first and last byte.
     whole: Latencies,
-    /// Of others: the time to the first byte.
+    /// Other requests: the time to the first byte,
     first: Latencies,
-    /// And to the last one.
+    /// and the time to the last byte.
     total: Latencies,
-    /// What a group's requests took to be sent; of listeners and routes nothing. Apart from what every request changes.
+    /// Waits, connections and retries; of groups only. Boxed because few requests change it.
     effort: Box<Effort>,
 }
 
-/// A request that has ended.
+/// An ended request.
 #[derive(Clone, Copy)]
 pub(crate) struct Ended<'r> {
     pub(crate) record: &'r Record,
@@ -77,17 +77,17 @@ impl Traffic {
         &self.name
     }
 
-    /// What its requests took to be sent.
+    /// Waits, connections and retries.
     pub(crate) fn effort(&self) -> &Effort {
         &self.effort
     }
 
-    /// The first byte of a response is written, in a later turn than its request came.
+    /// Records the time to first byte of a response that completes in a later turn.
     pub(crate) fn first_byte(&self, class: usize, duration: Duration) {
         self.first.observe(class, duration);
     }
 
-    /// A request has ended.
+    /// Counts an ended request.
     #[inline]
     pub(crate) fn observe(&self, ended: Ended<'_>) {
         let Ended {
@@ -112,7 +112,7 @@ impl Traffic {
 
     fn observe_unusual(&self, ended: Ended<'_>) {
         let record = ended.record;
-        // How long a tunnel lasted says nothing of how fast anybody was.
+        // The lifetime of a tunnel is not a latency.
         if !record.is_tunnel() && record.status().is_some() {
             match record.has_begun_before() {
                 false => self.whole.observe(ended.class, ended.duration),
@@ -148,31 +148,31 @@ impl Traffic {
     }
 }
 
-/// What is known of the requests that a listener, a route or a group had: of one core, or of all.
+/// Request counters of a listener, route or group, of one core or all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrafficView {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Requests that have ended, by the first digit of the status; index 0 is for those without a response.
+    /// Ended requests, by the first digit of the status; index 0 is for requests without a response.
     pub statuses: [u64; 6],
-    /// Bytes of their responses, heads included.
+    /// Bytes of responses, heads included.
     pub sent: u64,
-    /// Requests that were sent to a server again.
+    /// Retries of requests.
     pub retries: u64,
-    /// Forwarded requests that no server responded to, or not to the end, in the order of [`Class::ALL`].
+    /// Forwarded requests without a complete response from a server, in the order of [`Class::ALL`].
     pub failures: [u64; Class::ALL.len()],
-    /// Requests whose client was gone before all of the response was sent.
+    /// Requests whose client disconnected before the whole response was sent.
     pub given_up: u64,
-    /// From a request's head to the first byte of its response.
+    /// From the request head to the first byte of the response.
     pub first_byte: Histogram,
-    /// From a request's head to the last byte of its response. Tunnels are left out.
+    /// From the request head to the last byte of the response, without tunnels.
     pub duration: Histogram,
-    /// What its requests took to be sent: waits, connections and reasons of retries are those of a group only.
+    /// Waits, connections and causes of retries; of groups only.
     pub effort: EffortView,
 }
 
 impl TrafficView {
-    /// Requests that have ended.
+    /// Number of ended requests.
     pub fn requests(&self) -> u64 {
         self.statuses.iter().sum()
     }
@@ -196,7 +196,7 @@ impl AddAssign<&TrafficView> for TrafficView {
 }
 
 impl SubAssign<&TrafficView> for TrafficView {
-    /// What has come since the other one was taken of the same.
+    /// Leaves the difference to an earlier view of the same counters.
     fn sub_assign(&mut self, before: &TrafficView) {
         for (count, less) in self.statuses.iter_mut().zip(before.statuses) {
             *count = count.saturating_sub(less);

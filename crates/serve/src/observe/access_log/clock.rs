@@ -1,4 +1,4 @@
-//! Moments, as lines have them.
+//! Timestamps of log lines.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use onrush_engine::clock::unix_time;
 use onrush_engine::{Core, Instant};
 use time::{Month, OffsetDateTime};
 
-/// The last second and the last client, as they are written: the next line has them, too, more often than not.
+/// Caches the last second and the last client as text, because the next line often has the same.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     second: Option<u64>,
@@ -15,17 +15,16 @@ pub(super) struct Clock {
     rfc3339: String,
     /// `23/Nov/2026:15:04:05 +0000`
     combined: String,
-    /// The last client, as it is written.
     client: Option<(IpAddr, String)>,
-    /// A moment of the core's clock, and what the wall clock said then.
+    /// A time on the core's clock and the wall-clock time then.
     wall: Option<(Instant, Duration)>,
 }
 
-/// How long the two clocks are taken to run alike: whoever sets the wall clock is heard of after it.
+/// How long a wall-clock reading is used: changes of the wall clock take effect after it.
 const WALL_KEPT: Duration = Duration::from_secs(1);
 
 impl Clock {
-    /// What the wall clock says at this turn of a core, since 1970: one read of it each second, and not for each line.
+    /// The wall-clock time of this turn since 1970. Reads the wall clock once per second instead of once per line.
     pub(super) fn wall(&mut self, core: &Core) -> Duration {
         let now = core.now();
         if let Some((then, wall)) = self.wall
@@ -65,12 +64,12 @@ impl Clock {
         }
         self
     }
-    /// The moment as the combined format has it.
+    /// The time in the combined format.
     pub(super) fn combined(&self) -> &str {
         &self.combined
     }
 
-    /// The last client, if there was one.
+    /// The last client's address.
     pub(super) fn client(&self) -> Option<&str> {
         self.client.as_ref().map(|(_, text)| text.as_str())
     }
@@ -83,20 +82,20 @@ fn short(month: Month) -> &'static str {
     NAMES[usize::from(u8::from(month)) - 1]
 }
 
-/// A moment as in RFC 3339, in UTC, with microseconds.
+/// Writes a time in RFC 3339 format, in UTC, with microseconds.
 pub(super) fn rfc3339(moment: Duration, out: &mut Vec<u8>) {
     let mut clock = Clock::default();
     write_moment(clock.at(moment, None), moment, out);
 }
 
-/// The same, with the seconds of `clock`.
+/// Writes a time in RFC 3339 format, using the cached seconds of `clock`.
 pub(super) fn write_moment(clock: &Clock, moment: Duration, out: &mut Vec<u8>) {
     out.extend_from_slice(clock.rfc3339.as_bytes());
     write_fraction(moment, out);
     out.push(b'Z');
 }
 
-/// The part of a second, in microseconds.
+/// Writes the fraction of a second, in microseconds.
 pub(super) fn write_fraction(duration: Duration, out: &mut Vec<u8>) {
     let mut digits = *b".000000";
     let mut left = duration.subsec_micros();

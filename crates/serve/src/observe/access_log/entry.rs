@@ -1,4 +1,4 @@
-//! What a line needs of a request's head, which is gone when the request ends, and of its way to a server.
+//! Data for an access log line that is gone when the request ends: parts of its head and of the forwarding.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -9,15 +9,15 @@ use onrush_http::request::RequestHead;
 
 use crate::routing::route::values;
 
-/// Bytes of a part that are kept: longer ones are cut.
+/// Size limit of each part; longer ones are cut.
 const PART_MAX: usize = 2048;
 
 /// Kept with a request from its head to its end.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Method, target, host, then the header fields that were asked for.
+    /// Method, target, host, then the configured header fields.
     text: Vec<u8>,
-    /// Where each part ends.
+    /// End of each part.
     ends: Vec<u32>,
     pub(in crate::observe) version: Version,
     pub(in crate::observe) client: Option<IpAddr>,
@@ -46,7 +46,7 @@ impl Default for Entry {
 }
 
 impl Entry {
-    /// Begins anew with this head, and those of its fields that are called as in `names`.
+    /// Reinitializes the entry with this head and its fields in `names`.
     pub(crate) fn begin(
         &mut self,
         head: &RequestHead<'_, '_>,
@@ -71,7 +71,7 @@ impl Entry {
         }
     }
 
-    /// Begins anew with what has no head, and so none of its parts.
+    /// Reinitializes the entry for input without a request head.
     pub(crate) fn begin_without_head(&mut self, client: Option<IpAddr>, headers: usize) {
         *self = Self {
             client,
@@ -108,43 +108,43 @@ impl Entry {
         self.part(2)
     }
 
-    /// The field with this place among those that were asked for.
+    /// The header field with this index in the configured list.
     pub(in crate::observe) fn header(&self, number: usize) -> &[u8] {
         self.part(3 + number)
     }
 
-    /// Bytes that it holds beside itself.
+    /// Heap memory in bytes.
     pub(in crate::observe) fn bytes(&self) -> usize {
         self.text.capacity() + size_of_val(&self.ends[..])
     }
 
-    /// How long it has waited for capacity of a server.
+    /// Time spent waiting for capacity of a server.
     pub(in crate::observe) fn queued(&self) -> Option<Duration> {
         self.queued.get()
     }
 
-    /// It has waited so long for capacity of a server.
+    /// Adds time spent waiting for capacity of a server.
     pub(crate) fn queue(&self, duration: Duration) {
         let before = self.queued.get().unwrap_or_default();
         self.queued.set(Some(before + duration));
     }
 
-    /// Its connection to a server took so long to be made.
+    /// Records the connection time.
     pub(crate) fn connect(&self, duration: Duration) {
         self.connected.set(Some(duration));
     }
 
-    /// The first byte of its response is written.
+    /// Records the time to first byte.
     pub(crate) fn begin_response(&self, duration: Duration) {
         self.first_byte.set(Some(duration));
     }
 
-    /// Records the end of the response head; `written` is the bytes of the response up to there.
+    /// Records the end of the response head; `written` is the number of bytes of the response so far.
     pub(crate) fn end_head(&self, written: u64) {
         self.head_sent.set(written);
     }
 
-    /// It goes to this server.
+    /// Records the server that the request is sent to.
     pub(crate) fn forward(&self, server: &str) {
         let mut name = self.server.borrow_mut();
         name.clear();
@@ -152,7 +152,7 @@ impl Entry {
     }
 }
 
-/// Which way a request came and went.
+/// The listener, route and group of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) listener: &'a str,

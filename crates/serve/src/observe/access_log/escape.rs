@@ -1,15 +1,15 @@
-//! Texts of others, so that each line stays one line and can be read back.
+//! Escaping of untrusted text, so that a log line stays one line and can be parsed.
 
-/// What cannot stand as it is, and how it is written.
+/// Escaping method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Escape {
-    /// As `\xHH`, as nginx does: controls, quotes, backslashes, and what is not ASCII.
+    /// `\xHH` as in nginx: control characters, quotes, backslashes and non-ASCII bytes.
     Plain,
-    /// As in a string of JSON.
+    /// As in a JSON string.
     Json,
 }
 
-/// Writes `bytes` so that nothing in them can be taken for what stands around them.
+/// Writes `bytes`, escaped.
 pub(super) fn write_escaped(bytes: &[u8], escape: Escape, out: &mut Vec<u8>) {
     if is_harmless(bytes) {
         out.extend_from_slice(bytes);
@@ -23,9 +23,9 @@ pub(super) fn write_escaped(bytes: &[u8], escape: Escape, out: &mut Vec<u8>) {
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Whether nothing in it needs an escape, in any format: nearly always.
+/// Whether no byte needs an escape in any format, as nearly always.
 fn is_harmless(bytes: &[u8]) -> bool {
-    // Without a way out in its middle it takes many bytes at a time.
+    // Without an early exit the loop is vectorized.
     let harmful = bytes.iter().fold(false, |harmful, &byte| {
         harmful | !(0x20..=0x7e).contains(&byte) | (byte == b'"') | (byte == b'\\')
     });
@@ -49,7 +49,7 @@ fn write_plain(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What is no UTF-8 becomes U+FFFD.
+/// Invalid UTF-8 becomes U+FFFD.
 fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for byte in chunk.valid().bytes() {

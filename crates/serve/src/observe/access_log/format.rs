@@ -1,4 +1,4 @@
-//! How a line is written.
+//! Formatting of access log lines.
 
 use std::mem;
 use std::time::Duration;
@@ -14,53 +14,53 @@ use crate::observe::record::End;
 use crate::observe::trace::span::Trace;
 use crate::observe::traffic::Ended;
 
-/// What is known of a request that has ended.
+/// Data of an ended request.
 pub(super) struct Facts<'a> {
     pub(super) ended: Ended<'a>,
-    /// None of what was no request.
+    /// `None` if the input was not a request.
     pub(super) entry: Option<&'a Entry>,
     pub(super) way: Way<'a>,
     pub(super) trace: Option<&'a Trace>,
     pub(super) core: usize,
-    /// Where it was sent last; empty for one that was sent nowhere.
+    /// The server it was last sent to, or an empty string.
     pub(super) server: &'a str,
-    /// When it began, since 1970.
+    /// Start time since 1970.
     pub(super) began: Duration,
 }
 
-/// How lines are written: made once of what was asked for.
+/// A compiled log format.
 #[derive(Debug)]
 pub(super) struct Form {
     pieces: Vec<Piece>,
-    /// Behind the last piece.
+    /// Text after the last piece.
     end: &'static [u8],
-    /// The same behind a string of JSON.
+    /// `end` after an unclosed JSON string.
     end_behind_string: &'static [u8],
 }
 
-/// One value with what stands before it.
+/// One value, with the literal text before it.
 #[derive(Debug)]
 struct Piece {
     before: Vec<u8>,
-    /// The same behind a value that is a string of JSON and has not been closed.
+    /// `before` after an unclosed JSON string.
     behind_string: Vec<u8>,
     what: What,
     value: Value,
     absent: Absent,
 }
 
-/// How a value stands in a line.
+/// Encoding of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value {
-    /// As it is.
+    /// Plain text.
     Plain,
-    /// A number of JSON.
+    /// A JSON number.
     Number,
-    /// A string of JSON, which whatever stands behind it closes.
+    /// A JSON string; the text after it closes it.
     String,
 }
 
-/// Where a value is written if there is one: what stands before it comes with it.
+/// Output position of a value. The text before it is written only if there is a value.
 struct Slot<'a> {
     before: &'a [u8],
     escape: Escape,
@@ -68,7 +68,7 @@ struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// There is a value, which is to be written into this.
+    /// Writes the preceding text and returns the buffer for the value.
     #[inline]
     fn open(self) -> &'a mut Vec<u8> {
         self.out.extend_from_slice(self.before);
@@ -76,32 +76,32 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// What stands for a request.
+/// Source of a value.
 #[derive(Debug)]
 enum What {
     Nothing,
     Field(LogField),
-    /// The field with this place among those of the request that are kept.
+    /// The header field with this index in the entry.
     Header(usize),
-    /// When its head had come, as the combined format has it.
+    /// Time of the request head, in the combined format.
     CombinedTime,
     /// Method, target and version.
     RequestLine,
 }
 
-/// What is written where there is no value.
+/// Output for a missing value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Absent {
     Hyphen,
-    /// Nothing, and nothing of what would stand around it.
+    /// Omit the value and the text around it.
     Piece,
 }
 
-/// Whether there is a value, which is written then.
+/// `None` if there was no value.
 type Written = Option<()>;
 
 impl Form {
-    /// Of a format; `headers` are the fields of requests that are kept.
+    /// Compiles a format; `headers` are the header fields in the entry.
     pub(super) fn new(format: &LogFormat, headers: &[String]) -> Form {
         match format {
             LogFormat::Json => Form::json(headers),
@@ -181,7 +181,7 @@ impl Form {
         }
     }
 
-    /// Writes a line with its end.
+    /// Writes one line.
     pub(super) fn write(&self, facts: &Facts<'_>, clock: &mut Clock, out: &mut Vec<u8>) {
         let client = facts.entry.and_then(|entry| entry.client);
         let clock = clock.at(facts.began, client);
@@ -218,7 +218,7 @@ impl Piece {
         }
     }
 
-    /// What stands before its value, where the value before was such a one.
+    /// The text before this value, given the encoding of the previous value.
     #[inline]
     fn before_behind(&self, last: Value) -> &[u8] {
         match last {
@@ -244,7 +244,7 @@ impl What {
         What::Header(place.expect("what a template names is kept"))
     }
 
-    /// Whether its value is a string of JSON.
+    /// Whether the value is a JSON string.
     fn is_text(&self) -> bool {
         !matches!(
             self,
@@ -297,7 +297,7 @@ fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_
         }
         LogField::Client => {
             entry.as_ref()?.client?;
-            // The clock has just been told of it.
+            // `Clock::at` has just cached it.
             write_own(clock.client()?, slot)
         }
         LogField::Method => write_foreign(entry.as_ref()?.method(), slot),
@@ -316,7 +316,7 @@ fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_
         LogField::Duration => write_seconds(ended.duration, slot),
         LogField::FirstByte => {
             let first = entry.and_then(|entry| entry.first_byte.get());
-            // A response that was there at once has both in one.
+            // A response completed in one turn has one time for first and last byte.
             write_seconds(first.or(record.status().map(|_| ended.duration))?, slot)
         }
         LogField::Queued => write_seconds(entry.as_ref()?.queued.get()?, slot),
@@ -352,13 +352,13 @@ fn version(entry: &Entry) -> &'static str {
     }
 }
 
-/// Nothing in it needs an escape.
+/// Writes text that needs no escapes.
 fn write_own(text: &str, slot: Slot<'_>) -> Written {
     slot.open().extend_from_slice(text.as_bytes());
     Some(())
 }
 
-/// Somebody else's text; there is none where it is empty.
+/// Writes untrusted text with escapes; an empty one counts as missing.
 fn write_foreign(bytes: &[u8], slot: Slot<'_>) -> Written {
     if bytes.is_empty() {
         return None;
@@ -378,7 +378,7 @@ fn push_number(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.format(number).as_bytes());
 }
 
-/// A number with so many digits.
+/// Writes a number with a fixed number of digits.
 fn write_hexadecimals(number: u128, digits: usize, slot: Slot<'_>) -> Written {
     let mut text = [0; 32];
     write_hexadecimal(number, &mut text[..digits]);

@@ -1,20 +1,20 @@
-//! Lines on their way from the cores to the log's thread.
+//! Queue of lines between the cores and the log's thread.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes of lines that wait for the thread, of each core: a tenth of a second at 200,000 lines of 400 bytes each second.
+/// Limit of waiting bytes per core: a tenth of a second at 200,000 lines per second of 400 bytes.
 const WAITING_MAX: usize = 8 * 1024 * 1024;
 
-/// How long lines are gathered before they are written: one write for many.
+/// How long lines are collected before they are written with one call.
 const GATHERED: Duration = Duration::from_millis(50);
 
-/// Bytes of a core's lines that are not gathered any longer: they are still in the cache of whoever copies them.
+/// Bytes of a core's lines at which they are written without further delay: they are still in the CPU cache.
 const GATHERED_MAX: usize = 256 * 1024;
 
-/// The lines of all cores.
+/// The queues of all cores.
 #[derive(Debug)]
 pub(super) struct Lines {
     cores: Vec<Mutex<Waiting>>,
@@ -26,14 +26,14 @@ pub(super) struct Lines {
     in_hand: AtomicU64,
 }
 
-/// Lines of one core.
+/// The queue of one core.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) text: Vec<u8>,
     pub(super) count: u64,
 }
 
-/// What the thread is called for.
+/// Pending requests to the thread.
 #[derive(Debug, Default)]
 struct Bell {
     has_lines: bool,
@@ -41,22 +41,21 @@ struct Bell {
     reopens: bool,
 }
 
-/// Why the thread is called.
+/// Why the thread was woken.
 pub(super) enum Call {
     /// There are lines.
     Lines,
-    /// The output is to be opened anew, behind the lines that there are.
+    /// Reopen the output after writing the queued lines.
     Reopen,
-    /// There will be no more lines.
+    /// No more lines will follow.
     End,
 }
 
-/// Nothing that runs under a lock here can panic and leave half of a change.
+/// No code under a lock here can panic and leave a change half made.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many lines there are.
 pub(super) fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
@@ -73,7 +72,7 @@ impl Lines {
         }
     }
 
-    /// A line of a core, whole, which `write` puts behind the others; whether there was room for it.
+    /// Queues one complete line, written by `write`. Returns whether there was room for it.
     pub(super) fn push(&self, core: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut waiting = lock(&self.cores[core]);
         let before = waiting.text.len();
@@ -110,22 +109,22 @@ impl Lines {
         self.ring(|_| {});
     }
 
-    /// Whether no more lines will come.
+    /// Whether no more lines will follow.
     pub(super) fn has_ended(&self) -> bool {
         self.ends.load(Ordering::Acquire)
     }
 
-    /// Lines that nobody will read.
+    /// Counts lost lines.
     pub(super) fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The thread is writing so many lines.
+    /// Sets the number of lines that the thread is writing.
     pub(super) fn hold(&self, count: u64) {
         self.in_hand.store(count, Ordering::Relaxed);
     }
 
-    /// Lines that are not written: those in hand, and those that wait.
+    /// Unwritten lines: being written, or queued.
     pub(super) fn left(&self) -> u64 {
         let waiting = self.cores.iter().map(|core| lock(core).count);
         self.in_hand.load(Ordering::Relaxed) + waiting.sum::<u64>()
@@ -135,7 +134,7 @@ impl Lines {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until the thread is called, and a while longer, so that there are many lines.
+    /// Waits until the thread is woken, then a little longer to collect more lines.
     pub(super) fn wait(&self) -> Call {
         let has_ended = || self.has_ended();
         let mut bell = lock(&self.bell);
@@ -148,7 +147,7 @@ impl Lines {
         if mem::take(&mut bell.reopens) {
             return Call::Reopen;
         }
-        // Whoever ends or reopens it does not wait.
+        // Ending and reopening do not wait.
         let waits = |bell: &mut Bell| !bell.has_many && !bell.reopens && !has_ended();
         let waited = self.rung.wait_timeout_while(bell, GATHERED, waits);
         let (mut bell, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +155,7 @@ impl Lines {
         Call::Lines
     }
 
-    /// Takes the lines of one core in exchange for room.
+    /// Takes the lines of one core, leaving it the empty buffer in `room`.
     pub(super) fn take(&self, core: usize, room: &mut Waiting) {
         room.text.clear();
         room.count = 0;

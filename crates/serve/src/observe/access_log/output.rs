@@ -1,4 +1,4 @@
-//! Where lines of the access log go.
+//! Destinations of the access log.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -15,12 +15,12 @@ use onrush_engine::clock::unix_time;
 use super::clock::rfc3339;
 use super::lines::count;
 
-/// An output that is open.
+/// An open destination.
 pub(super) enum Output {
     File {
         path: PathBuf,
         file: File,
-        /// The last line that was written has no end.
+        /// The last written line is incomplete.
         is_torn: bool,
     },
     /// Standard output.
@@ -37,16 +37,16 @@ pub(super) enum Output {
     },
 }
 
-/// Time-out of one message to a syslog, after which the thread checks whether the log ends. Until it ends, lines wait for a syslog
-/// that has stopped; after that they are lost, since no thread is left to write them.
+/// Timeout of one message to a syslog, after which the thread checks whether the log is being closed. Until then lines
+/// wait for a stalled syslog; afterwards they are lost, because no thread remains to write them.
 const SYSLOG_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Facility local0 and severity informational (RFC 5424 6.2.1).
+/// Facility local0, severity informational (RFC 5424 6.2.1).
 const PRIORITY: u8 = 16 * 8 + 6;
 
 impl Output {
     /// # Errors
-    /// When it cannot be opened. A syslog need not be there: it is found when something is sent.
+    /// If it cannot be opened. A syslog may be absent until something is sent.
     pub(super) fn open(target: &LogTarget) -> io::Result<Output> {
         Ok(match target {
             LogTarget::File(path) => Output::File {
@@ -57,7 +57,8 @@ impl Output {
             LogTarget::StandardOutput => Output::Stream,
             LogTarget::SyslogUnix(path) => {
                 let socket = UnixDatagram::unbound()?;
-                // While the queue of the syslog is full (10 messages by default, net.unix.max_dgram_qlen), lines wait in the cores.
+                // While the syslog's queue is full (10 messages by default, net.unix.max_dgram_qlen), lines wait in the
+                // cores.
                 socket.set_write_timeout(Some(SYSLOG_PATIENCE))?;
                 Output::SyslogUnix {
                     path: path.clone(),
@@ -79,10 +80,7 @@ impl Output {
         })
     }
 
-    /// Opens a file anew; of the others nothing changes.
-    ///
-    /// # Errors
-    /// When it cannot be opened. What was open stays so.
+    /// Reopens a file; no effect on other destinations. Fails if it cannot be opened. The previous file stays open.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         if let Output::File {
             path,
@@ -96,10 +94,10 @@ impl Output {
         Ok(())
     }
 
-    /// Writes whole lines. Waits for a syslog that does not read, until the log `ends`.
+    /// Writes complete lines. Waits for a syslog that does not read, until `ends` returns true.
     ///
     /// # Errors
-    /// How many of them are lost, and why.
+    /// The number of lost lines, and the reason.
     pub(super) fn write(
         &mut self,
         lines: &[u8],
@@ -129,7 +127,7 @@ impl Output {
     }
 }
 
-/// The name of this machine, as messages have it; `-` where it is none of theirs (RFC 5424 6.2.4).
+/// The host name for messages; `-` if it is not valid there (RFC 5424 6.2.4).
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim_end();
@@ -142,8 +140,8 @@ fn host() -> String {
     }
 }
 
-/// A pipe is neither waited for when nobody reads it, which is an error (ENXIO, fifo(7)), nor while it is full: what it does not
-/// take is lost. Of files nothing changes.
+/// Opens with O_NONBLOCK for the sake of FIFOs: without a reader the open fails with ENXIO (fifo(7)), and lines that a
+/// full pipe does not accept are lost. It has no effect on files.
 fn append_to(path: &PathBuf) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -151,7 +149,7 @@ fn append_to(path: &PathBuf) -> io::Result<File> {
     options.open(path)
 }
 
-/// Lines behind the last one. Where only a part of one can be written, the next ones begin on a line of their own.
+/// Appends lines. If a line could be written only in part, the next ones start on a new line.
 fn write_lines(
     file: &mut impl Write,
     lines: &[u8],
@@ -180,7 +178,7 @@ fn write_lines(
     }
 }
 
-/// A message of each line (RFC 5424 6).
+/// Sends one message per line (RFC 5424 6).
 fn send_each(
     lines: &[u8],
     host: &str,
@@ -196,7 +194,7 @@ fn send_each(
         .filter(|line| !line.is_empty());
     while let Some(line) = left.next() {
         message.clear();
-        // Writing to a vector cannot fail.
+        // Writing to a `Vec` cannot fail.
         let _ = write!(message, "<{PRIORITY}>1 ");
         message.extend_from_slice(&moment);
         let _ = write!(message, " {host} onrush {process} access - ");
@@ -207,7 +205,7 @@ fn send_each(
         let has_stopped = error.kind() == ErrorKind::WouldBlock;
         failed = (failed.0 + 1, Some(error));
         if has_stopped {
-            // The others would wait as long, each.
+            // Each of the others would wait as long.
             failed.0 += left.count() as u64;
             break;
         }
@@ -236,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk with so many bytes left.
+    /// A disk with `room` bytes free.
     struct Disk {
         room: usize,
         written: Vec<u8>,

@@ -14,32 +14,32 @@ use onrush_engine::clock::now;
 use super::lines::{Call, Lines, Waiting};
 use super::output::Output;
 
-/// Buffers that have grown beyond this are given back.
+/// Larger buffers are freed after use.
 const ROOM_KEPT: usize = 1024 * 1024;
 
-/// That an output works again is said this long after it failed, at the earliest: one that fails now and then would fill
-/// the error log otherwise.
+/// Minimum time from a failure to the message that the output works again, so that an intermittent failure does not
+/// flood the error log.
 const NEWS: Duration = Duration::from_secs(1);
 
-/// A thread; it is not waited for when this is dropped.
+/// Handle of the thread. Dropping it does not wait for the thread.
 pub(super) struct Writer {
-    /// Ends with the thread.
+    /// Disconnected when the thread ends.
     ended: Mutex<Receiver<()>>,
 }
 
-/// What came of waiting for the thread.
+/// Result of waiting for the thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     Ended,
-    /// It is held up by an output that nobody reads.
+    /// It is blocked by an output that nobody reads.
     InVain,
 }
 
-/// How the output is.
+/// State of the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Health {
     Works,
-    /// What was said when it failed counts from here on: lines lost before.
+    /// Number of lines lost before the failure was logged.
     Fails {
         lost_before: u64,
         since: Instant,
@@ -47,10 +47,8 @@ enum Health {
 }
 
 impl Writer {
-    /// Opens the output and writes `lines` there until they end.
-    ///
-    /// # Errors
-    /// When it cannot be opened, or there is no thread.
+    /// Opens the output and starts the thread, which writes `lines` until they end.
+    /// Fails if the output cannot be opened or the thread cannot be created.
     pub(super) fn start(target: &LogTarget, lines: &Arc<Lines>) -> io::Result<Writer> {
         let output = Output::open(target)?;
         let lines = Arc::clone(lines);
@@ -69,7 +67,7 @@ impl Writer {
     /// Waits for the end of the thread.
     pub(super) fn wait(&self, patience: Duration) -> Waited {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        // It never sends anything: the channel ends, or the time does.
+        // Nothing is ever sent: either the channel disconnects or the wait times out.
         match ended.recv_timeout(patience) {
             Err(RecvTimeoutError::Timeout) => Waited::InVain,
             _ => Waited::Ended,
@@ -109,7 +107,7 @@ fn write_all(mut output: Output, lines: &Lines) {
     }
 }
 
-/// Says when the output fails, and when it works again.
+/// Logs when the output fails and when it works again.
 fn said(
     written: Result<(), (u64, io::Error)>,
     health: Health,

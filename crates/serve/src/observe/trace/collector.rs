@@ -1,4 +1,4 @@
-//! Who takes spans: a client of OTLP over HTTP. One message at a time, on a connection that is kept.
+//! An OTLP/HTTP client: sends one message at a time on a persistent connection.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -16,33 +16,32 @@ use super::otlp;
 use super::sink::Sink;
 use crate::observe::trace::limits::COLLECTOR_RESPONSE_BYTES_MAX;
 
-/// Characters of what a collector says that are shown.
+/// Characters of a collector's message that are logged.
 const WORDS_SHOWN: usize = 200;
 
 /// Resolves a host name within a time limit. The error is the reason for the log.
 pub(crate) type Lookup = fn(&str, Duration) -> Result<Vec<IpAddr>, String>;
 
-/// Sends messages.
 pub(super) struct Collector {
     core: Core,
     sink: Arc<Sink>,
     lookup: Lookup,
-    /// That of the message before.
+    /// The connection of the previous message.
     connection: Option<Transport>,
 }
 
-/// Why a message was not taken.
+/// Why the collector did not accept a message.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) why: String,
     pub(super) again: Again,
 }
 
-/// Whether the same message may be taken later.
+/// Whether the same message may be accepted later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Again {
     Never,
-    /// Not before this, where the collector says so.
+    /// Not before this time, if the collector sent `Retry-After`.
     After(Option<Duration>),
 }
 
@@ -55,15 +54,15 @@ impl Refusal {
     }
 }
 
-/// What came of an attempt on a connection.
+/// Outcome of an attempt on one connection.
 enum Outcome {
-    /// It has responded, and the connection may be used again if it is there.
+    /// A response; the connection, if it can be reused.
     Responded(Result<(u64, String), Refusal>, Option<Transport>),
-    /// The connection has ended before any byte of a response.
+    /// The connection ended before any byte of a response.
     Closed(String),
 }
 
-/// The final response, as far as it counts.
+/// The relevant fields of the final response.
 struct Head {
     status: u16,
     framing: Framing,
@@ -82,7 +81,7 @@ impl Collector {
         }
     }
 
-    /// A request with this body.
+    /// A POST request with this body.
     pub(super) fn message(&self, body: &[u8]) -> Rc<[u8]> {
         let collector = &self.sink.plan.collector;
         let mut message = format!(
@@ -99,7 +98,7 @@ impl Collector {
         [message.as_bytes(), body].concat().into()
     }
 
-    /// Sends a message; how many spans the collector has refused, and why.
+    /// Sends a message. Returns how many spans the collector refused, and why.
     pub(super) async fn send(&mut self, message: &Rc<[u8]>) -> Result<(u64, String), Refusal> {
         let until = self.core.now_exact() + self.sink.plan.timeout;
         if let Some(transport) = self.connection.take()
@@ -177,7 +176,7 @@ impl Collector {
                     return Outcome::Closed("it closed the connection without a response".into());
                 }
                 Ok(_) => {}
-                // Only one that was there before may have ended in between.
+                // Only on a reused connection may the peer have closed it meanwhile.
                 Err(error) if error.kind == Kind::TimedOut => {
                     return Outcome::Responded(Err(Refusal::later(late(error))), None);
                 }
@@ -190,7 +189,7 @@ impl Collector {
     }
 }
 
-/// Takes heads off the input up to that of the final response; `None` when it has not arrived.
+/// Parses heads up to that of the final response; `None` if it is incomplete.
 fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
     loop {
         let mut slots = HeaderSlots::new();
@@ -226,7 +225,7 @@ fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
     }
 }
 
-/// How long to wait by a value of Retry-After, a number of seconds or a date (RFC 9110 10.2.3).
+/// The delay of a `Retry-After` value, in seconds or as a date (RFC 9110 10.2.3).
 fn retry_after(value: &[u8]) -> Option<Duration> {
     let text = str::from_utf8(value).ok()?;
     if let Ok(seconds) = text.parse() {
@@ -237,7 +236,8 @@ fn retry_after(value: &[u8]) -> Option<Duration> {
     Some(date.saturating_sub(unix_time()))
 }
 
-/// The beginning of a body, and whether that is all of it, and all of it was well formed. The status counts without it.
+/// Reads a body up to a limit. Returns it and whether it is complete and well-formed; the status counts even if it is
+/// not.
 async fn read_body(transport: &Transport, input: &mut Input, framing: Framing) -> (Vec<u8>, bool) {
     let mut reader = BodyReader::of_response(framing);
     let mut body = Vec::new();
@@ -264,7 +264,7 @@ async fn read_body(transport: &Transport, input: &mut Input, framing: Framing) -
     }
 }
 
-/// What a response means for its message (OTLP, "OTLP/HTTP response").
+/// Interprets a response (OTLP, "OTLP/HTTP response").
 fn judge(head: &Head, body: &[u8]) -> Result<(u64, String), Refusal> {
     let status = head.status;
     if (200..300).contains(&status) {
@@ -293,7 +293,7 @@ fn judge(head: &Head, body: &[u8]) -> Result<(u64, String), Refusal> {
     })
 }
 
-/// The beginning of what a collector says, on one line.
+/// The start of a collector's message, on one line.
 fn shown(words: &[u8]) -> String {
     let words = String::from_utf8_lossy(&words[..words.len().min(4 * WORDS_SHOWN)]);
     let plain = words.chars().map(|letter| match letter.is_control() {

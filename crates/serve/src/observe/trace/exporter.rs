@@ -1,4 +1,4 @@
-//! The thread that sends spans to the collector: a core of its own, so that all of its waiting has an end.
+//! The thread that sends spans to the collector. It runs a core of its own so that every wait has a timeout.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -20,31 +20,27 @@ use super::span::Finished;
 use super::spans::Lost;
 use crate::observe::trace::limits::SPANS_MESSAGE_BYTES_MAX;
 
-/// That a collector takes spans again, or is in other trouble, is said this long after it was in trouble, at the earliest: one that
-/// refuses some now and then would fill the error log otherwise.
+/// Minimum interval between log messages about the collector's state, so that occasional refusals do not flood the
+/// error log.
 const NEWS: Duration = Duration::from_secs(10);
 
-/// The first pause before spans are sent again, and the longest: who was restarted is back within a second or so, and nobody has
-/// to be asked more than twelve times a minute.
+/// First and longest pause before spans are sent again: a restarted collector is usually back within a second, and more
+/// than twelve attempts per minute are pointless.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How long the same spans are sent again, and the longest that a collector can ask us to wait: those that come meanwhile wait
-/// behind them.
+/// How long the same spans are retried, and the longest accepted `Retry-After`. Later spans wait behind them.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// A thread; it is not waited for when this is dropped.
+/// Handle of the thread. Dropping it does not wait for the thread.
 pub(super) struct Exporter {
     handle: Handle,
-    /// Ends with the thread.
+    /// Disconnected when the thread ends.
     ended: Mutex<Receiver<()>>,
 }
 
 impl Exporter {
-    /// Sends spans until it is stopped.
-    ///
-    /// # Errors
-    /// When there is no thread, or the kernel refuses what a core needs.
+    /// Starts the thread, which sends spans until it is stopped. Fails if the thread or its core cannot be created.
     pub(super) fn start(sink: &Arc<Sink>, lookup: Lookup) -> io::Result<Exporter> {
         let sink = Arc::clone(sink);
         let (report, reports) = mpsc::channel();
@@ -54,7 +50,7 @@ impl Exporter {
             .spawn(move || {
                 match Core::new(0, Io::Epoll) {
                     Ok(core) => {
-                        // Whoever started it waits for this.
+                        // The starting thread waits for this.
                         let _ = report.send(Ok(core.handle()));
                         run(&core, &sink, lookup);
                     }
@@ -71,15 +67,15 @@ impl Exporter {
         })
     }
 
-    /// Has it send what there is, for `patience` at most, and end.
+    /// Makes the thread send all waiting spans, for at most `patience`, and end.
     pub(super) fn stop(&self, patience: Duration) {
         self.handle.stop(patience);
     }
 
-    /// Waits for the end of the thread, a little longer than it may take.
+    /// Waits for the end of the thread, slightly longer than it may take.
     pub(super) fn wait(&self, patience: Duration) {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        // It never sends anything: the channel ends, or the time does.
+        // Nothing is ever sent: either the channel disconnects or the wait times out.
         let _ = ended.recv_timeout(patience + patience / 4);
     }
 }
@@ -107,11 +103,11 @@ fn run(core: &Core, sink: &Arc<Sink>, lookup: Lookup) {
     }
 }
 
-/// How the collector is.
+/// State of the collector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Health {
     Works,
-    /// What was lost before it was in trouble, in which one it is, and when that was said.
+    /// Lost spans before the failure, its kind, and when it was logged.
     Troubled {
         lost_before: u64,
         trouble: Trouble,
@@ -121,9 +117,9 @@ enum Health {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trouble {
-    /// It takes no message.
+    /// It accepts no messages.
     Fails,
-    /// It takes messages, and refuses spans in them.
+    /// It accepts messages but refuses spans in them.
     Refuses,
 }
 
@@ -131,7 +127,7 @@ struct Sender {
     core: Core,
     collector: Collector,
     sink: Arc<Sink>,
-    /// Spans that were taken and neither sent nor lost.
+    /// Spans taken from the queue and neither sent nor lost.
     left: Rc<Cell<u64>>,
     health: Health,
 }
@@ -140,7 +136,7 @@ impl Sender {
     async fn send_all(mut self) {
         loop {
             self.wait().await;
-            // What comes before the end has come by then.
+            // Spans queued before the stop are in the queue now.
             let is_last = self.core.is_stopping();
             let all = self.sink.spans.take();
             let count: u64 = all.iter().map(|it| it.span.count()).sum();
@@ -156,7 +152,7 @@ impl Sender {
         }
     }
 
-    /// Waits until there is enough, or its time has come, or there will be no more.
+    /// Waits until enough requests are queued, the interval is over, or the core stops.
     async fn wait(&self) {
         let mut over = pin!(self.core.sleep_unless_stopping(self.sink.plan.interval));
         poll_fn(|context| {
@@ -169,7 +165,7 @@ impl Sender {
         .await;
     }
 
-    /// Sends the spans of these requests, again and again for a while where that may help.
+    /// Sends the spans of these requests, retrying temporary failures for a while.
     async fn send(&mut self, batch: &[Finished]) {
         let count: u64 = batch.iter().map(|it| it.span.count()).sum();
         let message = self
@@ -187,12 +183,12 @@ impl Sender {
             };
             self.fails(&refusal);
             if self.core.is_stopping() {
-                // They are counted with those that nobody has sent.
+                // These spans are counted with the unsent ones.
                 return;
             }
             let wait = match refusal.again {
                 Again::Never => break Lost::Refused,
-                // Whatever it says: without a pause it would be asked for ever.
+                // Ignore shorter values: without a pause the retries would be a busy loop.
                 Again::After(wait) => wait.unwrap_or(pause).clamp(PAUSE_FIRST, RETRY_MAX),
             };
             self.core.sleep_unless_stopping(wait).await;
@@ -205,7 +201,7 @@ impl Sender {
         self.left.set(self.left.get() - count);
     }
 
-    /// The collector has taken so many spans, and refused some of them for a reason.
+    /// Counts accepted and refused spans, and logs a refusal or a recovery.
     fn took(&mut self, count: u64, (refused, why): (u64, String)) {
         let refused = refused.min(count);
         self.sink.counts.export(count - refused);
@@ -242,7 +238,7 @@ impl Sender {
         );
     }
 
-    /// Says so, once.
+    /// Logs the failure once.
     fn fails(&mut self, refusal: &Refusal) {
         if self.is_news(Trouble::Fails) {
             tracing::error!(
@@ -254,7 +250,7 @@ impl Sender {
         }
     }
 
-    /// Says so, once: of so many spans it has refused some.
+    /// Logs once that the collector refused some of `count` spans.
     fn refuses(&mut self, (refused, count): (u64, u64), why: &str) {
         if self.is_news(Trouble::Refuses) {
             let spans = if count == 1 { "span" } else { "spans" };
@@ -267,7 +263,8 @@ impl Sender {
         }
     }
 
-    /// Whether it was in no trouble, or in another one for long enough; it is in this one from now on.
+    /// Records the trouble. Returns whether to log it: the collector worked before, or had another trouble for long
+    /// enough.
     fn is_news(&mut self, trouble: Trouble) -> bool {
         let now = self.core.now_exact();
         let lost_before = match self.health {
@@ -288,7 +285,7 @@ impl Sender {
     }
 }
 
-/// The next requests, with about `spans_max` spans, and few enough for a message.
+/// Takes the next requests: about `spans_max` spans, and few enough bytes for one message.
 fn batch(
     rest: &mut std::iter::Peekable<std::vec::IntoIter<Finished>>,
     spans_max: usize,

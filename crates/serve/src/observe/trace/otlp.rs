@@ -1,5 +1,5 @@
-//! Spans as OTLP has them (opentelemetry-proto 1.x, `trace.proto`), with the attributes of OpenTelemetry's semantic conventions
-//! for HTTP. Binary protobuf, which every collector takes; JSON only some do.
+//! OTLP encoding of spans (opentelemetry-proto 1.x, `trace.proto`) with the HTTP attributes of OpenTelemetry's semantic
+//! conventions. Binary protobuf, because not all collectors accept JSON.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::observe::protobuf::{Value, Writer, fields};
 use crate::observe::record::{Class, End};
 use crate::observe::trace::limits::USER_AGENT_TRACED_MAX;
 
-/// `SpanKind` of the protocol.
+/// `SpanKind`.
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 
-/// `StatusCode` of the protocol.
+/// `StatusCode`.
 const ERROR: u64 = 2;
 
-/// `SpanFlags` of the protocol: whether the parent is of another process is known; and it is.
+/// `SpanFlags`: it is known whether the parent is in another process; the parent is.
 const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
-/// A message with the spans of these requests (`ExportTraceServiceRequest`).
+/// An `ExportTraceServiceRequest` with the spans of these requests.
 pub(super) fn request(tracing: &plan::Tracing, all: &[Finished]) -> Vec<u8> {
     let mut message = Writer::default();
     message.message(1, |resource_spans| {
@@ -53,14 +53,14 @@ pub(super) fn request(tracing: &plan::Tracing, all: &[Finished]) -> Vec<u8> {
     message.into_bytes()
 }
 
-/// How many spans a collector says it has refused of those that it got, and why (`ExportTraceServiceResponse`).
+/// Number of spans refused by the collector, and the reason (`ExportTraceServiceResponse`).
 pub(super) fn refused(response: &[u8]) -> (u64, String) {
     let mut refused = (0, String::new());
     for (field, value) in fields(response) {
         if let (1, Value::Bytes(partial)) = (field, value) {
             for (field, value) in fields(partial) {
                 match (field, value) {
-                    // An int64: what is negative is no number of spans.
+                    // An int64: ignore negative values.
                     (1, Value::Varint(count)) => {
                         refused.0 = i64::try_from(count).map_or(0, i64::unsigned_abs);
                     }
@@ -73,7 +73,7 @@ pub(super) fn refused(response: &[u8]) -> (u64, String) {
     refused
 }
 
-/// What a response that is an error says (`google.rpc.Status`); nothing where it is none.
+/// The message of an error response (`google.rpc.Status`), or an empty string.
 pub(super) fn error_message(response: &[u8]) -> String {
     let mut all = fields(response);
     let message = all.find_map(|field| match field {
@@ -83,7 +83,7 @@ pub(super) fn error_message(response: &[u8]) -> String {
     message.unwrap_or("").to_owned()
 }
 
-/// Nanoseconds since 1970.
+/// Converts `at` to nanoseconds since 1970.
 fn moment(request: &Finished, at: Instant) -> u64 {
     let at = Duration::from_nanos(at.nanoseconds()) + request.clock;
     u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)
@@ -114,7 +114,7 @@ fn server_span(span: &mut Writer, request: &Finished) {
     span.fixed32(16, flags);
 }
 
-/// What its head says.
+/// Attributes from the request head.
 fn head_attributes(span: &mut Writer, request: &Finished, method: &str) {
     let entry = &request.span.entry;
     text(span, 9, "http.request.method", method.as_bytes());
@@ -143,7 +143,7 @@ fn head_attributes(span: &mut Writer, request: &Finished, method: &str) {
     }
 }
 
-/// What became of it.
+/// Attributes of routing and outcome.
 fn way_attributes(span: &mut Writer, request: &Finished) {
     if let Some(route) = &request.route {
         text(span, 9, "http.route", route.as_bytes());
@@ -222,7 +222,7 @@ fn client_span(span: &mut Writer, request: &Finished, (number_of, attempt): (usi
             event.text(2, b"first_byte");
         });
     }
-    // The last one fails as its request does.
+    // The last attempt fails for the same reason as the request.
     let failure = match attempt.ended {
         Some(_) => attempt.failure,
         None => request.failure,
@@ -231,7 +231,7 @@ fn client_span(span: &mut Writer, request: &Finished, (number_of, attempt): (usi
     span.fixed32(16, u32::from(request.own.flags) | HAS_IS_REMOTE);
 }
 
-/// The method, if it is one of those that everybody knows.
+/// The method, or [`OTHER`] if it is not a well-known one.
 fn method(request: &Finished) -> &'static str {
     let text = str::from_utf8(request.span.entry.method());
     match Method::of(text.unwrap_or("")) {
@@ -248,10 +248,10 @@ fn method(request: &Finished) -> &'static str {
     }
 }
 
-/// What the conventions say for other methods.
+/// Value that the conventions define for unknown methods.
 const OTHER: &str = "_OTHER";
 
-/// Host and port, as far as there are any.
+/// Writes host and port, if present.
 fn authority_attributes(span: &mut Writer, authority: &[u8]) {
     let Ok(authority) = str::from_utf8(authority) else {
         return;
@@ -272,7 +272,7 @@ fn authority_attributes(span: &mut Writer, authority: &[u8]) {
     }
 }
 
-/// Why it is an error, if it is one: `error.type`, and the status of the span.
+/// Writes `error.type` and the span status if the request failed.
 fn error(span: &mut Writer, failure: Option<Class>, status: Option<u16>, end: Option<&str>) {
     let status = status.map(|status| status.to_string());
     let why = failure.map(Class::name).or(status.as_deref()).or(end);
@@ -280,7 +280,7 @@ fn error(span: &mut Writer, failure: Option<Class>, status: Option<u16>, end: Op
         return;
     };
     text(span, 9, "error.type", why.as_bytes());
-    // A client that leaves is no error of this server.
+    // A client that disconnects is not an error of this server.
     if failure != Some(Class::Client) {
         span.message(15, |status| status.varint(3, ERROR));
     }

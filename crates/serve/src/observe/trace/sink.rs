@@ -1,4 +1,4 @@
-//! What the cores and the exporter share: where spans go, those that wait, and what became of others.
+//! State shared by the cores and the exporter: configuration, queue and counts.
 
 use std::sync::Arc;
 
@@ -7,10 +7,9 @@ use onrush_tls::Connector;
 
 use super::spans::{SpanCounts, Spans};
 
-/// What the cores and the exporter share.
 pub(super) struct Sink {
     pub(super) plan: plan::Tracing,
-    /// Further fields of requests to the collector: those of the plan, and those of its file.
+    /// Additional request fields for the collector, from the configuration and from its file.
     pub(super) headers: Vec<(String, String)>,
     pub(super) connector: Option<Arc<Connector>>,
     pub(super) spans: Spans,
@@ -18,7 +17,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// The collector, for people.
+    /// The collector's name in log messages.
     pub(super) fn name(&self) -> String {
         let collector = &self.plan.collector;
         let scheme = match collector.tls {

@@ -1,4 +1,4 @@
-//! What a request has of a trace: whose part it is, and, where it is recorded, what became of it and of its attempts.
+//! A request's trace context and, if it is sampled, the span with its attempts.
 
 use std::cell::RefCell;
 use std::num::{NonZeroU64, NonZeroU128};
@@ -14,44 +14,44 @@ use crate::observe::access_log::entry::Entry;
 use crate::observe::record::{Class, End};
 use crate::observe::trace::limits::ATTEMPTS_TRACED_MAX;
 
-/// A request's part of a trace.
+/// Trace context of a request.
 pub(crate) struct Trace {
-    /// The trace, and the span that the request itself is.
+    /// Trace ID, and the span ID of the request itself.
     pub(super) own: TraceParent,
-    /// The span that asks, where its trace is gone on with.
+    /// The parent span, if the client's trace is continued.
     pub(super) parent: Option<NonZeroU64>,
-    /// What is recorded of it, if anything is.
+    /// The recorded data, if the request is sampled.
     pub(crate) span: Option<Box<Span>>,
 }
 
-/// What is recorded of a request.
+/// Recorded data of a sampled request.
 pub(crate) struct Span {
-    /// Of its head.
+    /// Data from its head.
     pub(crate) entry: Entry,
     pub(super) scheme: Scheme,
-    /// What other systems say of the trace, as it was received: a field.
+    /// The received tracestate value.
     pub(super) state: Vec<u8>,
     pub(super) attempts: RefCell<Vec<Attempt>>,
 }
 
-/// One time that a request was sent to a server, or was to be.
+/// One attempt to send a request to a server.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) id: NonZeroU64,
-    /// As it is configured.
+    /// The server's configured name.
     pub(super) server: String,
     pub(super) address: Option<Address>,
     pub(super) began: Instant,
-    /// How long a connection took to be made; none for one that was there.
+    /// Connection time; `None` on a reused connection.
     pub(super) connected: Option<Duration>,
-    /// When the head of the response had come, and its status.
+    /// Time and status of the response head.
     pub(super) responded: Option<(Instant, u16)>,
-    /// When it was over; none for the one that the request ends with.
+    /// When it ended; `None` for the attempt with which the request ends.
     pub(super) ended: Option<Instant>,
     pub(super) failure: Option<Class>,
 }
 
-/// A request that has ended, for the collector.
+/// An ended request, ready for export.
 pub(super) struct Finished {
     pub(super) own: TraceParent,
     pub(super) parent: Option<NonZeroU64>,
@@ -62,25 +62,23 @@ pub(super) struct Finished {
     pub(super) failure: Option<Class>,
     pub(super) end: End,
     pub(super) is_tunnel: bool,
-    /// When it began, by the core's clock.
+    /// Start of the request on the core's clock.
     pub(super) began: Instant,
     pub(super) duration: Duration,
-    /// What has to be added to the core's clock for the time since 1970.
+    /// Offset from the core's clock to the time since 1970.
     pub(super) clock: Duration,
 }
 
 impl Trace {
-    /// The number of the trace.
     pub(crate) fn trace_id(&self) -> NonZeroU128 {
         self.own.trace
     }
 
-    /// The number of the request's span.
     pub(crate) fn span_id(&self) -> NonZeroU64 {
         self.own.span
     }
 
-    /// Writes the fields that a server gets, which asks as part of the attempt in hand; `headers` are the client's.
+    /// Writes traceparent and tracestate for the server of the current attempt; `headers` are the client's.
     pub(crate) fn write(&self, headers: &[Header<'_>], writer: &mut HeadWriter<'_>) {
         let attempt = self.span.as_ref().and_then(|span| span.attempt_in_hand());
         let parent = TraceParent {
@@ -88,7 +86,7 @@ impl Trace {
             ..self.own
         };
         writer.header("traceparent", &parent.text());
-        // What others say of a trace that is not gone on with is about another one.
+        // The client's tracestate belongs to another trace unless that trace is continued.
         if self.parent.is_some() {
             write_trace_state(headers, writer);
         }
@@ -96,7 +94,6 @@ impl Trace {
 }
 
 impl Span {
-    /// Of a request with this head, and those of its fields that are called as in `names`.
     pub(super) fn new(entry: Entry, scheme: Scheme, state: Vec<u8>) -> Box<Self> {
         Box::new(Self {
             entry,
@@ -112,7 +109,7 @@ impl Span {
         last.map(|last| last.id)
     }
 
-    /// It is to be sent to this server, unless that has begun already.
+    /// Starts an attempt at this server, unless it has started already.
     pub(crate) fn begin_attempt(
         &self,
         id: impl FnOnce() -> NonZeroU64,
@@ -145,17 +142,17 @@ impl Span {
             .map(change);
     }
 
-    /// The connection for the attempt in hand took so long to be made, or to fail.
+    /// Records how long the connection of the current attempt took to succeed or fail.
     pub(crate) fn connect(&self, duration: Duration) {
         self.with_attempt(|attempt| attempt.connected = Some(duration));
     }
 
-    /// The head of its response has come.
+    /// Records the response head of the current attempt.
     pub(crate) fn respond(&self, status: u16, now: Instant) {
         self.with_attempt(|attempt| attempt.responded = Some((now, status)));
     }
 
-    /// The attempt in hand is over, and for this reason not what the client gets.
+    /// Ends the current attempt, which failed with `failure` or whose response is not used.
     pub(crate) fn fail_attempt(&self, failure: Option<Class>, now: Instant) {
         self.with_attempt(|attempt| {
             attempt.failure = failure;
@@ -163,7 +160,7 @@ impl Span {
         });
     }
 
-    /// Bytes that it holds, about.
+    /// Approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         let attempts = self.attempts.borrow();
         let names: usize = attempts.iter().map(|attempt| attempt.server.len()).sum();
@@ -175,7 +172,7 @@ impl Span {
             + names
     }
 
-    /// How many spans there are of it: its own, and one for each attempt.
+    /// Number of spans: one for the request and one for each attempt.
     pub(super) fn count(&self) -> u64 {
         1 + self.attempts.borrow().len() as u64
     }

@@ -1,4 +1,4 @@
-//! Spans on their way from the cores to the thread that sends them, and how many were sent and lost.
+//! The queue of spans between the cores and the exporter's thread, and counts of sent and lost spans.
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,21 +8,21 @@ use std::task::Waker;
 use super::span::Finished;
 use crate::observe::trace::limits::SPANS_WAITING_BYTES_MAX;
 
-/// What became of spans that did not get to the collector.
+/// Why a span did not reach the collector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lost {
-    /// There was no room for them: they come faster than the collector takes them.
+    /// The queue is full: spans are produced faster than the collector accepts them.
     Full,
-    /// The collector could not be reached, or was not willing to take them for too long.
+    /// The collector was unreachable, or rejected the spans as temporary failure, for too long.
     Unreachable,
-    /// The collector has refused them.
+    /// The collector refused them.
     Refused,
-    /// The process ended, or another configuration came, before they were sent.
+    /// The process ended or the configuration changed before they were sent.
     Ended,
 }
 
 impl Lost {
-    /// All of them, in the order of their counters.
+    /// All reasons, in the order of their counters.
     const ALL: [Lost; 4] = [Lost::Full, Lost::Unreachable, Lost::Refused, Lost::Ended];
 
     fn name(self) -> &'static str {
@@ -35,19 +35,19 @@ impl Lost {
     }
 }
 
-/// How many spans were sent and lost since the start of the process.
+/// Numbers of spans sent and lost since the process started.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     exported: AtomicU64,
     lost: [AtomicU64; Lost::ALL.len()],
 }
 
-/// How many spans were sent and lost since the start of the process.
+/// Numbers of spans sent and lost since the process started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpansView {
-    /// Those that the collector has taken.
+    /// Spans accepted by the collector.
     pub exported: u64,
-    /// Those that were lost, by the reason.
+    /// Lost spans, by reason.
     pub lost: [(&'static str, u64); 4],
 }
 
@@ -60,7 +60,7 @@ impl SpanCounts {
         self.lost[why as usize].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// All that were lost.
+    /// Number of lost spans.
     pub(super) fn lost(&self) -> u64 {
         let lost = self.lost.iter();
         lost.map(|count| count.load(Ordering::Relaxed)).sum()
@@ -77,15 +77,15 @@ impl SpanCounts {
     }
 }
 
-/// The spans of all cores that wait to be sent.
+/// Finished requests of all cores that wait to be sent.
 pub(super) struct Spans {
     cores: Vec<Mutex<Waiting>>,
-    /// Requests that may wait, of each core.
+    /// Queue limit in requests, per core.
     waiting_max: usize,
-    /// The sender is called when so many requests of a core wait.
+    /// The exporter is woken when this many requests of one core wait.
     enough: usize,
     sender: Mutex<Option<Waker>>,
-    /// There are enough to be sent.
+    /// Whether enough requests wait to be sent.
     called: AtomicBool,
 }
 
@@ -95,14 +95,13 @@ struct Waiting {
     bytes: usize,
 }
 
-/// Nothing that runs under a lock here can panic and leave half of a change.
+/// No code under a lock here can panic and leave a change half made.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Spans {
-    /// Of so many cores, with room for `queue` requests of all together; the sender is called when there are about `batch`
-    /// spans.
+    /// A queue for `queue` requests of all cores together; the exporter is woken at about `batch` spans.
     pub(super) fn new(cores: usize, queue: usize, batch: usize) -> Self {
         // A forwarded request has two spans.
         let share = |count: usize| count.div_ceil(cores).max(1);
@@ -115,10 +114,10 @@ impl Spans {
         }
     }
 
-    /// A request of a core has ended.
+    /// Queues a finished request of a core.
     ///
     /// # Errors
-    /// How many spans are lost, when there is no room for it.
+    /// The number of spans lost because the queue is full.
     pub(super) fn push(&self, core: usize, request: Finished) -> Result<(), u64> {
         let bytes = request.span.bytes();
         let mut waiting = lock(&self.cores[core]);
@@ -138,7 +137,7 @@ impl Spans {
         Ok(())
     }
 
-    /// Whether there were enough since this was asked last.
+    /// Returns whether enough requests have been queued since the last call.
     pub(super) fn was_called(&self) -> bool {
         self.called.swap(false, Ordering::AcqRel)
     }
@@ -149,12 +148,11 @@ impl Spans {
         }
     }
 
-    /// `waker` is woken when there are enough.
+    /// Registers `waker`, which is woken when enough requests wait.
     pub(super) fn wait(&self, waker: &Waker) {
         *lock(&self.sender) = Some(waker.clone());
     }
 
-    /// Takes all that wait.
     pub(super) fn take(&self) -> Vec<Finished> {
         let mut all = Vec::new();
         for core in &self.cores {
