@@ -1,4 +1,4 @@
-//! A running server: claims its addresses, starts its cores, stops them.
+//! A running server: claims addresses, starts cores, stops them.
 
 pub(crate) mod confinement;
 pub(crate) mod explain;
@@ -49,34 +49,34 @@ use listening::Listeners;
 pub use apply::{Applied, ApplyError};
 pub use handover::{Handed, Handover, Manner};
 
-/// A server that accepts connections.
+/// A running server.
 pub struct Server {
-    /// In the order of the addresses of the configuration in force.
+    /// In the order of the addresses in the configuration.
     holds: Vec<Hold>,
-    /// Of the configuration in force.
+    /// Resources of the configuration in force.
     resources: Arc<Resources>,
-    /// Of configurations before it, as far as requests may be left.
+    /// Earlier configurations that may still have requests.
     earlier: Vec<Arc<Generation>>,
-    /// Of all configurations that may have lines to write.
+    /// Logs of all configurations that may have unwritten lines.
     logs: Vec<Arc<AccessLog>>,
-    /// Of all configurations that may have spans to send. One that nobody else holds ends by itself.
+    /// Tracing of all configurations that may have unsent spans. Ends by itself when the last reference is dropped.
     traces: Vec<Weak<Tracing>>,
     spans: Arc<SpanCounts>,
-    /// What each core waits for: see [`Server::apply`].
+    /// Sends the next order to each core: see [`Server::apply`].
     orders: Vec<Promise<Order>>,
-    /// Follows changes of certificates; `None` when there are no files of them.
+    /// Watches certificate files; `None` if there are none.
     _watch: Option<Watch>,
     cores: Cores<Totals>,
     choice: Choice,
     cpus: Vec<Option<usize>>,
     accepting: Option<Accepting>,
     crowd: Arc<Crowd>,
-    /// Keeps names of servers resolved, when there are any.
+    /// Keeps server names resolved, if there are any.
     _resolver: Option<Resolver>,
 }
 
 impl Server {
-    /// The server when all cores listen; by then the kernel may have refused to choose among them by CPU.
+    /// Waits until all cores listen. After that it is known whether the kernel distributes connections by CPU.
     fn once_ready(
         mut self,
         readiness: &mpsc::Receiver<Result<Promise<Order>, StartError>>,
@@ -111,18 +111,18 @@ impl Server {
         &self.resources.plan
     }
 
-    /// The same with what its files said when it was put in force, for an [`Explainer`](crate::Explainer): they may have changed
-    /// since, or be none that this process may read.
+    /// The configuration in force with the contents of its files at that time, for an [`Explainer`](crate::Explainer):
+    /// the files may have changed since or be unreadable for this process.
     pub fn checked(&self) -> Checked {
         self.resources.checked()
     }
 
-    /// The number of the configuration in force; the first one has 1.
+    /// Number of the configuration in force, starting with 1.
     pub fn generation(&self) -> u64 {
         self.resources.generation.number()
     }
 
-    /// The numbers of earlier configurations that are still in use, by requests and tunnels that began on them.
+    /// Numbers of earlier configurations that requests or tunnels still use.
     pub fn earlier(&self) -> impl Iterator<Item = u64> {
         let used = self.earlier.iter().filter(|earlier| earlier.is_used());
         used.map(|earlier| earlier.number())
@@ -133,7 +133,7 @@ impl Server {
         !self.earlier.is_empty()
     }
 
-    /// Returns the memory of earlier configurations to the system after their last request has ended.
+    /// Returns memory of earlier configurations to the system once their last request has ended.
     pub fn return_memory(&mut self) {
         let before = self.earlier.len();
         self.earlier.retain(|generation| generation.is_used());
@@ -142,28 +142,28 @@ impl Server {
         }
     }
 
-    /// Where it listens, with the ports that were chosen.
+    /// Listening addresses, with the actual ports.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         self.holds.iter().map(Hold::address)
     }
 
-    /// What it accepts connections by, as long as it does.
+    /// Claims of the listening TCP and Unix addresses.
     pub fn claims(&self) -> impl Iterator<Item = Weak<Claim>> {
         streams_weak(&self.holds)
     }
 
-    /// Those of them that a service manager keeps, whose queues all cores share.
+    /// Addresses whose sockets belong to a service manager; all cores share their queues.
     pub fn passed(&self) -> impl Iterator<Item = &Address> {
         managed(&self.holds).map(|claim| claim.address())
     }
 
-    /// Of each of its addresses, what is spoken there.
+    /// Protocol of each listener.
     pub fn speaks(&self) -> impl Iterator<Item = &Protocol> {
         let listen = self.resources.plan.listen.iter();
         listen.map(|listen| &listen.protocol)
     }
 
-    /// Of each of these, whether TLS is spoken there.
+    /// Whether each listener uses TLS.
     pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
         self.resources
             .encryption
@@ -172,28 +172,28 @@ impl Server {
             .map(Option::is_some)
     }
 
-    /// The driver that was taken, and why.
+    /// The chosen driver, and why.
     pub fn driver(&self) -> &Choice {
         &self.choice
     }
 
-    /// The CPU of each core; `None` for cores that are not pinned.
+    /// CPU of each core; `None` for cores that are not pinned.
     pub fn cpus(&self) -> &[Option<usize>] {
         &self.cpus
     }
 
-    /// How connections get to cores, and why; `None` where there is nothing to choose.
+    /// How connections are distributed to cores, and why; `None` if there is no choice.
     pub fn accepting(&self) -> Option<&Accepting> {
         self.accepting.as_ref()
     }
 
-    /// What the limit on open files has room for.
+    /// How the limit on open files is divided.
     pub fn shares(&self) -> Shares {
         self.resources.shares
     }
 
-    /// Accepts those who wait and no others, lets what is in flight finish for as long as the plan says, and returns what
-    /// was done.
+    /// Stops the server: accepts the connections already queued, lets requests in flight finish until the drain
+    /// timeout, and returns the totals.
     pub fn stop(self) -> Totals {
         streams(&self.holds).for_each(|claim| claim.withdraw());
         self.cores.stop(self.resources.plan.timeouts.drain);
@@ -207,16 +207,16 @@ impl Server {
         totals
     }
 
-    /// Opens the file of the access log anew, if there is one; whether there is.
+    /// Reopens the access log file. Returns whether there is a log.
     pub fn reopen_log(&self) -> bool {
         let log = self.resources.access_log.as_ref();
         log.inspect(|log| log.reopen()).is_some()
     }
 
-    /// Sockets and settings with which another process can replace this one; see [`Prepared::new`](prepared::Prepared::new).
+    /// Sockets and settings for a process that replaces this one; see [`Prepared::new`](prepared::Prepared::new).
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// If no descriptors are left.
     pub fn handover(&self) -> io::Result<Handover> {
         let listening = self.resources.plan.listen.iter().zip(&self.holds);
         let listening =
@@ -234,31 +234,31 @@ impl Server {
         })
     }
 
-    /// The other process has nothing to do any more with what was inherited from it.
+    /// Takes ownership of the inherited sockets: the other process no longer uses them.
     pub fn take_over(&self) {
         streams(&self.holds).for_each(|claim| claim.take_over());
     }
 
-    /// Another process has taken the addresses at these places of the [handover](Server::handover). When this one stops, it
-    /// leaves their queues to it.
+    /// Leaves to another process the addresses with these indices of the [handover](Server::handover). When this server
+    /// stops, it does not close their queues.
     pub fn hand_over(&self, taken: &[usize]) {
         let claims = taken.iter();
         let claims = claims.filter_map(|&place| streams(&self.holds).nth(place));
         claims.for_each(|claim| claim.hand_over());
     }
 
-    /// What looks at the server from any thread.
+    /// An inspector of the running server, for any thread.
     pub fn inspector(&self) -> Inspector {
         Inspector::new(self.cores.handles(), &self.spans)
     }
 
-    /// What makes a running stop come to its end at once.
+    /// Handles of the cores, to end a running stop immediately.
     pub fn handles(&self) -> Vec<Handle> {
         self.cores.handles()
     }
 }
 
-/// Serves on `core` until it stops. Whoever waits at the other end of `ready` hears when it does, or why it cannot.
+/// Serves on `core` until it stops. Reports through `ready` when it listens, or why it cannot.
 fn serve_on(
     core: &Core,
     (resources, holds): (Arc<Resources>, Vec<Hold>),
@@ -270,13 +270,13 @@ fn serve_on(
             if resources.plan.busy_poll {
                 core.busy_poll();
             }
-            // The core runs longer than its first configuration, so release that one now.
+            // The core outlives its first configuration, so release it now.
             drop((resources, holds));
             let worker = &service.worker;
             let (order, orders) = core.promise();
             let following = apply::follow(Rc::clone(&service), listeners, orders);
             worker.spawn_aside(UPKEEP, following);
-            // The receiver waits for as many reports as there are cores.
+            // The receiver waits for one report per core.
             let _ = ready.send(Ok(order));
             let cut_off = worker.clients_among(core.run()) as u64;
             Totals {
@@ -291,7 +291,7 @@ fn serve_on(
     }
 }
 
-/// Makes a core ready: site, listeners, and the tasks that run until it is asked to stop.
+/// Prepares a core: site, listeners and background tasks.
 pub(crate) fn prepare(
     core: &Core,
     resources: &Resources,
@@ -310,7 +310,7 @@ pub(crate) fn prepare(
         .with(worker, holds, &service.site())
         .map_err(|(address, error)| StartError::Listen(address, error))?;
     listeners.take_over(&Listeners::default(), &service);
-    // On one core whoever has no room makes it.
+    // With a single core, the connection that needs descriptors frees them itself.
     if core.id() > 0 {
         worker.spawn_aside(UPKEEP, help_others(Rc::clone(worker)));
     }

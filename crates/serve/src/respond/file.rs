@@ -1,4 +1,4 @@
-//! Files beneath a directory: which file a path means, and the response made of it.
+//! Static files: maps a path to a file below the root and responds with it.
 
 mod cache;
 mod codings;
@@ -38,17 +38,17 @@ pub(crate) use single::Single;
 /// The files of one route.
 pub(crate) struct Files {
     cache: Rc<Cache>,
-    /// Whether names that begin with a dot are served.
+    /// Whether names starting with a dot are served.
     hidden: bool,
     /// Whether directories without an index file are listed.
     listing: bool,
-    /// The file that is served when nothing is found.
+    /// The file served if nothing is found.
     fallback: Option<Box<[u8]>>,
-    /// What is offered beside the files as they are.
+    /// Encoded representations, if any are offered.
     forms: Option<Box<Forms>>,
 }
 
-/// The fields that say what is allowed, for 405 and OPTIONS.
+/// The allowed methods, for 405 and OPTIONS.
 const ALLOW: (&str, &str) = ("Allow", "GET, HEAD, OPTIONS");
 
 impl Files {
@@ -67,18 +67,18 @@ impl Files {
         }
     }
 
-    /// Keeps no more than so many files open while nobody is sent them.
+    /// Limits the number of cached open files.
     pub(crate) fn keep_open(&self, max: usize) {
         self.cache.keep_open(max);
     }
 
-    /// Closes files that nobody is sent; whether there were any.
+    /// Closes cached files that are not being sent. Returns whether there were any.
     pub(crate) fn give_up_open(&self) -> bool {
         self.cache.give_up_open()
     }
 
-    /// Responds with the file at `path`, the part of the request's path that the route leaves. What is left to send of a
-    /// large file is returned.
+    /// Responds with the file at `path`, the part of the request's path after the route's prefix. Returns the rest of a
+    /// large file, still to be sent.
     #[inline]
     pub(crate) fn respond(
         &self,
@@ -141,7 +141,7 @@ impl Files {
         }
     }
 
-    /// Responds where there is no file: with the list of a directory, with the file that is there for this, or says so.
+    /// Responds without a file: with a directory listing, the fallback file, or an error.
     fn respond_without(
         &self,
         missing: Missing,
@@ -182,7 +182,7 @@ impl Files {
         {
             return Err(Missing::NotFound);
         }
-        // The route's prefix, named without its slash, is this directory.
+        // The route's prefix without its trailing slash means the root directory.
         if path.is_empty() && !head.path.ends_with('/') {
             return Err(Missing::Directory);
         }
@@ -190,8 +190,7 @@ impl Files {
     }
 }
 
-/// Without slashes at the start and twice in a row: the kernel would not see them either, and each file is to have one
-/// name here.
+/// Removes leading and repeated slashes, which the kernel ignores, so that each file has one name in the cache.
 fn without_empty_segments(path: &[u8]) -> Cow<'_, [u8]> {
     let path = path.strip_prefix(b"/").unwrap_or(path);
     if !path.starts_with(b"/") && memchr::memmem::find(path, b"//").is_none() {
@@ -206,13 +205,12 @@ fn without_empty_segments(path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(kept)
 }
 
-/// A prefix without a slash at its end can leave these behind: `/p` of `/p..`.
+/// The rest of a path after a prefix without trailing slash can be one: `/p` of `/p..`.
 fn is_dot_segment(segment: &[u8]) -> bool {
     segment == b"." || segment == b".."
 }
 
-/// Whether a segment begins with a dot. `.well-known` at the top is made to be found (RFC 8615): certificates are
-/// issued on what lies there.
+/// Whether a segment starts with a dot. `.well-known` at the top is served (RFC 8615): ACME challenges are there.
 fn is_hidden(path: &[u8]) -> bool {
     let visible = path.strip_prefix(b".well-known/").unwrap_or(path);
     visible
@@ -220,7 +218,7 @@ fn is_hidden(path: &[u8]) -> bool {
         .any(|segment| segment.starts_with(b"."))
 }
 
-/// Responds to a request for what cannot be sent.
+/// Writes the error response for a missing file.
 fn refuse_missing(
     missing: Missing,
     head: &RequestHead<'_, '_>,
@@ -275,11 +273,11 @@ fn refuse_missing(
     }
 }
 
-/// Backslashes grow threefold by their encoding; with the rest of a head this fits `HEAD_BYTES_MAX`.
+/// Percent-encoding makes a backslash three times as long; with the rest of a head this fits `HEAD_BYTES_MAX`.
 const LOCATION_MAX: usize = 10 * 1024;
 
-/// The request's own path with a slash behind it. Two slashes (or what browsers take for one) at the start would name
-/// another host.
+/// The request's path with a trailing slash. Two slashes (or backslashes, which browsers treat alike) at the start
+/// would name another host.
 fn with_slash(head: &RequestHead<'_, '_>) -> String {
     let path = head.path.trim_start_matches('/').replace('\\', "%5C");
     match head.query {

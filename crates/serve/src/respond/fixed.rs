@@ -1,4 +1,4 @@
-//! The fixed response: a status, fields and a body from the configuration.
+//! Fixed responses: status, fields and body from the configuration.
 
 use std::rc::Rc;
 
@@ -15,34 +15,34 @@ use crate::rules::compress::{self, Change, Offer};
 use crate::rules::response_edits::ResponseEdits;
 use crate::worker::compress::encode_whole;
 
-/// One configured response, prepared for one core.
+/// A configured response, prepared for one core.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     status: u16,
-    /// As they are sent; the length is one of them, unless this status cannot have a body at all (RFC 9110 6.4.1).
+    /// Rendered fields, including the length unless the status cannot have a body (RFC 9110 6.4.1).
     fields: Vec<u8>,
-    /// The whole response when it is small, only its head when it is large.
+    /// The whole response if it is small, else only its head.
     rendered: Rendered,
     body: Rc<[u8]>,
     body_is_rendered: bool,
     encoded: Option<Box<Encoded>>,
 }
 
-/// What clients get that take a coding.
+/// Encoded variants of the response.
 #[derive(Debug)]
 struct Encoded {
-    /// The favourite first.
+    /// In order of preference.
     codings: Vec<Coding>,
-    /// As many, in the same order.
+    /// The variants, in the order of `codings`.
     forms: Vec<Fixed>,
 }
 
-/// Larger bodies are not copied behind their head but sent as a part of their own.
+/// Larger bodies are sent as a separate part instead of being copied after their head.
 const COPY_MAX: usize = BUFFER_BYTES / 2;
 
 impl Fixed {
-    /// A response that is encoded as `offer` says, where it is worth it. Of its `fields` those that `edits` take out of
-    /// responses are left out here, once, rather than of each response. But not its type: without one it would get another.
+    /// A response, encoded according to `offer` where that makes it shorter. Fields that `edits` remove from every
+    /// response are left out here once, except `Content-Type`, which would be replaced by the default.
     pub(crate) fn new(
         status: u16,
         body: &[u8],
@@ -89,7 +89,7 @@ impl Fixed {
         }
     }
 
-    /// Itself, or the same in the coding that the request asks for.
+    /// The variant in the coding that the request prefers, or the response itself.
     #[inline]
     pub(crate) fn form(&self, head: &RequestHead<'_, '_>) -> &Fixed {
         match &self.encoded {
@@ -98,7 +98,6 @@ impl Fixed {
         }
     }
 
-    /// Writes the response.
     #[inline]
     pub(crate) fn respond(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
         if reply.takes_rendered() && reply.method != Method::Head && self.body_is_rendered {
@@ -122,7 +121,7 @@ impl Fixed {
 }
 
 impl Encoded {
-    /// `None` when no coding makes the response shorter, or it must not have any.
+    /// `None` if no coding makes the response shorter, or it must not be encoded.
     fn new(status: u16, body: &[u8], named: &[Header<'_>], offer: &Offer) -> Option<Self> {
         let content_type = named
             .iter()
@@ -155,10 +154,10 @@ impl Encoded {
     }
 }
 
-/// What a body is unless a field says otherwise.
+/// Content type of a body without a `Content-Type` field.
 const MEDIA_DEFAULT: &[u8] = b"text/plain; charset=utf-8";
 
-/// The fields of a body of `length` with what `change` makes of them.
+/// Renders the fields for a body of `length` bytes after `change`.
 fn render_fields(named: &[Header<'_>], length: Option<u64>, change: Change) -> Vec<u8> {
     let mut room = vec![0; 1024];
     loop {

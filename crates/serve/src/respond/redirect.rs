@@ -1,4 +1,4 @@
-//! The redirect: another place, made of the request.
+//! Redirects to a location rendered from the request.
 
 use onrush_config::plan::Template;
 use onrush_engine::Error;
@@ -26,7 +26,7 @@ impl Redirect {
         }
     }
 
-    /// Where it sends a request, if anywhere.
+    /// The rendered location, if it is valid.
     pub(crate) fn leads_to(
         &self,
         head: &RequestHead<'_, '_>,
@@ -40,7 +40,6 @@ impl Redirect {
         self.location.render(&facts).ok()
     }
 
-    /// Writes the response.
     pub(crate) fn respond(
         &self,
         head: &RequestHead<'_, '_>,

@@ -1,4 +1,4 @@
-//! Responses that the query describes, in the language of httpterm and haterm.
+//! Synthetic responses described by the query, as in httpterm and haterm.
 
 mod head;
 mod pattern;
@@ -22,13 +22,13 @@ use crate::worker::Worker;
 use head::{Request, write_head};
 use query::{Announced, Asked, Query};
 
-/// A response that takes time, or room, or has a will of its own about the connection.
+/// A synthetic response that cannot be written at once.
 pub(crate) struct Synthetic {
     query: Query,
     request: Request,
 }
 
-/// Responds to a request at once if that is possible, or returns what has to be done.
+/// Responds at once if possible, or returns the rest of the work.
 pub(crate) fn respond(
     head: &RequestHead<'_, '_>,
     reply: &mut Reply<'_>,
@@ -69,7 +69,7 @@ pub(crate) fn respond(
 }
 
 impl Query {
-    /// Whether the response can be made at once, in one go, and leaves the connection alone.
+    /// Whether the response can be written at once and leaves the connection as the client wants it.
     fn is_simple(&self) -> bool {
         self.wait.is_zero()
             && self.pause.is_zero()
@@ -82,10 +82,10 @@ impl Query {
     }
 }
 
-/// Bodies up to this length are copied behind their head; longer ones are sent from where they are.
+/// Bodies up to this length are copied after their head; longer ones are sent without a copy.
 const COPY_MAX: usize = 2048;
 
-/// Puts a part into the body.
+/// Adds a part to the body.
 fn put_or_part(part: &'static [u8], reply: &mut Reply<'_>) -> Result<(), Error> {
     match part.len() <= COPY_MAX {
         true => reply.data(part),
@@ -93,17 +93,17 @@ fn put_or_part(part: &'static [u8], reply: &mut Reply<'_>) -> Result<(), Error> 
     }
 }
 
-/// The bytes behind a head.
+/// A synthetic body.
 struct Body {
     /// Repeated up to `length`.
     pattern: &'static [u8],
     length: u64,
-    /// How they reach the client.
+    /// How it is framed.
     passage: Passage,
 }
 
 impl Body {
-    /// `passage` is that of chunks.
+    /// `passage` applies to chunked bodies.
     fn of(query: &Query, request: &Request, passage: Passage) -> Body {
         let pattern = match query.random {
             true => &pattern::RANDOM[..],
@@ -124,7 +124,7 @@ impl Body {
         }
     }
 
-    /// As much as there is in one place from `at` on, at most `most`; `None` at the end.
+    /// The longest contiguous part from `at`, up to `most` bytes; `None` at the end.
     fn part(&self, at: u64, most: u64) -> Option<&'static [u8]> {
         let left = (self.length - at).min(most);
         if left == 0 {
@@ -138,7 +138,7 @@ impl Body {
 }
 
 impl Synthetic {
-    /// Reads what is to be read, waits, responds, waits again.
+    /// Reads the request body, waits, responds, waits again.
     pub(crate) async fn send(&self, mut client: Downstream<'_>) -> Result<(), Error> {
         let Self { query, request } = self;
         let client = &mut client;
@@ -151,11 +151,11 @@ impl Synthetic {
                 return Ok(());
             }
         } else if request.expects_continue && request.has_body {
-            // Nobody knows whether the body will come.
+            // It is unknown whether the client will send the body.
             wanted = Persistence::Close;
         }
         let waited = wait(query.wait, client).await?;
-        // Decided behind the wait: the server may have been asked to stop meanwhile.
+        // Decided after the wait, because the server may be stopping by now.
         let persistence = query.persistence(request, wanted);
         let mut reply = client.reply(request.method, persistence);
         write_head(query, request, waited, &mut reply)?;
@@ -174,7 +174,7 @@ impl Synthetic {
 }
 
 impl Query {
-    /// What becomes of the connection behind the response, of which the request has it as `wanted`.
+    /// The persistence of the connection; `wanted` applies unless the query sets it.
     fn persistence(&self, request: &Request, wanted: Persistence) -> Persistence {
         let is_framed =
             !self.has_body() || request.method == Method::Head || request.gets_chunks(self);
@@ -184,7 +184,7 @@ impl Query {
             None => wanted,
         };
         match self.announced {
-            // Only the end of the connection ends the body.
+            // The body ends with the connection.
             Announced::Nothing if !is_framed => Persistence::Close,
             Announced::Lie(length) if !is_framed && length != self.size => match self.persists {
                 Some(true) => Persistence::Keep,
@@ -195,8 +195,8 @@ impl Query {
     }
 }
 
-/// Reads the request's body, at least `most` bytes of it or to its end. `false`: it is no body, or its end will not
-/// come; what there was to say is written.
+/// Reads the request body to its end, or at least `most` bytes of it. Returns `false` if it is malformed or cut off; an
+/// error response, if any, is written.
 async fn read_body(most: u64, client: &mut Downstream<'_>) -> Result<bool, Error> {
     let mut read = 0;
     loop {
@@ -229,7 +229,7 @@ async fn read_body(most: u64, client: &mut Downstream<'_>) -> Result<bool, Error
     }
 }
 
-/// Responds to a body that is none, and ends the connection.
+/// Responds to a malformed body and closes the connection.
 fn refuse_body(refusal: Refusal, client: &mut Downstream<'_>) -> Result<bool, Error> {
     let mut reply = client.reply(Method::Get, Persistence::Close);
     refuse(
@@ -242,7 +242,7 @@ fn refuse_body(refusal: Refusal, client: &mut Downstream<'_>) -> Result<bool, Er
     Ok(false)
 }
 
-/// Waits before the response and says how long that took. A core that stops lets it, for as long as it lets anybody.
+/// Waits before the response; returns the actual delay. A stopping core lets it wait until the drain timeout.
 async fn wait(time: Duration, client: &mut Downstream<'_>) -> Result<Duration, Error> {
     if time.is_zero() {
         return Ok(time);
@@ -256,7 +256,7 @@ async fn wait(time: Duration, client: &mut Downstream<'_>) -> Result<Duration, E
     Ok(core.now_exact() - since)
 }
 
-/// What a part counts at least towards a turn.
+/// Minimum cost of a part within a turn, because each costs a system call.
 const PART_COST: usize = 4096;
 
 async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> Result<(), Error> {
@@ -268,10 +268,9 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
     let patience = client.exchange.timeouts().client_send;
     let mut reply = client.split(Method::Get).1;
     while let Some(part) = body.part(at, query.piece.unwrap_or(u64::MAX)) {
-        // What nobody takes is not made.
+        // Produce data only when the client can accept it.
         reply.room().await?;
         at += part.len() as u64;
-        // However small it is, a part costs a system call.
         this_turn += part.len().max(PART_COST);
         match body.passage {
             Passage::Payload => reply.part(Part::Static(part))?,
@@ -281,7 +280,7 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
             }
         }
         let is_last = at == body.length;
-        // The last part goes with its end, and with responses that follow.
+        // The last part is sent together with the end of the body and later responses.
         if !is_last || query.piece.is_some() {
             reply.flush(patience).await?;
         }
@@ -293,7 +292,7 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
     reply.end()
 }
 
-/// Of the request line's method and target (FNV-1a): the same for the same request, on every core and server.
+/// Hash of method and target (FNV-1a): the same for the same request on every core and server.
 fn hash(seed: u64, head: &RequestHead<'_, '_>) -> u64 {
     let bytes = head.method_text.bytes().chain(head.target.bytes());
     bytes.fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -301,8 +300,8 @@ fn hash(seed: u64, head: &RequestHead<'_, '_>) -> u64 {
     })
 }
 
-/// Random bits for the `r` of numbers, the `nth` of a request: from the clock and the number of requests so far, so that
-/// a simulated core with the same seed draws the same.
+/// Random bits for the `nth` number with `r`: derived from the clock and the number of requests so far, so that a
+/// simulated core with the same seed draws the same.
 fn random(worker: &Worker, nth: u64) -> u64 {
     let stream = worker.meter.totals().requests + (nth << 48);
     Random::stream(worker.core.now_exact().nanoseconds(), stream).bits()

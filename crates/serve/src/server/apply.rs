@@ -1,20 +1,21 @@
-//! Another configuration for a server that runs. Each core prepares its site of it first; when all have, each takes over.
+//! Applies another configuration to a running server. Each core first prepares its site; when all are ready, each takes
+//! over.
 //!
 //! ```text
 //!   Server::apply                         each core
-//!     Prepare ── an order, as mail ──────> makes its site, or says why it cannot
-//!     TakeOver ──────────────────────────> new requests begin on it
-//!     (or Forget, where one could not)     the last request of the old one ends: `Applied::wait`
+//!     Prepare ── an order, as mail ──────> builds its site, or reports why it cannot
+//!     TakeOver ──────────────────────────> new requests use it
+//!     (or Forget, if a core failed)        the last request of the old one ends: `Applied::wait`
 //! ```
 //!
-//! A server of a group stays the same if its written address does. Its state is shared by the endpoints of both
-//! configurations: where its name leads, health, ejection, requests in flight. Its weight, its bounds and its checks
-//! belong to each configuration. A limit on requests stays the same if its route has the same conditions and it
-//! counts by the same key.
+//! A server of a group keeps its identity if its configured address is the same. Both configurations then share its
+//! state: resolved addresses, health, ejection, requests in flight. Weight, limits and health checks belong to each
+//! configuration. A rate or concurrency limit keeps its counts if its route has the same conditions and its key is the
+//! same.
 //!
-//! Addresses are claimed before any core is asked. An address in both configurations keeps its claim and its
-//! listeners. A listener whose address is dropped accepts its queue, waits for handshakes in progress and closes, as
-//! at a stop. Threads, CPUs, the driver, `accept` and the user are fixed at the start.
+//! Addresses are claimed before any core prepares. An address in both configurations keeps its claim and its listeners.
+//! The listener of a removed address accepts its queue, waits for handshakes in progress and closes, as on a stop.
+//! Threads, CPUs, the driver, `accept` and the user are fixed at the start.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -52,37 +53,38 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Its number in the life of the server; the one it started with is 1.
+    /// Its number in the server's lifetime; the first one has 1.
     pub fn generation(&self) -> u64 {
         self.number
     }
 
-    /// Addresses that are listened on since.
+    /// Added listening addresses.
     pub fn added(&self) -> &[Address] {
         &self.added
     }
 
-    /// Addresses that are not listened on any more.
+    /// Removed listening addresses.
     pub fn removed(&self) -> &[Address] {
         &self.removed
     }
 
-    /// Waits until the last request of the configuration before has ended, for `patience` at most; whether it has.
+    /// Waits, for at most `patience`, until the last request of the previous configuration has ended. Returns whether
+    /// it has.
     pub fn wait(&self, patience: Duration) -> bool {
         self.replaced.wait_until_gone(patience)
     }
 }
 
-/// Why a configuration was not applied. The one before is still in force.
+/// Why a configuration was not applied. The previous one is still in force.
 #[derive(Debug)]
 pub enum ApplyError {
-    /// It changes what is fixed when a server starts.
+    /// It changes a setting that is fixed at the start.
     Fixed(&'static str),
-    /// It has an address no more whose socket is a service manager's: clients would go on connecting there.
+    /// It removes an address whose socket belongs to a service manager: clients would still connect there.
     Kept(Address),
     /// A server could not start with it.
     Refused(StartError),
-    /// The server stops.
+    /// The server is stopping.
     Stopping,
 }
 
@@ -113,7 +115,7 @@ impl From<StartError> for ApplyError {
     }
 }
 
-/// What a core is asked to do, and where it says what came of it.
+/// An order to a core, and the channel for its report.
 pub(super) struct Order {
     step: Step,
     report: mpsc::Sender<Report>,
@@ -127,15 +129,15 @@ enum Step {
 
 struct Report {
     outcome: Result<(), StartError>,
-    /// For the next order.
+    /// Receives the next order.
     next: Promise<Order>,
 }
 
 impl Server {
-    /// Puts another configuration in force, with its files as [`check`](crate::site::check::check()) has found them: requests that
-    /// begin from now on get their responses from it, those that have begun end as they began. Servers whose group and
-    /// address are written as before keep their connections, health and counters. Addresses that it adds are listened
-    /// on. Those that it has no more take whoever has connected already, and nobody after them; the connections stay.
+    /// Applies a configuration checked by [`check`](crate::site::check::check()): new requests use it, requests in
+    /// flight keep the previous one. Servers with the same group and address keep their connections, health and
+    /// counters. Added addresses are listened on. Removed addresses accept connections already queued and no others;
+    /// open connections stay.
     ///
     /// # Errors
     /// See [`ApplyError`]; nothing has changed then.
@@ -183,7 +185,7 @@ impl Server {
         let number = self.resources.generation.number();
         self.earlier.retain(|generation| generation.is_used());
         self.earlier.push(Arc::clone(&before.generation));
-        // One that nobody else holds has been told to end.
+        // A log without other references has been told to end.
         let log = self.resources.access_log.as_ref();
         self.logs.retain(|other| {
             Arc::strong_count(other) > 1 && log.is_none_or(|log| !Arc::ptr_eq(log, other))
@@ -202,8 +204,8 @@ impl Server {
         })
     }
 
-    /// How connections get to cores by a configuration: as they do, or by choice where there was nothing to choose. The
-    /// queues that a manager keeps are no matter, as at the start.
+    /// How connections are distributed to cores: as before, or a new choice if there was nothing to choose. Queues that
+    /// a manager keeps do not matter, as at the start.
     fn accepting_of(
         &self,
         plan: &Plan,
@@ -219,7 +221,7 @@ impl Server {
         accept::choose(plan.accept, &self.cpus, &own, arrival, None).map_err(StartError::Accept)
     }
 
-    /// Claims on the addresses of a configuration: the present ones where they are, and new ones.
+    /// Claims the addresses of a configuration, reusing present claims.
     fn holds_of(
         &self,
         listen: &[Listen],
@@ -232,7 +234,7 @@ impl Server {
             cpus: &self.cpus,
         };
         let hold_of = |listen: &Listen| {
-            // Each stands for one: port 0 is another port each time that it is written.
+            // Use each present claim once: every port 0 stands for another port.
             let mut present = there.iter_mut();
             let same = present
                 .find(|there| there.is_some_and(|(before, _)| before.address == listen.address));
@@ -242,7 +244,7 @@ impl Server {
         listen.iter().map(hold_of).collect()
     }
 
-    /// Has all cores do one step, and waits until they have.
+    /// Makes all cores execute one step and waits for their reports.
     fn tell(&mut self, step: impl Fn() -> Step) -> Result<(), ApplyError> {
         let (report, reports) = mpsc::channel();
         for promise in self.orders.drain(..) {
@@ -264,7 +266,7 @@ impl Server {
     }
 }
 
-/// Those of `holds` of which nothing is among `others`.
+/// The holds that share no claim with `others`.
 fn beside(holds: &[Hold], others: &[Hold]) -> Vec<Hold> {
     let beside = holds.iter().filter(|hold| hold.is_beside(others));
     beside.cloned().collect()
@@ -274,7 +276,7 @@ fn addresses(holds: &[Hold]) -> Vec<Address> {
     holds.iter().map(Hold::address).collect()
 }
 
-/// What differs between two plans and cannot.
+/// The first difference between two plans that cannot be applied.
 fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
     [
         (before.threads != plan.threads, "threads"),
@@ -289,7 +291,7 @@ fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
     .find_map(|(differs, what)| differs.then_some(what))
 }
 
-/// Does what a core is asked to, until it stops. `listeners` are those of the core.
+/// Executes orders on a core until it stops.
 pub(super) async fn follow(
     service: Rc<Service>,
     mut listeners: Listeners,
@@ -319,7 +321,7 @@ pub(super) async fn follow(
         };
         let (next, reply) = core.promise();
         orders = reply;
-        // Who asked waits for it.
+        // `Server::apply` waits for it.
         let _ = order.report.send(Report { outcome, next });
         if let Some(before) = replaced.take() {
             let mut slice = TimeSlice::begin(&core);
@@ -328,7 +330,7 @@ pub(super) async fn follow(
     }
 }
 
-/// The site and the listeners of another configuration.
+/// Builds the site and the listeners of another configuration.
 async fn prepare(
     service: &Service,
     listeners: &Listeners,
@@ -346,7 +348,7 @@ async fn prepare(
     Ok((site, listeners))
 }
 
-/// The next order; `None` when there will be none.
+/// The next order; `None` if the core stops.
 async fn next(core: &Core, orders: &mut Reply<Order>) -> Option<Order> {
     let mut stopped = core.stopped();
     poll_fn(|context| {

@@ -1,9 +1,9 @@
-//! Directories that the files of a plan are in, for a server that is confined to them (Landlock), and whether it still is
-//! where the files of the next plan are: the kernel is asked, by opening them.
+//! Directories that a plan uses, for Landlock confinement, and a check whether a confined server may still access the
+//! files of a new plan. The check opens them.
 //!
-//! The kernel allows what lies beneath a directory, not a name. A file is replaced by another one under its name, so the
-//! directory that it is in is meant, and the one in which it is when links have been followed. Of a file in the root directory
-//! only it itself is meant, and of a device: all that lies beside it would be meant otherwise.
+//! Landlock rules apply to directories, not names. Files are replaced under their name, so both the directory of the
+//! name and the directory after following links are included. Devices and files in the root directory are included
+//! themselves instead, because their directory would allow too much.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,25 +17,25 @@ use rustix::io::Errno;
 
 use crate::site::permissions::{directory_of, tls_files};
 
-/// Directories of a plan, and files that are meant by themselves.
+/// Directories that a plan uses, and individual files.
 #[derive(Debug, Default)]
 pub struct Used {
-    /// Files are read there.
+    /// Directories of files that are read.
     pub read: BTreeSet<PathBuf>,
-    /// Files and sockets are made there.
+    /// Directories in which files and sockets are created.
     pub write: BTreeSet<PathBuf>,
 }
 
-/// Where this thread may not go although its user may.
+/// Directories that the process may not access although its user may.
 #[derive(Debug, Default)]
 pub struct Closed {
-    /// Directories that it may not read.
+    /// Unreadable directories.
     pub read: Vec<PathBuf>,
-    /// Directories that it may not make files in.
+    /// Directories in which no files can be created.
     pub write: Vec<PathBuf>,
 }
 
-/// The directories that a server works with by a plan.
+/// The directories that a server with this plan uses.
 pub fn used(plan: &Plan) -> Used {
     let mut used = Used::default();
     for file in tls_files(plan).chain(plan.files_read()) {
@@ -69,17 +69,17 @@ pub fn used(plan: &Plan) -> Used {
 }
 
 impl Used {
-    /// With a file that is read.
+    /// Adds the directories of a file that is read.
     pub fn reads(&mut self, file: &Path) {
         self.read.extend(directories_of(file));
     }
 
-    /// With a file or a socket that is made and removed.
+    /// Adds the directories of a file or socket that is created and removed.
     pub fn writes(&mut self, file: &Path) {
         self.write.extend(directories_of(file));
     }
 
-    /// Those of them where this thread may not go although its user may.
+    /// The directories that this thread may not access although its user may.
     pub fn closed(&self) -> Closed {
         let closed = |directories: &BTreeSet<PathBuf>, how: Access, flags: OFlags| {
             let closed = directories
@@ -88,13 +88,13 @@ impl Used {
             closed.cloned().collect()
         };
         Closed {
-            // A pipe is not waited for.
+            // NONBLOCK: do not wait for the other end of a FIFO.
             read: closed(
                 &self.read,
                 Access::READ_OK,
                 OFlags::NONBLOCK.union(OFlags::NOCTTY),
             ),
-            // A file without a name, which is gone when it is closed.
+            // An unnamed file, which disappears when it is closed.
             write: closed(
                 &self.write,
                 Access::WRITE_OK.union(Access::EXEC_OK),
@@ -111,14 +111,14 @@ impl Closed {
     }
 }
 
-/// What access(2) says is about the user alone; opening is what Landlock refuses.
+/// access(2) checks only the user's permissions; Landlock denies opening.
 fn is_closed(directory: &Path, how: Access, flags: OFlags) -> bool {
     let mode = Mode::RUSR.union(Mode::WUSR);
     let opened = open(directory, flags.union(OFlags::CLOEXEC), mode);
     opened.err() == Some(Errno::ACCESS) && access(directory, how).is_ok()
 }
 
-/// The directory of a file by its name, and that in which it is when links have been followed; or the file itself.
+/// The directory of a file by its name and the one after following links; or the file itself.
 fn directories_of(file: &Path) -> BTreeSet<PathBuf> {
     let end = file.canonicalize().ok();
     let ways = [Some(file), end.as_deref()];

@@ -1,9 +1,9 @@
-//! What a server would do with a request, and why: which route takes it and why none before, who is let in, what responds, what a
-//! server is sent and which one.
+//! Explains how a server would handle a request: which route matches and why earlier ones do not, whether access is
+//! granted, which response is sent, and what is forwarded to which server.
 //!
-//! The request goes the way of every other one, through the same functions, on a core that has nothing else to do: up to where
-//! bytes would leave for a client or a server. So what is said here is what is done there, as far as that depends on nothing
-//! but the configuration, its files and the request. What else it depends on is said, too.
+//! The request passes through the same functions as in a running server, on an otherwise idle simulated core, up to the
+//! point where bytes would be sent. The result is exact as far as it depends only on the configuration, its files and
+//! the request; other dependencies are listed.
 
 mod choice;
 mod condition;
@@ -43,45 +43,45 @@ pub use condition::Passed;
 pub use facts::Fact;
 pub use outcome::{Forward, Outcome, ToGroup};
 
-/// A request, and how it comes.
+/// A request and its connection.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The place of its listener in the plan.
+    /// Index of the listener in the plan.
     pub listener: usize,
-    /// Whom its connection comes from, by the socket or by the PROXY protocol; none for a Unix socket.
+    /// Client address from the socket or the PROXY protocol; `None` for a Unix socket.
     pub client: Option<SocketAddr>,
-    /// Whether it comes over TLS, here or, by the PROXY protocol, at a balancer.
+    /// Scheme, from TLS here or, by the PROXY protocol, at a load balancer.
     pub scheme: plan::Scheme,
-    /// All of its head, with the empty line, and as much of its body as comes with it.
+    /// The complete head, with the empty line, and the part of the body that arrives with it.
     pub bytes: Vec<u8>,
 }
 
-/// What becomes of a request.
+/// The explanation of a request.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// The name of its listener.
+    /// Name of the listener.
     pub listener: String,
-    /// The client, by its connection or by what trusted proxies say; none without an address.
+    /// Client address, from the connection or reported by trusted proxies; `None` if there is none.
     pub client: Option<IpAddr>,
-    /// How the client asks, by the same.
+    /// Client scheme, from the same source.
     pub scheme: plan::Scheme,
-    /// The path as routes see it; none for a request that was refused before.
+    /// Path used for routing; `None` if the request is refused before.
     pub path: Option<String>,
-    /// The routes before the one that takes it.
+    /// The routes before the matching one.
     pub passed: Vec<Passed>,
-    /// The one that takes it, with its place among all, from 0.
+    /// Index of the matching route.
     pub route: Option<usize>,
-    /// What it gets.
+    /// The response or server.
     pub outcome: Outcome,
-    /// The limits that hold for it.
+    /// Limits that apply.
     pub limits: Vec<Fact>,
-    /// What the route changes in responses.
+    /// Edits of responses.
     pub edits: Vec<Fact>,
-    /// What it also depends on, and is not known here.
+    /// Further dependencies whose state is unknown here.
     pub unknown: Vec<String>,
 }
 
-/// Explains what becomes of requests by one configuration.
+/// Explains requests for one configuration.
 pub struct Explainer {
     worker: Rc<Worker>,
     site: Rc<Site>,
@@ -89,17 +89,17 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// Of a plan whose files have been looked at. Nothing is bound, and nobody is connected to.
+    /// An explainer for a checked plan. Binds and connects nothing.
     ///
     /// # Errors
-    /// When a server could not start with it.
+    /// If a server could not start with the plan.
     pub fn new(checked: Checked) -> Result<Explainer, StartError> {
         let Checked { plan, found, .. } = checked;
         let shares = Shares::UNLIMITED;
         let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
         let resources = Resources::new(plan, found, (shares, None, tracing), None)
             .map_err(StartError::Thread)?;
-        // Dates of files are compared with that of the day.
+        // File dates are compared with the current date.
         let core = Core::simulated(Simulation {
             wall_clock: unix_seconds(),
             ..Simulation::with_seed(0)
@@ -119,23 +119,23 @@ impl Explainer {
         &self.resources.plan
     }
 
-    /// What metrics and the access log call its routes, in their order.
+    /// Names of the routes in metrics and the access log, in order.
     pub fn route_names(&self) -> &[String] {
         &self.resources.route_names
     }
 
-    /// What becomes of a request. Those that are asked about one after the other count in limits as they would there.
+    /// Explains a request. Requests explained one after the other count against limits as in a server.
     ///
     /// # Errors
-    /// When the system has no memory for it.
+    /// If the system is out of memory.
     ///
     /// # Panics
-    /// When its listener is none of the plan.
+    /// If the listener index is not in the plan.
     pub fn explain(&self, question: &Question) -> Result<Explanation, Error> {
         let core = &self.worker.core;
         let mut input = Input::default();
         let mut buffer = core.buffer()?;
-        // More than fits is more than a head may have.
+        // A head that exceeds one buffer exceeds the limit.
         buffer.put_some(&question.bytes);
         input.give(buffer);
         let mut side = Http1::new(Transport::plain(Stream::alone(core)), input);
@@ -236,7 +236,7 @@ impl Explainer {
     }
 }
 
-/// Whose connection it is.
+/// The client of the question.
 fn client(question: &Question) -> Client {
     let scheme = match question.scheme {
         plan::Scheme::Http => Scheme::Http,

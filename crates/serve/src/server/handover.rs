@@ -1,5 +1,5 @@
-//! What a server gives to the process that takes its place: the sockets that it listens with. Who waits in their queues is
-//! accepted by either of them, so that nobody is refused or lost while one takes over from the other.
+//! Handing listening sockets to a replacing process. Until it takes over, either process may accept queued connections,
+//! so none is refused or lost.
 
 use onrush_config::plan::Listen;
 use onrush_engine::{Address, Claim, ClaimSockets, Io};
@@ -7,45 +7,42 @@ use onrush_engine::{Address, Claim, ClaimSockets, Io};
 use crate::site::accept::{Accepting, By};
 use crate::site::start_error::StartError;
 
-/// What another process needs to go on where this one listens.
+/// Sockets and settings for the replacing process.
 #[derive(Debug)]
 pub struct Handover {
-    /// How it is listened.
+    /// Settings that must match.
     pub manner: Manner,
-    /// In the order of the configuration.
+    /// Listening sockets, in the order of the configuration.
     pub listening: Vec<Handed>,
 }
 
-/// What both processes must have in common: cores share the queues of the sockets that they listen with.
+/// Settings that both processes must share, because cores share the queues of listening sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Manner {
-    /// As many as there are listeners of each address.
+    /// Number of cores, and of sockets per address.
     pub cores: usize,
-    /// The kernel's accept differs.
+    /// The driver: accept works differently in each.
     pub io: Io,
-    /// Whether connections go to cores by CPU.
+    /// Whether connections are distributed by CPU.
     pub is_by_cpu: bool,
 }
 
-/// One address.
+/// One address and its sockets.
 #[derive(Debug)]
 pub struct Handed {
-    /// As the configuration has it: port 0 is a port that was chosen.
+    /// The address as configured; its port may be 0.
     pub written: String,
-    /// What it is.
+    /// The actual address.
     pub address: Address,
-    /// What is listened with.
+    /// The listening sockets.
     pub sockets: ClaimSockets,
 }
 
-/// Addresses of another process that are not claimed yet.
+/// Inherited addresses not claimed yet.
 pub(super) struct Inheritance(Vec<Option<Handed>>);
 
 impl Inheritance {
-    /// What there is of a process that listened in `manner`, which this one does, too.
-    ///
-    /// # Errors
-    /// When it does not.
+    /// The addresses of a process that listened with the same `manner`. Fails if it differs.
     pub(super) fn new(handover: Option<Handover>, manner: Manner) -> Result<Self, StartError> {
         let Some(handover) = handover else {
             return Ok(Self(Vec::new()));
@@ -60,7 +57,7 @@ impl Inheritance {
         Err(StartError::Handover(what))
     }
 
-    /// A claim on the address of `listen`, where the other process has one that is written in the same way.
+    /// Claims the address of `listen` if the other process has one with the same configured address.
     pub(super) fn claim(&mut self, listen: &Listen) -> Option<Claim> {
         if !listen.protocol.transport().has_tcp() {
             return None;
@@ -75,7 +72,7 @@ impl Inheritance {
         Some(Claim::inherit(handed.address, handed.sockets))
     }
 
-    /// The places of those in the handover that are claimed.
+    /// Indices of the claimed addresses in the handover.
     pub(super) fn taken(&self) -> Vec<usize> {
         let taken = self.0.iter().enumerate().filter(|(_, left)| left.is_none());
         taken.map(|(place, _)| place).collect()

@@ -1,10 +1,10 @@
-//! What a listener has of its address: a claim for connections, one for datagrams, or both.
+//! Claims of a listener on its address: for connections, datagrams, or both.
 
 use std::sync::{Arc, Weak};
 
 use onrush_engine::{Address, Claim, DatagramClaim, Keeper};
 
-/// What a listener has of its address. Never neither.
+/// Claims of a listener; at least one is present.
 #[derive(Clone)]
 pub(crate) struct Hold {
     pub(crate) streams: Option<Arc<Claim>>,
@@ -12,7 +12,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// The address, with the port that was chosen: of both claims the same.
+    /// The address, with the actual port; it is the same for both claims.
     pub(crate) fn address(&self) -> Address {
         match (&self.streams, &self.datagrams) {
             (Some(streams), _) => streams.address().clone(),
@@ -21,7 +21,7 @@ impl Hold {
         }
     }
 
-    /// Whether nothing of this one is in `others`.
+    /// Whether it shares no claim with `others`.
     pub(super) fn is_beside(&self, others: &[Hold]) -> bool {
         let streams = |other: &Hold| match (&self.streams, &other.streams) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -37,17 +37,17 @@ impl Hold {
     }
 }
 
-/// The claims for connections, in order.
+/// The stream claims, in order.
 pub(super) fn streams(holds: &[Hold]) -> impl Iterator<Item = &Arc<Claim>> {
     holds.iter().filter_map(|hold| hold.streams.as_ref())
 }
 
-/// The same, for who looks at them as long as they are there.
+/// The stream claims as weak references.
 pub(super) fn streams_weak(holds: &[Hold]) -> impl Iterator<Item = Weak<Claim>> {
     streams(holds).map(Arc::downgrade)
 }
 
-/// Those of them whose sockets are a service manager's.
+/// Stream claims whose sockets belong to a service manager.
 pub(super) fn managed(holds: &[Hold]) -> impl Iterator<Item = &Arc<Claim>> {
     streams(holds).filter(|claim| claim.keeper() == Keeper::Manager)
 }

@@ -1,4 +1,4 @@
-//! How any thread looks at a server that serves: each core is asked by mail, and answers between two turns.
+//! Queries to a running server from any thread: each core gets a message and replies between two turns.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::server::view::CoreView;
 use crate::site::service::Service;
 use crate::worker::connections::{self, ConnectionQuery, ConnectionsView};
 
-/// Looks at the cores of a server, and at what they share. Cheap to clone; it outlives the server, whose cores do not answer
-/// any more then.
+/// Queries the cores of a server and their shared state. Cheap to clone. It may outlive the server, whose cores then
+/// reply no more.
 #[derive(Clone)]
 pub struct Inspector {
     handles: Vec<Handle>,
@@ -28,38 +28,39 @@ impl Inspector {
         Self { handles, spans }
     }
 
-    /// How many spans were sent and lost since the start.
+    /// Spans sent and lost since the start.
     pub fn spans(&self) -> SpansView {
         self.spans.view()
     }
 
-    /// How many cores there are.
+    /// Number of cores.
     pub fn cores(&self) -> usize {
         self.handles.len()
     }
 
-    /// Asks a core how it is. Who waits for the view waits as long as the core is busy; one that stops breaks the promise.
+    /// Requests the snapshot of a core. The reply is delayed while the core is busy; a stopping core breaks the
+    /// promise.
     ///
     /// # Errors
-    /// When the core does not take the question.
+    /// If the core does not accept the query.
     pub fn view(&self, core: usize, view: Promise<CoreView>) -> Result<(), NotPosted> {
         self.ask(core, move |service| view.keep(CoreView::of(service)))
     }
 
-    /// Asks a core what it has spent its time on.
+    /// Requests the time profile of a core.
     ///
     /// # Errors
-    /// When the core does not take the question.
+    /// If the core does not accept the query.
     pub fn profile(&self, core: usize, profile: Promise<ProfileView>) -> Result<(), NotPosted> {
         self.ask(core, move |service| {
             profile.keep(ProfileView::of(&service.worker.core));
         })
     }
 
-    /// Asks a core for the requests that are under way there, with their ages at `asked`, the same moment for all cores.
+    /// Requests the requests in flight on a core, with their ages at `asked`, the same time for all cores.
     ///
     /// # Errors
-    /// When the core does not take the question.
+    /// If the core does not accept the query.
     pub fn requests(
         &self,
         core: usize,
@@ -72,11 +73,11 @@ impl Inspector {
         })
     }
 
-    /// Asks a core for those of its clients' connections that `query` asks for. The core looks for them in as many turns as it
-    /// takes. Ages are those at `asked`, the same moment for all cores, so that they can be sorted together.
+    /// Requests the client connections of a core that match `query`. The core searches in several turns if needed. Ages
+    /// are at `asked`, the same time for all cores, so that results can be sorted together.
     ///
     /// # Errors
-    /// When the core does not take the question.
+    /// If the core does not accept the query.
     pub fn connections(
         &self,
         core: usize,
@@ -90,19 +91,19 @@ impl Inspector {
         })
     }
 
-    /// Changes what an administrator wants of a server, and how much of it gets, on all cores. It is so until it is changed
-    /// again, also by configurations that have the same server; `promise` gets how many servers it was about: a name may
+    /// Sets the administrative state or the weight of a server on all cores. It lasts until the next change, also
+    /// across configurations with the same server. `promise` gets the number of affected servers, because a name may
     /// have several addresses.
     ///
     /// # Errors
-    /// When no core takes the order.
+    /// If no core accepts the order.
     pub fn set_server(
         &self,
         (group, server): (String, String),
         change: ServerChange,
         promise: Promise<usize>,
     ) -> Result<(), NotPosted> {
-        // Cores share what is changed.
+        // All cores share this state.
         self.ask(0, move |service| {
             promise.keep(change_server(service, (&group, &server), change));
         })
@@ -121,16 +122,16 @@ impl Inspector {
     }
 }
 
-/// What changes of a server.
+/// A change of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerChange {
-    /// What an administrator wants of it.
+    /// Administrative state.
     Duty(Duty),
-    /// Its share, 1 to 256; `None` for what the configuration says.
+    /// Weight, 1 to 256; `None` for the configured one.
     Weight(Option<u32>),
 }
 
-/// The servers of a group that are called so, by the name in the configuration or by the address.
+/// Changes the servers of a group with this configured name or address; returns their number.
 fn change_server(service: &Service, (group, server): (&str, &str), change: ServerChange) -> usize {
     let site = service.site();
     let mut groups = site.groups.iter();

@@ -1,5 +1,4 @@
-//! The addresses that one core listens on: each listener accepts until its core stops, or until a configuration without its
-//! address is in force.
+//! The listeners of one core. Each accepts until its core stops or its address is removed from the configuration.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,36 +21,33 @@ use crate::worker::crowd::room::{is_want_of_room, wait_for_room};
 pub(super) struct Listening {
     claim: Arc<Claim>,
     listener: Listener,
-    /// What is said to those who come by it: as the site in force has it, or the last one that had the address.
+    /// Settings of the listener, from the latest configuration that has its address.
     place: RefCell<Rc<Place>>,
     state: Cell<State>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// It has no task yet.
+    /// Without a task yet.
     Opened,
     Accepting,
 }
 
-/// What a core has of one address.
+/// The sockets of one address.
 struct Ends {
     streams: Option<Rc<Listening>>,
     datagrams: Option<Rc<Port>>,
 }
 
-/// The listeners of a core, in the order of the addresses that its configuration has.
+/// The listeners of a core, in the order of the addresses in its configuration.
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: Vec<Ends>,
 }
 
 impl Listeners {
-    /// Those of `holds` for the places of `site`: the ones of these listeners that are there already, and new ones. Nobody
-    /// is accepted or heard by the new ones before they [take over](Listeners::take_over).
-    ///
-    /// # Errors
-    /// When the kernel refuses a listener, with its address.
+    /// The listeners of `holds` for the places of `site`: existing ones where possible, and new ones. New ones accept
+    /// and receive nothing before they [take over](Listeners::take_over). Fails if the kernel refuses a listener.
     pub(super) fn with(
         &self,
         worker: &Worker,
@@ -118,8 +114,8 @@ impl Listeners {
         self.all.iter().filter_map(|ends| ends.datagrams.as_ref())
     }
 
-    /// Takes the place of `before`, with the site that is in force now: whom the listeners of addresses that are left have in
-    /// their queues is served, and nobody after them.
+    /// Replaces `before` with the listeners of the site in force. Listeners of removed addresses accept their queue and
+    /// end.
     pub(super) fn take_over(&self, before: &Listeners, service: &Rc<Service>) {
         let worker = &service.worker;
         for (ends, place) in self.all.iter().zip(&service.site().places) {
@@ -180,8 +176,8 @@ async fn accept_until_ended(listening: &Listening, service: &Rc<Service>) {
     }
 }
 
-/// Accepts those whose handshakes are under way while the listener ends: closing it would reset connections that their
-/// clients believe to have. The queue is empty.
+/// After the queue is empty, accepts connections whose TCP handshake is in progress: closing the listener would reset
+/// connections that are established for the client.
 async fn accept_last(listening: &Listening, service: &Rc<Service>) {
     let patience = match listening.listener.refuse_handshakes() {
         Handshakes::None => return,

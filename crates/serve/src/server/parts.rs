@@ -1,4 +1,4 @@
-//! What a server is made of, each by itself: the driver, what there is room for, the access log, the claims on addresses.
+//! Building blocks of a server: driver, descriptor shares, access log, tracing and address claims.
 
 use std::sync::Arc;
 use std::thread;
@@ -27,10 +27,8 @@ pub(super) fn io_of(io: PlanIo) -> Io {
     }
 }
 
-/// What `limit` has room for with `plan`. A server that could not accept anybody would be half a start.
-///
-/// # Errors
-/// When there are too few: how many it takes at least, and how many there are.
+/// Divides `limit` for `plan`.
+/// Fails if the limit is too low to accept any connection: the number needed, and the limit.
 pub(super) fn shares(limit: Option<u64>, plan: &Plan, cores: usize) -> Result<Shares, (u64, u64)> {
     let needed = needed(plan, cores);
     match limit.filter(|&limit| limit < needed) {
@@ -39,10 +37,7 @@ pub(super) fn shares(limit: Option<u64>, plan: &Plan, cores: usize) -> Result<Sh
     }
 }
 
-/// The access log that `plan` asks for.
-///
-/// # Errors
-/// When it cannot be opened.
+/// Opens the access log of `plan`, if configured.
 pub(super) fn access_log(
     plan: &Plan,
     cores: usize,
@@ -58,10 +53,7 @@ pub(super) fn access_log(
         .map_err(|error| StartError::AccessLog(log.to.clone(), error))
 }
 
-/// The traces that `plan` asks for, with what its files say.
-///
-/// # Errors
-/// When there is no thread for them.
+/// Opens the tracing of `plan`, if configured. Fails if the exporter cannot be started.
 pub(super) fn tracing(
     plan: &Plan,
     found: &Found,
@@ -80,15 +72,15 @@ pub(super) fn tracing(
     opened.map(Some).map_err(StartError::Tracing)
 }
 
-/// What claims on addresses are made for.
+/// Parameters of claims.
 pub(super) struct Claiming<'a> {
     pub(super) accepting: Option<&'a Accepting>,
     pub(super) cpus: &'a [Option<usize>],
 }
 
 impl Claiming<'_> {
-    /// What `listen` needs of its address: of the one `before`, which is the same address, what there is; the `inherited` claim;
-    /// and new ones.
+    /// Claims the address of `listen`: reuses parts of `before`, a hold of the same address, then the `inherited`
+    /// claim, then makes new claims.
     pub(super) fn hold(
         &self,
         listen: &Listen,
@@ -101,7 +93,7 @@ impl Claiming<'_> {
             attempts_left -= 1;
             let held = self.hold_once(listen, before, inherited.take());
             match held {
-                // The port that was chosen for connections is somebody's for datagrams.
+                // The port chosen for TCP is in use for UDP.
                 Err(StartError::Listen(_, error))
                     if listen.is_any_port() && error.is_address_in_use() && attempts_left > 0 => {}
                 held => return held,
@@ -151,7 +143,7 @@ impl Claiming<'_> {
         }))
     }
 
-    /// At the port of the claim `beside` it, if there is one.
+    /// Claims the UDP port, the same as the claim `beside` it if there is one.
     fn datagrams(
         &self,
         listen: &Listen,
@@ -186,8 +178,8 @@ fn address_of(listen: &Listen) -> Address {
     }
 }
 
-/// Claims an address that may still be in use by a server which has been killed: io_uring gives sockets back a moment
-/// after its process has gone, and whoever supervises servers starts the next one at once.
+/// Claims an address that a killed server may still hold: io_uring releases sockets shortly after its process has
+/// ended, and supervisors restart at once.
 fn claim_patiently<T>(claim: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     let mut attempts_left = CLAIM_ATTEMPTS;
     loop {

@@ -1,4 +1,4 @@
-//! Sockets of a service manager, and the addresses of a plan that they are for.
+//! Sockets passed by a service manager, matched with the addresses of a plan.
 
 use onrush_config::Plan;
 use onrush_config::plan::{Address as PlanAddress, Listen};
@@ -7,15 +7,15 @@ use onrush_engine::{Address, Claim, Keeper, Passed};
 use super::handover::Handover;
 use crate::site::start_error::StartError;
 
-/// Sockets that were passed, until they are claimed.
+/// Passed sockets that are not claimed yet.
 pub(super) struct Passing {
     left: Vec<Passed>,
-    /// All addresses that a manager keeps.
+    /// All addresses whose sockets belong to a manager.
     kept: Vec<Address>,
 }
 
 impl Passing {
-    /// Those that were passed to this process, or to the one whose place it takes.
+    /// Sockets passed to this process or to the one it replaces.
     pub(super) fn new(passed: Vec<Passed>, handover: Option<&Handover>) -> Self {
         let handed = handover
             .into_iter()
@@ -30,21 +30,18 @@ impl Passing {
         }
     }
 
-    /// One of the TCP addresses whose queue all cores share.
+    /// A TCP address whose queue all cores share.
     pub(super) fn first(&self) -> Option<&Address> {
         let mut kept = self.kept.iter();
         kept.find(|address| matches!(address, Address::Tcp(_)))
     }
 
-    /// Those whose queues no manager keeps.
+    /// Listeners whose sockets do not belong to a manager.
     pub(super) fn others(&self, all: &[Listen]) -> Vec<Listen> {
         others(&self.kept, all)
     }
 
-    /// A claim on the address of `listen`, if its socket was passed.
-    ///
-    /// # Errors
-    /// When the kernel refuses it.
+    /// Claims the address of `listen` if its socket was passed. Fails if the kernel refuses it.
     pub(super) fn claim(&mut self, listen: &Listen) -> Result<Option<Claim>, StartError> {
         let mut left = self.left.iter();
         let Some(at) = left.position(|passed| is_meant(&passed.address, listen)) else {
@@ -58,11 +55,8 @@ impl Passing {
             .map_err(|error| StartError::Listen(address, error))
     }
 
-    /// Whether each socket is for an address of the plan: clients of any other would wait for ever. To be asked before
-    /// anything is bound, which fails where such a socket is in the way.
-    ///
-    /// # Errors
-    /// When one is for none.
+    /// Checks that the plan has the address of every socket: clients of others would wait forever. Call it before
+    /// anything is bound, because such a socket could make the bind fail. Fails if the plan lacks an address.
     pub(super) fn check_all_wanted(&self, plan: &Plan) -> Result<(), StartError> {
         let mut unwanted: Vec<&Passed> = self.left.iter().collect();
         let mut without = Vec::new();
@@ -85,7 +79,7 @@ impl Passing {
     }
 }
 
-/// Those that are at none of these addresses.
+/// Listeners at none of the `kept` addresses.
 pub(super) fn others(kept: &[Address], all: &[Listen]) -> Vec<Listen> {
     let is_other = |listen: &&Listen| !kept.iter().any(|kept| is_meant(kept, listen));
     all.iter().filter(is_other).cloned().collect()

@@ -1,5 +1,5 @@
-//! A server that has its addresses and no thread yet: whoever may listen on them and starts the threads need not be the same
-//! user.
+//! A server that has claimed its addresses but not started threads: the user that may bind the addresses can differ
+//! from the user that runs the threads.
 
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,7 +29,7 @@ use crate::site::start_error::StartError;
 use crate::worker::crowd::Crowd;
 use crate::worker::descriptors::Shares;
 
-/// A server that has claimed its addresses, in a process that has no more threads than before.
+/// A server with claimed addresses, in a process without additional threads.
 pub struct Prepared {
     plan: Plan,
     found: Found,
@@ -38,16 +38,16 @@ pub struct Prepared {
     cpus: Vec<Option<usize>>,
     accepting: Option<Accepting>,
     holds: Vec<Hold>,
-    /// Places in the handover.
+    /// Indices in the handover.
     taken: Vec<usize>,
 }
 
 impl Server {
-    /// Starts what a plan says, with its files as [`check`](crate::site::check::check()) has found them. Connections are accepted when
-    /// it returns. The soft limit on open files is raised to the hard one: every connection is a file.
+    /// Starts a server for a plan checked by [`check`](crate::site::check::check()). Connections are accepted when it
+    /// returns. Raises the soft limit on open files to the hard one, because every connection needs a descriptor.
     ///
     /// # Errors
-    /// See [`StartError`]; everything that can be known to be wrong is found before any address is bound.
+    /// See [`StartError`]; all errors that can be detected are found before any address is bound.
     pub fn start(checked: Checked) -> Result<Server, StartError> {
         let prepared = Prepared::new(checked, None, Vec::new(), None)?;
         prepared.start().map(|(server, _)| server)
@@ -55,12 +55,12 @@ impl Server {
 }
 
 impl Prepared {
-    /// Does everything that needs the rights of the start: raises the limit on open files, claims the addresses and, if the
-    /// process continues as another `user`, listens on them. The driver is one that `user` may use.
+    /// Does everything that needs the privileges of the start: raises the limit on open files, claims the addresses
+    /// and, if the process continues as another `user`, listens on them. Chooses a driver that `user` may use.
     ///
-    /// A `handover` comes from another process: this one listens with its sockets on the addresses that both have. If this
-    /// server ends before it [takes over](Server::take_over), the other one keeps the queues. Sockets in `passed` are used for
-    /// their addresses.
+    /// A `handover` comes from another process: this one listens with its sockets on the addresses that both have. If
+    /// this server ends before it [takes over](Server::take_over), the other process keeps the queues. Sockets in
+    /// `passed` are used for their addresses.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -107,7 +107,7 @@ impl Prepared {
         });
         let holds: Vec<_> = holds.collect::<Result<_, _>>()?;
         if plan.process.run_as.is_some() {
-            // A socket of another user could not join in the sharing of an address.
+            // Sockets of another user cannot join a SO_REUSEPORT group later.
             for claim in streams(&holds) {
                 let listening = claim.listen(cpus.len());
                 listening.map_err(|error| StartError::Listen(claim.address().clone(), error))?;
@@ -125,7 +125,7 @@ impl Prepared {
         })
     }
 
-    /// Files of Unix sockets that a service manager has made, and removes.
+    /// Files of Unix sockets that a service manager created and removes.
     pub fn managed_sockets(&self) -> Vec<PathBuf> {
         let paths = managed(&self.holds).filter_map(|claim| match claim.address() {
             Address::Unix(path) => Some(path.clone()),
@@ -134,16 +134,16 @@ impl Prepared {
         paths.collect()
     }
 
-    /// What is to be served.
+    /// The configuration.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Gives this identity the files that it has to go on with: those of Unix sockets, and that of the access log where
-    /// nobody but root could make it.
+    /// Transfers to `identity` the files needed later: Unix sockets, and the access log in a directory where only root
+    /// can create it.
     ///
     /// # Errors
-    /// When the system refuses it, with the name of the file.
+    /// If the system refuses, with the name of the file.
     pub fn hand_to(&self, identity: &Identity) -> Result<(), (String, io::Error)> {
         for claim in streams(&self.holds) {
             let given = claim.give_file_to(identity);
@@ -158,8 +158,8 @@ impl Prepared {
         }
     }
 
-    /// Starts its threads: connections are accepted when it returns. With the server come the places in the handover that
-    /// it has taken.
+    /// Starts the threads: connections are accepted when it returns. Also returns the indices of the claimed addresses
+    /// in the handover.
     ///
     /// # Errors
     /// See [`StartError`]; nothing is left of the server then.
@@ -204,20 +204,20 @@ impl Prepared {
     }
 }
 
-/// The driver, tried out with the rights that it will be used with: the sysctl kernel.io_uring_disabled lets root make rings
-/// where others may not.
+/// Chooses the driver by a trial with the privileges of `user`: the sysctl kernel.io_uring_disabled may allow io_uring
+/// only to root.
 fn chosen(io: Io, user: Option<&Identity>) -> Result<Choice, String> {
     let choose = || choose(io_of(io));
     let other = user.filter(|user| !user.is_of_this_process() && may_change_identity());
     match other {
-        // Where it cannot be, that is said when it is to be for good.
+        // If the identity cannot be changed, the error is reported when it is changed for good.
         Some(user) => user.look(choose).unwrap_or_else(|_| choose()),
         None => choose(),
     }
 }
 
-/// Makes the file of a log that is not there, in a directory that only root can write to. Elsewhere the user makes it itself:
-/// what stands in a directory of other users may be a link that leads anywhere.
+/// Creates a missing log file in a directory that only root can write to. Elsewhere the user creates it: in a directory
+/// of another user, the name could be a link to anywhere.
 fn make_for(path: &Path, identity: &Identity) -> io::Result<()> {
     if !is_of_root(directory_of(path)) {
         return Ok(());

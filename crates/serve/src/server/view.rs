@@ -1,4 +1,4 @@
-//! What a core says of itself, and the sum of what all say.
+//! Snapshot of a core's state and counters, and sums over cores.
 
 use std::time::Duration;
 
@@ -15,56 +15,56 @@ use crate::observe::work::had_work;
 use crate::proxy::group::views::{GroupView, ServerView};
 use crate::site::service::Service;
 
-/// One core at a moment.
+/// Snapshot of one core.
 #[derive(Clone, Debug)]
 pub struct CoreView {
-    /// Its number.
+    /// Number of the core.
     pub core: usize,
-    /// The number of the configuration in force.
+    /// Number of the configuration in force.
     pub generation: u64,
-    /// What it has had of its CPU.
+    /// CPU time of its thread.
     pub time: ThreadTime,
-    /// How long it had something to do, where it busy-polls and the time on its CPU does not say so.
+    /// How long it had work, if it busy-polls; the CPU time does not show it then.
     pub had_work: Option<Duration>,
-    /// The longest time since its start for which it did not look at the kernel.
+    /// Longest time since the start without a call to the kernel for events.
     pub busy_max: Duration,
-    /// What it has done since its start.
+    /// Counters since the start.
     pub totals: Totals,
-    /// Open connections of clients, TLS handshakes left out.
+    /// Open client connections after their handshake.
     pub connections: u64,
-    /// Requests whose head has come and that have not ended.
+    /// Requests that have started and not ended.
     pub in_flight: u64,
     /// Buffers in use.
     pub buffers: u64,
-    /// Buffers that are kept for the next use.
+    /// Free buffers kept for reuse.
     pub buffers_free: u64,
-    /// TLS handshakes of clients.
+    /// TLS handshakes with clients.
     pub handshakes: HandshakesView,
-    /// Connections of HTTP/2 that were ended for what their clients did.
+    /// HTTP/2 connections closed because of the client's behaviour.
     pub cuts: CutsView,
-    /// Requests whose response takes more than one turn, by where they are, in the order of [`Stage::ALL`].
+    /// Requests in flight by stage, in the order of [`Stage::ALL`], without those that complete in one turn.
     pub stages: [u64; Stage::ALL.len()],
-    /// One for each address that it listens or has listened on.
+    /// One for each present or former listener address.
     pub listeners: Vec<TrafficView>,
-    /// One for each listener that has or has had datagrams.
+    /// One for each listener that has or had datagrams.
     pub datagrams: Vec<DatagramView>,
-    /// One for each route of this configuration and earlier ones.
+    /// One for each route of present and earlier configurations.
     pub routes: Vec<TrafficView>,
-    /// One for each group, likewise.
+    /// One for each group of present and earlier configurations.
     pub group_traffic: Vec<TrafficView>,
-    /// The groups of the configuration in force.
+    /// Groups of the configuration in force.
     pub groups: Vec<GroupView>,
 }
 
 impl CoreView {
-    /// What the calling thread, which is the core's, knows.
+    /// The snapshot; call it on the core's own thread.
     pub(crate) fn of(service: &Service) -> Self {
         let (worker, site) = (&service.worker, service.site());
         let registry = &worker.registry;
         Self {
             core: worker.core.id(),
             generation: site.settings.generation(),
-            // Before the time that it is part of.
+            // Read first: it is a part of `time`, read next.
             had_work: had_work(&worker.core),
             time: thread_time(),
             busy_max: worker.core.busy_max(),
@@ -85,7 +85,7 @@ impl CoreView {
     }
 }
 
-/// Adds up what several cores say of things of the same names, in the order of the first one that has them.
+/// Sums the traffic of several cores by name, in the order of first occurrence.
 pub fn sum_traffic<'v>(views: impl IntoIterator<Item = &'v [TrafficView]>) -> Vec<TrafficView> {
     let mut sums: Vec<TrafficView> = Vec::new();
     for view in views.into_iter().flatten() {
@@ -97,7 +97,7 @@ pub fn sum_traffic<'v>(views: impl IntoIterator<Item = &'v [TrafficView]>) -> Ve
     sums
 }
 
-/// The same for the datagrams of listeners.
+/// Sums datagram counters of several cores by listener.
 pub fn sum_datagrams<'v>(views: impl IntoIterator<Item = &'v [DatagramView]>) -> Vec<DatagramView> {
     let mut sums: Vec<DatagramView> = Vec::new();
     for view in views.into_iter().flatten() {
@@ -109,8 +109,8 @@ pub fn sum_datagrams<'v>(views: impl IntoIterator<Item = &'v [DatagramView]>) ->
     sums
 }
 
-/// Adds up what several cores say of the groups. Of one with another configuration than the first, groups and servers that
-/// the first does not have are left out: it is about to have the same.
+/// Sums the groups of several cores. Groups and servers that the first core does not have are left out: a core with
+/// another configuration is about to switch to the same one.
 pub fn sum_groups<'v>(views: impl IntoIterator<Item = &'v [GroupView]>) -> Vec<GroupView> {
     let mut views = views.into_iter();
     let mut sums = views.next().map_or_else(Vec::new, <[GroupView]>::to_vec);

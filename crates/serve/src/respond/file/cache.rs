@@ -1,7 +1,7 @@
-//! Files that were asked for lately: opened, judged and rendered once, and looked at again once a second.
+//! Cache of recently requested files, opened and rendered, revalidated once per second.
 //!
-//! What is remembered are files that exist, each under its one normalized path; so clients can fill the cache only with
-//! what there is to serve. What does not exist is looked for each time.
+//! Only existing files are cached, each under its one normalized path, so clients cannot fill the cache with invented
+//! names. Missing files are looked up on every request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -18,22 +18,22 @@ use crate::limits::{FILE_CHECK, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX, LISTING_EN
 use crate::observe::work::UPKEEP;
 use crate::routing::media::media_type;
 
-/// A root directory and what is known of its files.
+/// A root directory and its cached files.
 pub(crate) struct Cache {
     root: RefCell<Root>,
-    /// File names to try for a directory, in order.
+    /// Index file names to try for a directory, in order.
     index: Vec<String>,
-    /// Path beneath the root -> file. A directory's path ends with a slash, or is empty, and stands for its index.
+    /// Path below the root -> file. The path of a directory ends with a slash or is empty, and means its index file.
     files: RefCell<HashMap<Box<[u8]>, Rc<Entry>, PathHash>>,
-    /// Invariant: how many of `files` hold a descriptor.
+    /// Invariant: the number of `files` that hold a descriptor.
     open: Cell<usize>,
-    /// As many as that at most.
+    /// Limit of `open`.
     open_max: Cell<usize>,
-    /// When room was last made.
+    /// When unused files were last evicted.
     room_made: Cell<Instant>,
-    /// Whether the task that forgets idle files runs.
+    /// Whether the task that evicts idle files runs.
     forgetting: Cell<bool>,
-    /// Where paths of siblings are put together.
+    /// Buffer for building sibling paths.
     path: RefCell<Vec<u8>>,
 }
 
@@ -51,7 +51,7 @@ impl Cache {
         })
     }
 
-    /// The file at `path` when it was looked at within the last second: no system call, no allocation.
+    /// The file at `path` if it was checked within the last second. No system call, no allocation.
     #[inline]
     pub(crate) fn fresh(&self, path: &[u8], now: Instant) -> Option<Rc<Entry>> {
         let files = self.files.borrow();
@@ -63,12 +63,12 @@ impl Cache {
         Some(Rc::clone(entry))
     }
 
-    /// The file at `path`, which is normalized, has no empty segments and begins without a slash.
+    /// The file at `path`, which is normalized, without empty segments and without a leading slash.
     pub(crate) fn find(self: &Rc<Self>, path: &[u8], core: &Core) -> Result<Rc<Entry>, Missing> {
         if let Some(entry) = self.fresh(path, core.now()) {
             match &entry.content {
                 Content::Held => return Ok(entry),
-                // Its length is about to be promised, so it is worth a look: a cut-off response would be the alternative.
+                // The response will promise the file's length, so check it: a cut-off response would be worse.
                 Content::Open(file) if file.metadata_now() == Ok(entry.metadata) => {
                     return Ok(entry);
                 }
@@ -100,7 +100,7 @@ impl Cache {
         Ok(entry)
     }
 
-    /// What lies in the directory at `path`, of which names are `wanted`.
+    /// Lists the directory at `path`, with the names that are `wanted`.
     pub(super) fn list(
         &self,
         path: &[u8],
@@ -131,7 +131,7 @@ impl Cache {
         }
     }
 
-    /// Follows the root's path to where it leads by now; everything known belongs to where it led before.
+    /// Resolves the root's path again. If it leads elsewhere, clears the cache.
     fn renew_root(&self) {
         let renewed = self.root.borrow().renewed();
         if let Some(root) = renewed {
@@ -140,7 +140,7 @@ impl Cache {
         }
     }
 
-    /// Opens the file at `path`, or the index file of the directory there, and says its media type.
+    /// Opens the file at `path`, or the index file of the directory there, and determines its media type.
     fn open(&self, path: &[u8]) -> Result<Found, Missing> {
         if !path.is_empty() && !path.ends_with(b"/") {
             let file = self.root.borrow().open_beneath(path).map_err(Missing::of)?;
@@ -171,13 +171,12 @@ impl Cache {
                 },
             }
         }
-        // The trailing slash makes the kernel insist on a directory.
+        // The trailing slash makes the kernel require a directory.
         self.root.borrow().open_beneath(path).map_err(Missing::of)?;
         Err(Missing::NoIndex)
     }
 
-    /// The codings in which siblings of the file at `path` are there, of those that are looked for. Looked at once a
-    /// second, as the file itself is.
+    /// The codings in `looked_for` for which the file has a sibling. Checked once per second, like the file.
     pub(super) fn siblings(
         self: &Rc<Self>,
         (path, entry): (&[u8], &Entry),
@@ -198,7 +197,7 @@ impl Cache {
         there
     }
 
-    /// The sibling in `coding` of the file at `path`, if there is one that is no older.
+    /// The sibling of the file in `coding`, if it exists and is not older.
     pub(super) fn sibling(
         self: &Rc<Self>,
         (path, entry): (&[u8], &Entry),
@@ -223,15 +222,15 @@ impl Cache {
             .filter(|sibling| sibling.modified_time() >= entry.modified_time())
     }
 
-    /// Remembers a file if there is room for it.
+    /// Caches a file if there is room.
     fn keep(self: &Rc<Self>, path: &[u8], entry: &Rc<Entry>, core: &Core) {
         let is_open = matches!(entry.content, Content::Open(_));
         let has_room = || {
             self.files.borrow().len() < FILES_MAX
                 && (!is_open || self.open.get() < self.open_max.get())
         };
-        // Looking for room costs a walk over all files, so it is done once a second at most; a set of files larger than
-        // the cache is then served in part from it, instead of throwing everything out in turn.
+        // Evicting walks all files, so do it once per second at most. A working set larger than the cache is then
+        // partly served from it, instead of evicting everything in turn.
         let now = core.now();
         if !has_room() && now.since(self.room_made.get()) >= FILE_CHECK {
             self.room_made.set(now);
@@ -266,8 +265,8 @@ impl Cache {
     }
 }
 
-/// Removes files without recent requests, until the cache is empty. Does not own the cache, so the files of an earlier configuration
-/// are closed with its last request.
+/// Evicts idle files until the cache is empty. Holds only a weak reference, so that the files of an earlier
+/// configuration are closed with its last request.
 async fn forget_idle(cache: Weak<Cache>, core: Core) {
     loop {
         core.sleep_unless_stopping(FILE_IDLE).await;
@@ -282,9 +281,9 @@ async fn forget_idle(cache: Weak<Cache>, core: Core) {
     }
 }
 
-/// Hashes paths: eight bytes a step by a folded multiplication, 2 ns for a short path where the standard hash takes 15.
-/// Keys are names of existing files only, so nobody outside can choose colliding ones; the seed is for whoever chooses
-/// the files.
+/// Hasher for paths: eight bytes per step by a folded multiplication, 2 ns for a short path where the standard hasher
+/// takes 15. Keys are names of existing files only, so clients cannot choose colliding ones; the seed protects against
+/// uploaders who choose file names.
 struct PathHash(u64);
 
 impl PathHash {
@@ -305,7 +304,7 @@ struct PathHasher(u64);
 
 impl PathHasher {
     fn step(&mut self, word: u64) {
-        // The odd number next to 2^64 divided by the golden ratio.
+        // The odd number nearest to 2^64 divided by the golden ratio.
         let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
@@ -336,7 +335,7 @@ mod tests {
     use super::*;
 
     impl Cache {
-        /// Files remembered, and how many of them hold a descriptor.
+        /// Number of cached files, and of those that hold a descriptor.
         pub(crate) fn counts(&self) -> (usize, usize) {
             (self.files.borrow().len(), self.open.get())
         }

@@ -1,8 +1,7 @@
-//! A set of codings.
+//! A set of content codings.
 
 use onrush_http::encoding::Coding;
 
-/// A set of codings.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Codings(u8);
 

@@ -1,30 +1,30 @@
-//! Conditional requests: which fields make a request conditional, and whether its conditions hold (RFC 9110 13).
+//! Conditional requests: detecting and evaluating preconditions (RFC 9110 13).
 
 use std::time::UNIX_EPOCH;
 
 use onrush_http::{Header, header_is};
 
-/// What tells one version of a file from another.
+/// Validators of the current version of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validators<'e> {
-    /// Strong, in its quotes.
+    /// Strong, with quotes.
     pub(crate) etag: &'e str,
-    /// Seconds since 1970; `None` when the file's time is no date that could be sent.
+    /// Seconds since 1970; `None` if the file's time cannot be sent as a date.
     pub(crate) modified: Option<u64>,
 }
 
-/// What the preconditions of a request say.
+/// Result of evaluating the preconditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// They hold, or there are none.
     Holds,
-    /// The client has this version already: 304.
+    /// 304: the client has this version.
     NotModified,
     /// 412.
     Failed,
 }
 
-/// Whether no field of the request can change the response to a GET: neither a condition nor a range.
+/// Whether the request has neither preconditions nor a range.
 #[inline]
 pub(crate) fn are_absent(headers: &[Header<'_>]) -> bool {
     headers.iter().all(|header| {
@@ -62,10 +62,10 @@ pub(crate) fn judge(headers: &[Header<'_>], current: Validators<'_>) -> Verdict 
     }
 }
 
-/// Whether `If-Range` lets the ranges of a request apply (RFC 9110 13.1.5). `now` is in seconds since 1970.
+/// Whether `If-Range` allows ranges (RFC 9110 13.1.5). `now` is in seconds since 1970.
 pub(crate) fn admits_ranges(headers: &[Header<'_>], current: Validators<'_>, now: u64) -> bool {
     let Some(value) = field(headers, "if-range") else {
-        // Absent, or repeated: then it is not one validator and matches nothing.
+        // Absent, or repeated: a repeated field is invalid and matches nothing.
         return !headers
             .iter()
             .any(|header| header_is(header.name, "if-range"));
@@ -73,14 +73,14 @@ pub(crate) fn admits_ranges(headers: &[Header<'_>], current: Validators<'_>, now
     if value.starts_with(b"\"") || value.starts_with(b"W/") {
         return value == current.etag.as_bytes();
     }
-    // A date is a strong validator only when the second it names is over (RFC 9110 8.8.2.2): the file cannot change
-    // once more within it.
+    // A date is a strong validator only after its second has passed (RFC 9110 8.8.2.2): before that, the file could
+    // change again within it.
     current
         .modified
         .is_some_and(|modified| parse_date(value) == Some(modified) && modified < now)
 }
 
-/// The value of a field that must not be repeated; `None` when it is absent or is.
+/// The value of a singleton field; `None` if it is absent or repeated.
 pub(crate) fn field<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
     let mut found = headers
         .iter()
@@ -92,7 +92,7 @@ pub(crate) fn field<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> 
     }
 }
 
-/// A date field; a value that is no date counts as absent (RFC 9110 13.1.3, 13.1.4).
+/// A date field; an invalid date counts as absent (RFC 9110 13.1.3, 13.1.4).
 fn date(headers: &[Header<'_>], name: &str) -> Option<u64> {
     parse_date(field(headers, name)?)
 }
@@ -105,13 +105,14 @@ fn parse_date(value: &[u8]) -> Option<u64> {
 /// RFC 9110 8.8.3.2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// A weak tag matches nothing.
+    /// Weak tags never match.
     Strong,
-    /// Whether tags are weak does not matter.
+    /// Weak and strong tags compare equal.
     Weak,
 }
 
-/// Whether a list of entity tags, over all its lines, contains `etag`; `*` is every tag. `None` without such a field.
+/// Whether a list of entity tags, across all its lines, contains `etag`; `*` matches any tag. `None` if the field is
+/// absent.
 fn etag_matches(
     headers: &[Header<'_>],
     name: &str,
@@ -127,7 +128,7 @@ fn etag_matches(
     Some(lines.any(|line| line == b"*" || list_contains(line, etag.as_bytes(), comparison)))
 }
 
-/// A tag may contain commas, so the list is read from quote to quote. Nothing behind a mistake is believed.
+/// Tags may contain commas, so the list is parsed quote by quote. A syntax error ends the list.
 fn list_contains(mut list: &[u8], etag: &[u8], comparison: Comparison) -> bool {
     loop {
         while let [b' ' | b'\t' | b',', rest @ ..] = list {
@@ -226,7 +227,7 @@ mod tests {
             (&[("If-Unmodified-Since", AFTER)], Holds),
             (&[("If-Unmodified-Since", BEFORE)], Failed),
             (&[("If-Unmodified-Since", "yesterday")], Holds),
-            // 13.2.2: tags go before dates, preconditions of the writer before those of the reader.
+            // 13.2.2: tags take precedence over dates, `If-Match` over `If-None-Match`.
             (
                 &[("If-None-Match", "\"r2d2\""), ("If-Modified-Since", SAME)],
                 Holds,

@@ -1,4 +1,4 @@
-//! A file ready to be sent: judged, read when it is small, and its usual response rendered.
+//! A file ready to be sent: opened, read if it is small, and its 200 response rendered.
 
 use std::cell::{Cell, OnceCell};
 
@@ -12,26 +12,25 @@ use crate::exchange::rendered::Rendered;
 use crate::exchange::reply::fields::{BodyLength, Fields};
 use crate::limits::{FILE_HELD_MAX, FILE_READS_MAX, FILE_SETTLED_SECONDS};
 
-/// A file ready to be sent.
 pub(crate) struct Entry {
     pub(crate) content: Content,
     pub(crate) metadata: Metadata,
     pub(crate) media: String,
     etag: String,
-    /// In seconds since 1970, as [`modified`] has it.
+    /// Seconds since 1970, from [`modified`].
     modified: Option<u64>,
     last_modified: Option<[u8; DATE_BYTES]>,
-    /// The head of the usual response, and its body when that is held.
+    /// The head of the 200 response, and its body if the content is held.
     pub(crate) usual: Rendered,
-    /// Whether a change must show in the metadata; see [`FILE_SETTLED_SECONDS`].
+    /// Whether every change of the file is visible in its metadata: see [`FILE_SETTLED_SECONDS`].
     settled: bool,
-    /// Which of the directory's index files it is, when it is one.
+    /// Which of the directory's index files it is, if it is one.
     pub(super) index: Option<usize>,
-    /// In which codings there are siblings, and when that was looked at.
+    /// Codings of existing precompressed siblings, and when they were looked for.
     pub(super) siblings: Cell<(Codings, Option<Instant>)>,
-    /// The response with it as the sibling of another file.
+    /// The rendered response with this file as the precompressed sibling of another.
     as_sibling: OnceCell<Box<Rendered>>,
-    /// The responses with its content encoded; none in a coding that does not make it shorter.
+    /// Rendered responses with encoded content; `None` for a coding that does not make it shorter.
     encoded: [OnceCell<Option<Box<Rendered>>>; 3],
     pub(super) checked: Cell<Instant>,
     pub(super) used: Cell<Instant>,
@@ -41,19 +40,20 @@ pub(crate) struct Entry {
 pub(super) struct Found {
     pub(super) file: File,
     pub(super) media: String,
-    /// As in [`Entry`].
+    /// See [`Entry`].
     pub(super) index: Option<usize>,
 }
 
-/// Where the bytes are.
+/// Location of the content.
 pub(crate) enum Content {
-    /// In `usual`.
+    /// In memory, in `usual`.
     Held,
     Open(File),
 }
 
 impl Entry {
-    /// Reads or renders what a response needs of `file`. Says, too, whether the file stood still meanwhile.
+    /// Reads the file if it is small and renders its response. Also returns whether the file stayed unchanged
+    /// meanwhile.
     pub(super) fn load(found: Found, core: &Core) -> Result<(Entry, bool), Error> {
         let Found { file, media, index } = found;
         let mut metadata = *file.metadata();
@@ -73,7 +73,7 @@ impl Entry {
         }
         let is_held = metadata.length <= FILE_HELD_MAX as u64;
         if is_held {
-            // What was read is what is sent, whatever the file has become.
+            // Send what was read, even if the file has changed since.
             metadata.length = content.len() as u64;
         } else {
             content.clear();
@@ -113,7 +113,7 @@ impl Entry {
         Ok((entry, consistent))
     }
 
-    /// Whether the file just opened at this entry's path is the one it was made of.
+    /// Whether the file just opened at the same path is unchanged.
     pub(super) fn is_still(&self, found: &Found) -> bool {
         self.settled
             && self.metadata == *found.file.metadata()
@@ -121,12 +121,12 @@ impl Entry {
             && self.index == found.index
     }
 
-    /// The response with it as another file's sibling, rendered when it is first asked for.
+    /// The response with this file as another file's sibling, rendered on first use.
     pub(super) fn rendered_as_sibling(&self, render: impl FnOnce() -> Box<Rendered>) -> &Rendered {
         self.as_sibling.get_or_init(render)
     }
 
-    /// The same with its content in `coding`; `None` when that does not make it shorter.
+    /// The response with its content in `coding`, rendered on first use; `None` if that does not make it shorter.
     pub(super) fn rendered_encoded(
         &self,
         coding: Coding,
@@ -140,7 +140,7 @@ impl Entry {
         self.encoded[place].get_or_init(render).as_deref()
     }
 
-    /// When it was modified, in seconds and nanoseconds.
+    /// Modification time in seconds and nanoseconds.
     pub(super) fn modified_time(&self) -> (i64, u32) {
         (
             self.metadata.modified_seconds,
@@ -148,7 +148,7 @@ impl Entry {
         )
     }
 
-    /// Strong, in its quotes.
+    /// Strong, with quotes.
     pub(super) fn etag(&self) -> &str {
         &self.etag
     }
@@ -160,7 +160,7 @@ impl Entry {
         }
     }
 
-    /// The fields that any response about this version of the file carries.
+    /// Writes `ETag` and `Last-Modified`.
     pub(crate) fn write_validators(&self, head: &mut Fields<'_>) {
         write_validators(head, &self.etag, self.last_modified.as_ref());
     }
@@ -170,7 +170,7 @@ impl Entry {
     }
 }
 
-/// As much of `length` bytes as there is.
+/// Reads up to `length` bytes.
 fn read(file: &File, length: u64) -> Result<Vec<u8>, Error> {
     let mut content = vec![0; length as usize];
     let mut filled = 0;
@@ -201,17 +201,16 @@ fn write_last_modified(head: &mut Fields<'_>, last_modified: Option<&[u8; DATE_B
     }
 }
 
-/// Time of modification to the nanosecond, and length. The inode would tell apart a few more versions, but it differs
-/// between servers that hold the same file (and says something of the disk): behind a balancer every second condition
-/// would fail.
+/// Modification time in nanoseconds, and length. The inode is left out: it differs between servers with the same file,
+/// so that conditional requests through a load balancer would fail, and it reveals details of the disk.
 fn etag(metadata: &Metadata) -> String {
     let time = i128::from(metadata.modified_seconds) * 1_000_000_000
         + i128::from(metadata.modified_nanoseconds);
     format!("\"{:x}-{:x}\"", time as u64, metadata.length)
 }
 
-/// Seconds since 1970. A time in the future is replaced by `now`, the time of the response that the file is read for
-/// (RFC 9110 8.8.2.1), which is in the past for later responses. A time before 1970 cannot be sent.
+/// Seconds since 1970. A time in the future is replaced by `now`, the time of the response (RFC 9110 8.8.2.1), which is
+/// in the past for later responses. A time before 1970 cannot be sent.
 fn modified(metadata: &Metadata, now: u64) -> Option<u64> {
     let seconds = u64::try_from(metadata.modified_seconds).ok()?;
     Some(seconds.min(now))

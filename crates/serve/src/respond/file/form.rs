@@ -1,5 +1,5 @@
-//! The forms of a file: as it is, as a compressed sibling that lies beside it (`x.css.br`), encoded once and kept, or
-//! encoded on its way. Which of them a request gets, and what its head says.
+//! Encoded representations of a file: a precompressed sibling (`x.css.br`), content encoded once and cached, or content
+//! encoded while it is sent. Chooses one and writes its head.
 
 use std::rc::Rc;
 
@@ -23,15 +23,15 @@ use crate::exchange::reply::fields::{BodyLength, Fields};
 use crate::rules::compress::{self, Offer, VARY};
 use crate::worker::compress::encode_whole;
 
-/// The forms that a route offers of its files.
+/// The encoded representations that a route offers.
 pub(super) struct Forms {
-    /// Which siblings are looked for, the favourite first.
+    /// Codings of siblings to look for, in order of preference.
     siblings: Vec<Coding>,
     offer: Option<Rc<Offer>>,
 }
 
 impl Forms {
-    /// `None` when files are only offered as they are.
+    /// `None` if files are served only without coding.
     pub(super) fn new(siblings: &[plan::Coding], offer: Option<Rc<Offer>>) -> Option<Box<Self>> {
         if siblings.is_empty() && offer.is_none() {
             return None;
@@ -42,7 +42,8 @@ impl Forms {
         }))
     }
 
-    /// Responds with the form of `entry` that the request asks for. Where it lies beneath a directory, `place` says where.
+    /// Responds with the representation that the request prefers. `place` is the cache and path of a file below a
+    /// directory.
     pub(super) fn respond(
         &self,
         place: Option<(&Rc<Cache>, &[u8])>,
@@ -84,12 +85,12 @@ impl Forms {
     }
 }
 
-/// The coding the client likes best.
+/// The coding that the client prefers.
 fn choose<'c>(
     head: &RequestHead<'_, '_>,
     offered: impl Iterator<Item = &'c Coding>,
 ) -> Option<Coding> {
-    // Each of three may be there twice.
+    // Each of the three codings may occur twice.
     let mut room = [Coding::Gzip; 6];
     let mut count = 0;
     for (place, &coding) in room.iter_mut().zip(offered) {
@@ -99,24 +100,24 @@ fn choose<'c>(
     compress::choose(head, &room[..count])
 }
 
-/// What a head says of content in a coding.
+/// An encoded representation, for writing its head.
 struct Coded<'e> {
-    /// Whose times and tag those of the content are made of.
+    /// The file whose validators are the basis.
     entry: &'e Entry,
     tag: Tag,
     media: &'e str,
-    /// Unknown while it is encoded.
+    /// Unknown if it is encoded while it is sent.
     length: Option<u64>,
     coding: Coding,
 }
 
-/// How content in a coding is tagged.
+/// How the entity tag of encoded content is formed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tag {
-    /// As a version of its own, by the coding's name behind the file's tag: its bytes lie in a file.
+    /// A strong tag: the file's tag with the name of the coding appended.
     Named,
-    /// Weakly: as the plain content's equal in meaning (RFC 9110 8.8.1), since another version of the encoder may write
-    /// other bytes.
+    /// A weak tag: equal in meaning to the unencoded content (RFC 9110 8.8.1), because another version of the encoder
+    /// may produce other bytes.
     Weak,
 }
 
@@ -140,13 +141,13 @@ impl Coded<'_> {
         head.lines(VARY);
     }
 
-    /// `"x-y"` of a file is `"x-y-br"` of what it is the encoding of.
+    /// `"x-y"` becomes `"x-y-br"`.
     fn named_tag(&self) -> String {
         let tag = self.entry.etag().trim_end_matches('"');
         format!("{tag}-{}\"", self.coding.token())
     }
 
-    /// What the request's conditions say. `None`: they hold.
+    /// Evaluates the preconditions of the request.
     fn judge(&self, head: &RequestHead<'_, '_>) -> Verdict {
         if condition::are_absent(head.headers) {
             return Verdict::Holds;
@@ -157,12 +158,12 @@ impl Coded<'_> {
                 let etag = &self.named_tag();
                 condition::judge(head.headers, Validators { etag, ..validators })
             }
-            // Compared weakly, the prefix does not matter; strong comparisons get the plain content.
+            // Weak comparison ignores the `W/` prefix; strong comparison uses the unencoded content.
             Tag::Weak => condition::judge(head.headers, validators),
         }
     }
 
-    /// Responds when the request's conditions fail; whether it did.
+    /// Responds if the preconditions fail. Returns whether it did.
     fn respond_if_failed(
         &self,
         head: &RequestHead<'_, '_>,
@@ -179,7 +180,7 @@ impl Coded<'_> {
     }
 }
 
-/// Responds with a file that is another one encoded.
+/// Responds with a precompressed sibling.
 fn respond_with_sibling(
     entry: &Rc<Entry>,
     sibling: &Rc<Entry>,
@@ -211,7 +212,7 @@ fn respond_with_sibling(
     send_ranges(sibling, Ranges::One(0..length), reply)
 }
 
-/// Responds with a file that is encoded for it; `None`, and nothing written, when it is better sent as it is.
+/// Responds with encoded content. Returns `None` and writes nothing if the unencoded file is the better choice.
 fn respond_encoded(
     entry: &Rc<Entry>,
     coding: Coding,
@@ -260,7 +261,7 @@ fn respond_encoded(
     Ok(Some(Some(Box::new(Pieces { entry, what }))))
 }
 
-/// Responds with what is rendered, or, where its head does not fit the request, with a head of its own.
+/// Responds with the rendered response or, if its head does not fit the request, with a new head.
 fn respond_rendered(
     rendered: &Rendered,
     coded: &Coded<'_>,

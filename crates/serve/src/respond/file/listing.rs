@@ -1,4 +1,4 @@
-//! The list of what lies in a directory, as a page or, for clients that would rather have it, as JSON.
+//! Directory listings, as HTML or, if the client prefers it, JSON.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::BodyLength;
 use crate::routing::path;
 
-/// Responds with what lies in `directory`, which is the one that the request names.
+/// Responds with the contents of `directory`, which the request names.
 pub(super) fn respond(
     mut directory: Directory,
     above: Above,
@@ -44,21 +44,21 @@ pub(super) fn respond(
     reply.part(body.into())
 }
 
-/// What stands above the directory.
+/// Whether there is a parent directory to link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Above {
     Directory,
-    /// It is the route's own.
+    /// The directory is the route's root.
     Nothing,
 }
 
-/// Directories first, by name.
+/// Directories first, then by name.
 fn compare(one: &(Vec<u8>, Metadata), other: &(Vec<u8>, Metadata)) -> Ordering {
     let is_file = |metadata: &Metadata| metadata.kind != FileKind::Directory;
     (is_file(&one.1), &one.0).cmp(&(is_file(&other.1), &other.0))
 }
 
-/// As nginx lists directories in JSON: an array of objects.
+/// The JSON format of nginx's autoindex: an array of objects.
 fn as_json(directory: &Directory) -> String {
     let mut out = String::from("[");
     for (at, (name, metadata)) in directory.entries.iter().enumerate() {
@@ -84,7 +84,7 @@ fn as_json(directory: &Directory) -> String {
 
 const ENDLESS: &str = "a String takes everything";
 
-/// A page of HTML. What names contain is text in it and nothing else.
+/// An HTML page. Names are escaped.
 fn as_page(path: &str, above: Above, directory: &Directory) -> String {
     let mut title = String::new();
     push_escaped(path, &mut title);
@@ -103,7 +103,7 @@ fn as_page(path: &str, above: Above, directory: &Directory) -> String {
             FileKind::Directory => "/",
             FileKind::Regular | FileKind::Other => "",
         };
-        // Without the dot a name with a colon would begin with a scheme.
+        // `./` keeps a name with a colon from being parsed as a scheme.
         out.push_str("<tr><td><a href=\"./");
         push_encoded(name, &mut out);
         write!(out, "{slash}\">").expect(ENDLESS);
@@ -123,16 +123,16 @@ fn as_page(path: &str, above: Above, directory: &Directory) -> String {
     out
 }
 
-/// The time of modification, where it can be said.
+/// The modification time, if it can be formatted.
 fn modified(metadata: &Metadata) -> Option<String> {
-    /// The last second of the year 9999, the last that four digits can say.
+    /// The last second of the year 9999: a date has four digits for the year.
     const LAST: u64 = 253_402_300_799;
     let seconds = u64::try_from(metadata.modified_seconds).ok();
     let seconds = seconds.filter(|seconds| *seconds <= LAST)?;
     Some(String::from_utf8_lossy(&date::format(seconds)).into_owned())
 }
 
-/// What has a meaning in HTML has none.
+/// Appends text with HTML escapes.
 fn push_escaped(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
@@ -146,7 +146,7 @@ fn push_escaped(text: &str, out: &mut String) {
     }
 }
 
-/// A segment of a path (RFC 3986 3.3), all but what is unreserved encoded.
+/// Appends a path segment (RFC 3986 3.3), percent-encoding all but unreserved characters.
 fn push_encoded(name: &[u8], out: &mut String) {
     for &byte in name {
         match byte {

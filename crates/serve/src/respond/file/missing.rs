@@ -1,18 +1,17 @@
-//! Why there is no file to send.
+//! Reasons why a file cannot be sent.
 
 use onrush_engine::{Errno, Error, Kind};
 
-/// Why there is no file to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Missing {
     NotFound,
-    /// A directory, named without its slash.
+    /// A directory requested without its trailing slash.
     Directory,
     /// A directory without an index file.
     NoIndex,
-    /// This process may not read it.
+    /// The process has no permission to read it.
     Forbidden(Error),
-    /// We lack what it takes to open it, for the moment.
+    /// A temporary lack of resources.
     Busy(Error),
     /// It exists but cannot be read.
     Broken(Error),
@@ -21,7 +20,7 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// Whether nothing lies there that could be served.
+    /// Whether there is nothing that could be served.
     pub(super) fn is_nothing_found(&self) -> bool {
         match self {
             Missing::NotFound | Missing::NoIndex | Missing::Outside => true,
@@ -31,7 +30,7 @@ impl Missing {
         }
     }
 
-    /// Of a file that is open.
+    /// Classifies an error of an open file.
     pub(super) fn of_reading(error: Error) -> Missing {
         match error.is_out_of_descriptors() {
             true => Missing::Busy(error),
@@ -44,7 +43,7 @@ impl Missing {
             return Missing::Broken(error);
         };
         match errno {
-            // NXIO: a socket in the file system.
+            // NXIO: a Unix socket.
             Errno::NOENT
             | Errno::NOTDIR
             | Errno::NAMETOOLONG
@@ -53,7 +52,7 @@ impl Missing {
             | Errno::NODEV => Missing::NotFound,
             Errno::XDEV => Missing::Outside,
             Errno::ACCESS | Errno::PERM => Missing::Forbidden(error),
-            // AGAIN: renames without end along the path, or a lease that its holder has yet to give up.
+            // AGAIN: repeated renames along the path, or a lease that its holder has not released yet.
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => Missing::Busy(error),
             _ => Missing::Broken(error),
         }

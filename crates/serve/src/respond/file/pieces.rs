@@ -1,4 +1,4 @@
-//! The pieces of a file behind its head: all of it, ranges, or all of it encoded.
+//! Sending the content of a file after the response head: the whole file, ranges, or encoded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::limits::ENCODED_BYTES_PER_TURN;
 use crate::worker::Worker;
 use crate::worker::compress::Then;
 
-/// What of a large file has to be sent behind its head.
+/// The part of a large file still to be sent.
 pub(crate) struct Pieces {
     pub(super) entry: Rc<Entry>,
     pub(super) what: What,
@@ -24,7 +24,7 @@ pub(crate) struct Pieces {
 
 pub(super) enum What {
     Ranges(Ranges),
-    /// All of it, encoded on its way.
+    /// The whole file, encoded while it is sent.
     Encoded(Encoding),
 }
 
@@ -33,13 +33,13 @@ pub(super) enum Ranges {
     Several(Vec<Range<u64>>, Boundary),
 }
 
-/// The value of `Content-Range` for a part of the file.
+/// The value of `Content-Range`.
 pub(super) fn content_range(range: &Range<u64>, entry: &Entry) -> String {
     let length = entry.metadata.length;
     format!("bytes {}-{}/{length}", range.start, range.end - 1)
 }
 
-/// Sends the content behind its head: at once when it is held.
+/// Sends the content after the head: at once if it is in memory.
 pub(super) fn send_ranges(
     entry: &Rc<Entry>,
     ranges: Ranges,
@@ -56,7 +56,7 @@ pub(super) fn send_ranges(
     let worker = reply.worker;
     let mut put = |bytes: &[u8]| reply.data(bytes);
     entry.usual.with(worker, |_, body| {
-        // A held file is shorter than a buffer, and so is every range of it.
+        // A file in memory fits one buffer, and so does every range of it.
         let bytes = |range: &Range<u64>| &body[range.start as usize..range.end as usize];
         match &ranges {
             Ranges::One(range) => put(bytes(range)),
@@ -72,7 +72,7 @@ pub(super) fn send_ranges(
     Ok(None)
 }
 
-/// What separates the parts of a multipart body (RFC 2046 5.1.1).
+/// The boundary of a multipart body (RFC 2046 5.1.1).
 pub(super) struct Boundary(pub(super) String);
 
 impl Boundary {
@@ -96,7 +96,7 @@ impl Boundary {
 }
 
 impl Pieces {
-    /// Sends what stands in the output and the pieces behind it.
+    /// Sends all written bytes, then the pieces.
     pub(crate) async fn send(&mut self, mut client: Downstream<'_>) -> Result<(), Error> {
         let patience = client.exchange.timeouts().client_send;
         let mut reply = client.split(Method::Get).1;
@@ -142,7 +142,7 @@ async fn send_range(
                 return Err(error);
             }
         }
-        // What a plain connection is sent of a file counts as work by itself.
+        // On a plain connection, sending from a file counts as work of the turn already.
         if offset < range.end && reply.as_plain().is_none() {
             reply.worker.core.yield_now().await;
         }
@@ -150,7 +150,7 @@ async fn send_range(
     Ok(())
 }
 
-/// Sends the first `length` bytes of the file encoded.
+/// Sends the first `length` bytes of the file, encoded.
 async fn send_encoded(
     (file, length): (&File, u64),
     encoding: &mut Encoding,
@@ -173,7 +173,7 @@ async fn send_encoded(
         in_a_turn += bytes;
         if in_a_turn >= ENCODED_BYTES_PER_TURN {
             in_a_turn = 0;
-            // The client gets what there is, or is found to be gone, before more is spent on it.
+            // Send what is ready, or detect that the client is gone, before doing more work.
             reply.flush(patience).await?;
             worker.core.yield_now().await;
         }

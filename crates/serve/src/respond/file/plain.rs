@@ -1,4 +1,4 @@
-//! A file as it is: the response that the conditions and ranges of its request ask for.
+//! Responses with the unencoded file, evaluating preconditions and ranges.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -17,14 +17,14 @@ use crate::exchange::reply::fields::{BodyLength, Fields};
 use crate::rules::compress::VARY;
 use crate::rules::error_page::Form;
 
-/// Whether the same request could have got another form of a file.
+/// Whether the response depends on `Accept-Encoding`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Varies {
     No,
     ByEncoding,
 }
 
-/// Responds with the file, or the parts of it that the request is for.
+/// Responds with the file or the requested parts.
 pub(super) fn respond_with_entry(
     entry: &Rc<Entry>,
     varies: Varies,
@@ -73,7 +73,7 @@ fn write_validators(head: &mut Fields<'_>, entry: &Entry, varies: Varies) {
     }
 }
 
-/// What of the file the request is for. A range has a meaning for GET only (RFC 9110 14.2).
+/// The requested part of the file. Ranges apply to GET only (RFC 9110 14.2).
 fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, reply: &Reply<'_>) -> Wanted {
     let range = condition::field(head.headers, "range").filter(|_| head.method == Method::Get);
     let Some(range) = range else {

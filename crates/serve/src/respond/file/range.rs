@@ -1,23 +1,23 @@
-//! Byte ranges: what a `Range` field asks for, of a file of so many bytes (RFC 9110 14).
+//! Byte ranges of a file: parsing and evaluating `Range` (RFC 9110 14).
 
 use std::ops::Range;
 
 use crate::limits::{RANGE_GAP, RANGES_MAX};
 
-/// What is to be sent.
+/// What to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
-    /// Everything: the field is malformed, of an unknown unit, or asks for more ranges than we serve.
+    /// The whole file: the field is malformed, has an unknown unit, or more ranges than the limit.
     Whole,
-    /// One range; not empty.
+    /// One non-empty range.
     One(Range<u64>),
-    /// Several, not empty, apart from each other, in the order asked for.
+    /// Several non-empty, disjoint ranges in the order of the request.
     Several(Vec<Range<u64>>),
-    /// Nothing of what is asked for exists: 416.
+    /// 416: no requested range can be satisfied.
     Nothing,
 }
 
-/// One range as it is written.
+/// One range-spec.
 enum Spec {
     /// `first-last`, `first-`.
     From(u64, Option<u64>),
@@ -26,7 +26,7 @@ enum Spec {
 }
 
 impl Wanted {
-    /// What the value of a `Range` field means for `length` bytes.
+    /// Evaluates a `Range` value for a file of `length` bytes.
     pub(crate) fn of(value: &[u8], length: u64) -> Wanted {
         let Some(specs) = strip_unit(value) else {
             return Wanted::Whole;
@@ -39,7 +39,7 @@ impl Wanted {
                 return Wanted::Whole;
             };
             match spec.within(length) {
-                // The end of nothing: satisfiable (14.1.2), but no Content-Range can say it.
+                // The suffix of an empty file: satisfiable (14.1.2), but Content-Range cannot express it.
                 Some(range) if range.is_empty() => return Wanted::Whole,
                 Some(range) => ranges.push(range),
                 None => {}
@@ -57,7 +57,7 @@ impl Wanted {
     }
 }
 
-/// The ranges behind `bytes=`; units are compared without case (RFC 9110 14.1).
+/// The ranges after `bytes=`; units are case-insensitive (RFC 9110 14.1).
 fn strip_unit(value: &[u8]) -> Option<&[u8]> {
     let (unit, specs) = value.split_at_checked(6)?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(specs)
@@ -78,7 +78,7 @@ impl Spec {
         (first <= last).then_some(Spec::From(first, Some(last)))
     }
 
-    /// The bytes it means; `None` when it cannot be satisfied.
+    /// The byte range; `None` if it cannot be satisfied.
     fn within(&self, length: u64) -> Option<Range<u64>> {
         match *self {
             Spec::From(first, _) if first >= length => None,
@@ -92,7 +92,7 @@ impl Spec {
     }
 }
 
-/// Digits; too large a number is as good as the largest.
+/// Parses digits; saturates on overflow.
 fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -103,8 +103,8 @@ fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Joins ranges that overlap or nearly touch, so that no byte is sent twice (RFC 9110 14.2, 15.3.7.2). What is left
-/// stays in the order in which its first part was asked for.
+/// Joins ranges that overlap or nearly touch, so that no byte is sent twice (RFC 9110 14.2, 15.3.7.2). A joined range
+/// takes the position of its first part in the request.
 fn coalesce(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut sorted: Vec<(usize, Range<u64>)> = ranges.into_iter().enumerate().collect();
     sorted.sort_by_key(|(_, range)| range.start);
@@ -152,7 +152,7 @@ mod tests {
             ("bytes=0-0", 0, Nothing),
             ("bytes=-5", 0, Whole),
             ("bytes=5-20000,30000-", 10_000, One(5..10_000)),
-            // Malformed: as if it were not there.
+            // Malformed: ignored.
             ("bytes=", 10_000, Whole),
             ("bytes=,", 10_000, Whole),
             ("bytes", 10_000, Whole),

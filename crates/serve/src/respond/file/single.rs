@@ -1,4 +1,4 @@
-//! A file that is always the same response: read when it is asked for, as those beneath a directory are.
+//! A route that always responds with the same file. The file is read on request, like files of a directory.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::limits::FILE_CHECK;
 use crate::routing::media::media_type;
 use crate::rules::compress::Offer;
 
-/// A file as a response, for one core.
+/// The file on one core.
 pub(crate) struct Single {
     status: u16,
     path: PathBuf,
     forms: Option<Box<Forms>>,
-    /// What it was when it was last asked for.
+    /// The file at the last request.
     entry: RefCell<Option<Rc<Entry>>>,
 }
 
@@ -39,7 +39,7 @@ impl Single {
         }
     }
 
-    /// Responds with the file. What is left to send of a large one is returned.
+    /// Responds with the file. Returns the rest of a large file, still to be sent.
     pub(crate) fn respond(
         &self,
         head: &RequestHead<'_, '_>,
@@ -52,7 +52,7 @@ impl Single {
                 return Ok(None);
             }
         };
-        // Conditions and ranges are about what is there, and those that GET and HEAD ask for (RFC 9110 13.2.1, 14.2).
+        // Preconditions and ranges apply to 200 responses to GET and HEAD (RFC 9110 13.2.1, 14.2).
         if self.status != 200 || !matches!(reply.method, Method::Get | Method::Head) {
             return respond_with_status(self.status, &entry, reply);
         }
@@ -70,7 +70,8 @@ impl Single {
         }
     }
 
-    /// The file as it is, looked at once a second; one that is not held each time, since its length is promised.
+    /// The current file. A held file is checked once per second, others on every request, because the response promises
+    /// their length.
     pub(crate) fn find(&self, core: &Core) -> Result<Rc<Entry>, Missing> {
         let known = self.entry.borrow().clone();
         if let Some(entry) = &known
@@ -104,7 +105,7 @@ impl Single {
     }
 }
 
-/// Responds with all of the file, whatever the request says of parts and versions.
+/// Responds with the whole file, ignoring preconditions and ranges.
 fn respond_with_status(
     status: u16,
     entry: &Rc<Entry>,

@@ -1,4 +1,4 @@
-//! Files, through real connections, on every driver.
+//! Files over real connections, on every driver.
 
 mod absent;
 mod changes;
@@ -23,7 +23,7 @@ use crate::site::target::Response;
 use crate::testing::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
 
 const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-/// Of a file of 10 bytes that changed then.
+/// ETag of a 10-byte file modified at [`TIME`].
 const ETAG: &str = "\"ae1b981bc490a00-a\"";
 
 /// A directory to serve.
@@ -34,7 +34,7 @@ impl Tree {
         Tree(tempfile::tempdir().unwrap())
     }
 
-    /// With these files; each contains `0123456789`.
+    /// A directory with these files; each contains `0123456789`.
     fn of(paths: &[&str]) -> Tree {
         let tree = Tree::new();
         for path in paths {
@@ -47,7 +47,7 @@ impl Tree {
         self.0.path().join(path)
     }
 
-    /// Writes a file whose time is [`TIME`].
+    /// Writes a file modified at [`TIME`].
     fn write(&self, path: impl AsRef<Path>, content: &[u8]) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -55,7 +55,7 @@ impl Tree {
         touch(&path);
     }
 
-    /// A file of zeros that takes no space.
+    /// A sparse file of zeros.
     fn write_sparse(&self, path: &str, length: u64) {
         let path = self.path(path);
         fs::File::create(&path).unwrap().set_len(length).unwrap();
@@ -133,7 +133,7 @@ fn a_file_comes_with_its_type_its_length_and_its_validators() {
         "-".repeat(29)
     );
     let request = request("GET", "/a.txt", "");
-    // The second and third come from the cache.
+    // The second and third responses come from the cache.
     assert_eq!(
         exchange_text(&tree.plan(), &request.repeat(3)),
         expected.repeat(3)
@@ -414,7 +414,7 @@ fn names_may_have_any_bytes() {
         "//with%20space.txt",
         "/./with%20space.txt?query",
     ] {
-        // Twice: found, then remembered.
+        // Twice: the second response comes from the cache.
         let response = exchange_text(&tree.plan(), &request("GET", target, "").repeat(2));
         assert_eq!(
             response.matches("\r\n\r\n0123456789").count(),

@@ -1,4 +1,4 @@
-//! The head of a synthetic response, and what it depends on.
+//! The head of a synthetic response.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::query::{Announced, Query};
 use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::{BodyLength, Fields};
 
-/// What is needed of a request once its head is gone.
+/// Facts about the request that are needed after its head is released.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub(super) method: Method,
@@ -22,20 +22,20 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Chunks are unknown to HTTP/1.0.
+    /// Whether the body is chunked; HTTP/1.0 has no chunks.
     pub(super) fn gets_chunks(&self, query: &Query) -> bool {
         query.chunked && self.version == Version::Http11 && query.has_body()
     }
 }
 
 impl Query {
-    /// Whether a response of this status has a body, and a length (RFC 9110 6.4.1, 15.3.6).
+    /// Whether a response with this status has a body and a length (RFC 9110 6.4.1, 15.3.6).
     pub(super) fn has_body(&self) -> bool {
         !matches!(self.status, 204 | 205 | 304)
     }
 }
 
-/// Writes it; `waited` is how long its request had to wait.
+/// Writes the head; `waited` is the actual delay of the response.
 pub(super) fn write_head(
     query: &Query,
     request: &Request,
@@ -58,7 +58,7 @@ pub(super) fn write_head(
 
 fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
     if !query.has_body() {
-        // Of these only 205 may say so, and must (RFC 9110 15.3.6).
+        // Of these only 205 may and must announce a length (RFC 9110 15.3.6).
         if query.status == 205 {
             head.length(BodyLength::Known(0));
         }
@@ -86,8 +86,8 @@ fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
     }
 }
 
-/// `X-req` about the request, `X-rsp` about the response, worded as httpterm does. The time a head took to arrive is not
-/// measured: nearly always it comes in one packet.
+/// Writes `X-req` about the request and `X-rsp` about the response in httpterm's format. The time that the request head
+/// took to arrive is not measured: it nearly always arrives in one packet.
 fn write_report(query: &Query, request: &Request, waited: Duration, head: &mut Fields<'_>) {
     let mut digits = [(); 6].map(|()| itoa::Buffer::new());
     let [bytes, code, cache, size, wait, real] = &mut digits;

@@ -1,21 +1,21 @@
-//! The bytes that synthetic bodies are made of: made once, when the program is built, and sent from where they are.
+//! The content of synthetic bodies, generated at compile time and sent without a copy.
 
-/// Bytes of a line of the usual body.
+/// Bytes per line of the default body.
 const LINE: usize = 50;
 
-/// Whole lines, of length and number so that every run of them looks alike from the start.
+/// Whole lines. Length and count are chosen so that repetitions join without a break.
 pub(crate) static LINES: [u8; LINE * 1280] = lines();
 
-/// The same lines, each byte in a chunk of its own: `1 CRLF byte CRLF`.
+/// The same lines, each byte in its own chunk: `1 CRLF byte CRLF`.
 pub(crate) static CHUNKS: [u8; CHUNK * LINE * 213] = chunks();
 
-/// Bytes that do not compress; the same ones each time.
+/// Incompressible bytes, the same ones each time.
 pub(crate) static RANDOM: [u8; 64_000] = random();
 
-/// Bytes that a byte takes in a chunk of its own.
+/// Length of a one-byte chunk.
 pub(crate) const CHUNK: usize = 6;
 
-/// `.123456789` five times, the last byte an end of line.
+/// `.123456789` five times, with the last byte a line feed.
 const fn line_byte(at: usize) -> u8 {
     match at % LINE {
         49 => b'\n',
@@ -49,7 +49,7 @@ const fn chunks() -> [u8; CHUNKS.len()] {
     bytes
 }
 
-/// xorshift64 (Marsaglia, "Xorshift RNGs", 2003), a byte from each step.
+/// xorshift64 (Marsaglia, "Xorshift RNGs", 2003), one byte per step.
 const fn random() -> [u8; RANDOM.len()] {
     let mut bytes = [0; RANDOM.len()];
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

@@ -1,66 +1,66 @@
-//! The query language of httpterm and haterm: `/?s=10k&t=50` asks for 10 KiB after 50 ms.
+//! The query language of httpterm and haterm: `/?s=10k&t=50` requests 10 KiB after 50 ms.
 //!
 //! Arguments are single letters with a number, in any order, separated by any of `& ? , ; /`. Numbers are decimal, may
-//! be negative, and may carry any of `k m g` (times 2^10, 2^20, 2^30) and `r` (by chance from 0 up to the number,
-//! excluding it, and before it is multiplied). What is no argument is skipped. Where the two tools differ from each
-//! other or from their own help:
+//! be negative, and may have any of the suffixes `k m g` (times 2^10, 2^20, 2^30) and `r` (a random number from 0 up to
+//! the number, excluding it, drawn before it is multiplied). Other text is skipped. Where the two tools differ from
+//! each other or from their own help:
 //!
-//! | | we do | as |
+//! | | Onrush | as in |
 //! |---|---|---|
 //! | `k` | chunks of one byte | httpterm (haterm: one chunk) |
 //! | `A` | respond before the request's body is read | haterm |
 //! | `b=100k` | announces 102,400 | httpterm's help (its code: 100) |
 //! | `b=0` | no length, so the connection closes, even with `K` | httpterm's help (its code: only without keep-alive) |
-//! | `b` that is not the true length | closes behind the body, unless `K` keeps the connection | httpterm keeps it |
+//! | `b` that is not the true length | closes after the body, unless `K` keeps the connection | httpterm keeps it |
 //! | `c` | not cacheable below 1 | both helps (their code: only when 0) |
-//! | `e` | a quoted ETag, as RFC 9110 wants it | httpterm sends it bare |
+//! | `e` | a quoted ETag, as RFC 9110 requires | httpterm sends it unquoted |
 //! | `p` | pieces of this size, one send each | httpterm sends random sizes up to it, with pauses |
-//! | `v` | X-req and X-rsp are sent unless it is 0 | haterm (httpterm 1.7.10: only when it is not) |
-//! | first `?` | begins the arguments, all of them count | httpterm (haterm: the last one does) |
+//! | `v` | X-req and X-rsp are sent unless it is 0 | haterm (httpterm 1.7.10: only if it is not 0) |
+//! | first `?` | starts the arguments, all of them count | httpterm (haterm: the last one does) |
 //! | `s` with HEAD | the length is announced, no body is sent | RFC 9110 (both: length 0) |
-//! | `r` below 200 | is refused: no client would take it for a final response | |
-//! | `S` | is accepted and means nothing: there is no splicing to be disabled | |
+//! | `r` below 200 | is refused: clients would not accept it as a final response | |
+//! | `S` | is accepted and ignored: there is no splicing to disable | |
 
 use std::time::Duration;
 
 use crate::limits::{SYNTHETIC_BYTES_MAX, SYNTHETIC_TIME_MAX};
 
-/// A response as it was asked for.
+/// The requested response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Query {
     /// `s`: bytes of the body.
     pub(crate) size: u64,
     /// `r`: 200 to 999.
     pub(crate) status: u16,
-    /// `t`: before the response.
+    /// `t`: delay before the response.
     pub(crate) wait: Duration,
-    /// `P`: behind the response.
+    /// `P`: delay after the response.
     pub(crate) pause: Duration,
-    /// `w`: how long the connection may then be idle.
+    /// `w`: idle timeout of the connection after it.
     pub(crate) idle: Option<Duration>,
     /// `c`.
     pub(crate) cacheable: bool,
-    /// `C` and `K`: whether the connection stays open whatever the client says.
+    /// `C` and `K`: whether the connection stays open, regardless of the client's choice.
     pub(crate) persists: Option<bool>,
     /// `b`.
     pub(crate) announced: Announced,
-    /// `B`: bytes of the request's body to be read before the response.
+    /// `B`: bytes of the request body to read before the response.
     pub(crate) body_max: u64,
-    /// `A`: the response comes before the request's body is read.
+    /// `A`: respond before the request body is read.
     pub(crate) responds_first: bool,
-    /// `e`: the start of a hash.
+    /// `e`: the seed of a hash.
     pub(crate) etag: Option<u64>,
     /// `k`.
     pub(crate) chunked: bool,
     /// `R`.
     pub(crate) random: bool,
-    /// `p`: the most bytes of the body to be sent at once.
+    /// `p`: maximum bytes of the body per send.
     pub(crate) piece: Option<u64>,
     /// `v`.
     pub(crate) verbose: bool,
 }
 
-/// The length in the response's head.
+/// The announced length of the response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Announced {
     Truth,
@@ -68,18 +68,18 @@ pub(crate) enum Announced {
     Lie(u64),
 }
 
-/// What a request asks for.
+/// The result of parsing a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     Response(Query),
     /// `/?` and `/?h`.
     Help,
-    /// No response can be made of it; why.
+    /// No response can be made; the reason.
     Nonsense(&'static str),
 }
 
 impl Query {
-    /// What `/` asks for.
+    /// The response to `/`.
     pub(crate) const DEFAULT: Query = Query {
         size: 0,
         status: 200,
@@ -98,7 +98,7 @@ impl Query {
         verbose: true,
     };
 
-    /// Understands the part of a target behind its first `?`. `random` gives 64 random bits each time.
+    /// Parses the part of a target after its first `?`. `random` returns 64 random bits per call.
     pub(crate) fn parse(query: Option<&str>, mut random: impl FnMut() -> u64) -> Asked {
         let mut asked = Query::DEFAULT;
         let Some(query) = query else {
@@ -158,12 +158,12 @@ impl Query {
     }
 }
 
-/// Milliseconds, bounded.
+/// Milliseconds, limited.
 fn time(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds).min(SYNTHETIC_TIME_MAX)
 }
 
-/// `[-]digits[kmgr]*`; too large a number is as good as the largest. What follows is skipped.
+/// `[-]digits[kmgr]*`, saturating on overflow. The rest is skipped.
 fn number(text: &[u8], random: &mut impl FnMut() -> u64) -> Option<i64> {
     let (sign, text) = match text {
         [b'-', text @ ..] => (-1, text),
@@ -184,7 +184,7 @@ fn number(text: &[u8], random: &mut impl FnMut() -> u64) -> Option<i64> {
             b'k' => factor = factor.saturating_mul(1 << 10),
             b'm' => factor = factor.saturating_mul(1 << 20),
             b'g' => factor = factor.saturating_mul(1 << 30),
-            // The upper half of a 128-bit product is the number scaled by a fraction below one.
+            // The upper half of the 128-bit product scales the number by a fraction below one.
             b'r' => number = ((u128::from(random()) * number as u128) >> 64) as i64,
             _ => break,
         }
@@ -352,7 +352,7 @@ mod tests {
             ("2m", Some(2 << 20)),
             ("1g", Some(1 << 30)),
             ("-3k", Some(-3072)),
-            // Half by chance here, and before the factor.
+            // `random` returns one half here, applied before the factor.
             ("10r", Some(5)),
             ("10kr", Some(5120)),
             ("10rk", Some(5120)),

@@ -1,4 +1,4 @@
-//! Synthetic responses, through real connections, on every driver.
+//! Synthetic responses over real connections, on every driver.
 
 use onrush_config::Plan;
 use onrush_config::plan::OneLiner;
@@ -211,7 +211,7 @@ fn chunks_have_one_byte_each() {
     let response = get("/?s=30k&k=1");
     assert_eq!(split(&response).1.len(), 30 * 1024 * 6 + 5);
     assert!(response.ends_with("\r\n0\r\n\r\n"));
-    // An empty body, and a client that knows no chunks.
+    // An empty body, and an HTTP/1.0 client, which does not support chunks.
     assert_eq!(split(&get("/?k=1")).1, "0\r\n\r\n");
     let response = exchange_text(&plan(), "GET /?s=3&k=1 HTTP/1.0\r\n\r\n");
     assert_eq!(field(&response, "Content-Length"), Some("3"));
@@ -327,7 +327,7 @@ fn bytes_read_before_the_response_are_bounded_by_b() {
         client.send(text.as_bytes()).await;
         let response = client.receive_message().await;
         assert!(response.ends_with("\r\n\r\n."));
-        // The rest follows, and then the next request.
+        // The rest of the body follows, then the next request.
         client.send(b"0123456789").await;
         client.send(request("GET", "/?s=2", "").as_bytes()).await;
         assert!(client.receive_message().await.ends_with("\r\n\r\n.1"));
@@ -393,7 +393,7 @@ fn the_idle_time_is_the_one_asked_for_until_the_next_request() {
         let mut client = site.connect(&site.serve(&plan())).await;
         client.send(request("GET", "/?w=2000", "").as_bytes()).await;
         client.receive_message().await;
-        // In time.
+        // Before the idle timeout.
         site.core.sleep(Duration::from_millis(1500)).await;
         client.send(request("GET", "/?w=2000", "").as_bytes()).await;
         client.receive_message().await;
@@ -401,7 +401,7 @@ fn the_idle_time_is_the_one_asked_for_until_the_next_request() {
         assert!(client.receive_all().await.is_empty());
         let idle = (site.core.now() - before).as_millis();
         assert!((1900..2200).contains(&idle), "{idle} ms");
-        // Longer than the usual time.
+        // Longer than the default idle timeout.
         let mut client = site.connect(&site.serve(&plan())).await;
         client.send(request("GET", "/?w=100k", "").as_bytes()).await;
         client.receive_message().await;

@@ -1,5 +1,4 @@
-//! Which server of a group a request goes to, as far as that can be said of a group whose servers are all up and have nothing to
-//! do.
+//! Which server of a group a request goes to, assuming that all servers are up and idle.
 
 use std::rc::Rc;
 
@@ -11,21 +10,21 @@ use crate::proxy::Group;
 use crate::proxy::group::NO_SERVER;
 use crate::proxy::hash_key::hash_key;
 
-/// The server that a request goes to.
+/// The chosen server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This one.
+    /// Exactly this one.
     Exactly {
-        /// As it is written.
+        /// The server, as configured.
         server: String,
-        /// By what it is chosen.
+        /// The balancing method.
         by: String,
     },
     /// One of several.
     OneOf {
-        /// As they are written.
+        /// The servers, as configured.
         servers: Vec<String>,
-        /// By what one is chosen.
+        /// The balancing method.
         by: String,
     },
 }
@@ -69,7 +68,7 @@ impl Choice {
     }
 }
 
-/// Those that get requests while all are up.
+/// The servers that get requests while all are up.
 pub(super) fn in_service(plan: &Upstream) -> Vec<&Server> {
     let primary: Vec<&Server> = plan.servers.iter().filter(|it| !it.backup).collect();
     match primary.is_empty() {

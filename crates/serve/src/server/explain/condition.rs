@@ -1,4 +1,4 @@
-//! Why a route does not take a request, in words: what its condition asks for, and what there was instead.
+//! Explains why a route does not match: the expected condition and the actual value.
 
 use onrush_config::plan::{Host, Networks, PathMatch, Scheme, ValueMatch, When};
 use onrush_http::query;
@@ -7,20 +7,20 @@ use onrush_http::request::RequestHead;
 use crate::routing::route::{Coming, Unmet, host_of, values};
 use crate::site::Site;
 
-/// A route that does not take a request.
+/// A route that does not match a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passed {
-    /// Its place among all, from 0.
+    /// Index of the route.
     pub route: usize,
-    /// The key of the condition that does not hold, the first of them.
+    /// Key of the first condition that does not hold.
     pub condition: &'static str,
-    /// What it asks for, as it is written in a configuration.
+    /// The condition, as written in a configuration.
     pub expected: String,
-    /// What there was.
+    /// The actual value.
     pub found: String,
 }
 
-/// The routes before `route`, or all of them; none when routes were not looked at.
+/// The routes before `route`, or all of them; empty if the request was refused before routing.
 pub(super) fn passed(
     site: &Site,
     head: &RequestHead<'_, '_>,
@@ -42,7 +42,7 @@ pub(super) fn passed(
             found,
         })
     });
-    // One that takes it has only been left alone where the request was refused before routes were looked at.
+    // A route that does match means that the request was refused before routing.
     passed.collect::<Option<_>>().unwrap_or_default()
 }
 

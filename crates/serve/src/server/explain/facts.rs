@@ -1,4 +1,4 @@
-//! What of its route and of the rest of a configuration concerns a request, and what is not known of it here.
+//! Settings that apply to a request, and dependencies that are unknown here.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use onrush_config::plan::{
 
 use super::outcome::{Outcome, ToGroup};
 
-/// Something that holds for a request.
+/// A setting that applies to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// The key by which a configuration says it.
+    /// Configuration key.
     pub key: &'static str,
-    /// What it says.
+    /// Configured value.
     pub value: String,
 }
 
@@ -23,7 +23,7 @@ fn fact(key: &'static str, value: impl Into<String>) -> Fact {
     Fact { key, value }
 }
 
-/// The limits of a route's requests.
+/// Limits of requests of a route.
 pub(super) fn limits(route: &Route, of_all: &Timeouts) -> Vec<Fact> {
     let mut all = Vec::new();
     let access = &route.access;
@@ -76,7 +76,7 @@ fn basic_auth(auth: &BasicAuth) -> Fact {
     fact("basic_auth", format!("realm {:?}{file}", auth.realm))
 }
 
-/// Those of clients, and those of servers where there are any.
+/// Client timeouts, and server timeouts if the request is forwarded.
 fn timeouts(times: &Timeouts, of_servers: Option<&Timeouts>) -> Vec<Fact> {
     let mut all = vec![
         fact("client_body", time(times.client_body)),
@@ -101,7 +101,7 @@ fn time(time: Duration) -> String {
     format!("{time:?}")
 }
 
-/// What a route changes in its responses.
+/// Edits of responses by a route.
 pub(super) fn edits(edits: &Edits) -> Vec<Fact> {
     let FieldEdits { remove, set, add } = &edits.response;
     let hidden = edits.upstream.hide.iter().map(|name| fact("hide", name));
@@ -140,7 +140,7 @@ fn shown(name: &str, value: &Template) -> String {
     }
 }
 
-/// What becomes of a request also depends on this.
+/// Dependencies of the outcome that are unknown here.
 pub(super) fn unknown(
     plan: &Plan,
     listen: &Listen,

@@ -1,5 +1,4 @@
-//! What a request gets: a response of our own, as it is written for it, or what a server of a group makes of the request that is
-//! written for it.
+//! Outcome of an explained request: a generated response, or the request that a server of a group gets.
 
 use std::rc::Rc;
 
@@ -19,44 +18,44 @@ use crate::exchange::request_context::{RequestContext, Source};
 use crate::proxy::{Group, rewrite, upgrade};
 use crate::site::Site;
 
-/// What a request gets.
+/// Outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// A response that is made here.
+    /// A generated response.
     Own {
-        /// None where it depends on what only comes with time.
+        /// `None` if it depends on state over time.
         status: Option<u16>,
-        /// What makes it.
+        /// What generates it.
         by: String,
-        /// Where it sends its client.
+        /// Target of a redirect.
         location: Option<String>,
     },
-    /// That of a server.
+    /// The request is forwarded.
     Forward(Forward),
 }
 
-/// A request that goes to a server.
+/// A forwarded request.
 #[derive(Clone, Debug)]
 pub struct Forward {
-    /// The groups that it may go to, by chance: never empty.
+    /// Groups among which one is chosen at random; never empty.
     pub groups: Vec<ToGroup>,
-    /// The group that gets a copy, and of how many of 10,000 requests.
+    /// The group that gets a copy, and the share of requests copied, in 1/10,000.
     pub mirror: Option<(String, u16)>,
 }
 
-/// A request in a group.
+/// The request in one group.
 #[derive(Clone, Debug)]
 pub struct ToGroup {
-    /// Its name.
+    /// Name of the group.
     pub group: String,
-    /// Its weight among the groups.
+    /// Weight of the group.
     pub weight: u32,
-    /// The server that it goes to.
+    /// The chosen server.
     pub choice: Choice,
-    /// Servers that are asked when all others are out.
+    /// Servers used if all others are unavailable.
     pub backups: Vec<String>,
-    /// The head that the server gets: in lines of HTTP/1.1, or, of a WebSocket to a server of HTTP/2, the fields of its extended
-    /// CONNECT (RFC 8441).
+    /// The head that the server gets: HTTP/1.1 lines or, for a WebSocket to an HTTP/2 server, the fields of its
+    /// extended CONNECT (RFC 8441).
     pub head: String,
 }
 
@@ -71,19 +70,19 @@ impl Outcome {
 }
 
 impl ToGroup {
-    /// The target that the server is asked for.
+    /// Request target sent to the server.
     pub fn target(&self) -> &str {
         let line = self.line(":path: ");
         line.or_else(|| self.head.split(' ').nth(1)).unwrap_or("")
     }
 
-    /// The host that it is asked for.
+    /// Host sent to the server.
     pub fn host(&self) -> &str {
         let authority = self.line(":authority: ");
         authority.or_else(|| self.line("Host: ")).unwrap_or("")
     }
 
-    /// Whether the server is asked for a tunnel on a stream, to which it has to have agreed before.
+    /// Whether it is an extended CONNECT, which the server must support.
     pub(super) fn is_connect(&self) -> bool {
         self.line(":protocol: ").is_some()
     }
@@ -104,7 +103,7 @@ pub(super) fn outcome(
     let own = match chosen {
         Chosen::Own(own) => own,
         Chosen::Forward(..) => return forwarded((plan, site), request.0, source, exchange),
-        // What came of its password is known.
+        // The outcome of the password check is already known.
         Chosen::Verify(_) => return Ok(Outcome::refused(Refusal::new(503, "nobody checks it"))),
     };
     let by = by(plan, &own, exchange);
@@ -121,7 +120,7 @@ pub(super) fn outcome(
     })
 }
 
-/// What makes a response of our own.
+/// Names the source of a generated response.
 fn by(plan: &Plan, own: &Own<'_, '_>, exchange: &Exchange) -> String {
     let action = exchange.route().map(|route| &plan.routes[route].action);
     match (own, action) {
@@ -157,7 +156,7 @@ fn forwarded(
     };
     let mut groups = Vec::new();
     for (index, weight) in split {
-        // What it is sent may name its group.
+        // The head may contain the group's name.
         exchange.forward_to(*index);
         let context = source.of(exchange);
         let group = &site.groups[*index];
@@ -174,7 +173,7 @@ fn forwarded(
     Ok(Outcome::Forward(Forward { groups, mirror }))
 }
 
-/// The head that servers of a group are sent.
+/// The head sent to servers of a group.
 fn sent(
     group: &Rc<Group>,
     head: &RequestHead<'_, '_>,
@@ -189,7 +188,7 @@ fn sent(
     Ok(String::from_utf8_lossy(&buffer).into_owned())
 }
 
-/// The fields of an extended CONNECT, one in a line.
+/// The fields of an extended CONNECT, one per line.
 fn connect(text: &[u8], scheme: &str) -> String {
     let lines = Lines::of(text);
     let fields = lines.connect(upgrade::PROTOCOL, scheme);

@@ -1,9 +1,9 @@
-//! What is served where there is no file: another one, or the list of a directory; and a file that is the whole response.
+//! Responses where a file is missing: a fallback file or a directory listing. And a single file as the whole response.
 
 use super::*;
 use crate::testing::harness::configured;
 
-/// The files of `tree` below `/app/`, with more keys.
+/// A plan with the files of `tree` below `/app/` and additional keys.
 fn plan(tree: &Tree, keys: &str) -> Plan {
     configured(&format!(
         "[[route]]\npath = \"/app/\"\nfiles = {{ root = {:?}, {keys} }}",
@@ -132,7 +132,7 @@ fn a_list_shows_hidden_names_where_they_are_served_and_ends_somewhere() {
     assert!(hidden.contains("./.hidden") && !hidden.contains("There is more"));
 }
 
-/// A route that responds with `name` in `tree`.
+/// A plan with a route that responds with the file `name` of `tree`.
 fn single(tree: &Tree, status: u16, name: &str, keys: &str) -> Plan {
     configured(&format!(
         "[[route]]\nrespond = {{ status = {status}, file = {:?} }}\n{keys}",
@@ -144,7 +144,7 @@ fn single(tree: &Tree, status: u16, name: &str, keys: &str) -> Plan {
 fn a_file_can_be_the_whole_response() {
     let tree = Tree::of(&["sorry.html"]);
     tree.write_sparse("large.bin", 100_000);
-    // A link leads wherever it leads: no client has a say in it.
+    // Links may lead anywhere here, because clients cannot choose the path.
     symlink(tree.path("sorry.html"), tree.path("link.html")).unwrap();
     for name in ["sorry.html", "link.html"] {
         for method in ["GET", "POST"] {

@@ -1,8 +1,8 @@
-//! Files that change, appear and go while they are asked for, readers of every pace, and what is kept of both.
+//! Files that change, appear and disappear while they are served, readers of any speed, and what the cache keeps.
 
 use super::*;
 
-/// Asks for `/file` or `/` again and again while `change` happens, and gives the responses before, within the second, and
+/// Requests `target` repeatedly while `change` happens; `check` gets the responses before, within the same second, and
 /// after it.
 fn around(tree: &Rc<Tree>, target: &'static str, change: fn(&Tree), check: fn([String; 3])) {
     let plan = tree.plan_with(PathMatch::Any, &["index.html", "index.htm"], false);
@@ -37,7 +37,7 @@ fn a_changed_file_is_noticed_within_a_second() {
         assert!(["before", "behind"].contains(&body(&soon)));
         assert_ne!(field(&before, "ETag"), None);
     };
-    // Same length, and the time is set back: only the time of the change tells.
+    // Same length, and mtime set back: only ctime differs.
     around(&tree, "/file", |tree| tree.write("file", b"behind"), edited);
     around(
         &tree,
@@ -54,7 +54,7 @@ fn a_changed_file_is_noticed_within_a_second() {
         |tree| tree.write("index.htm", b"behind"),
         edited,
     );
-    // An index file that goes before the one in use.
+    // An index file with precedence over the one in use.
     around(
         &tree,
         "/",
@@ -80,7 +80,7 @@ fn a_changed_file_is_noticed_within_a_second() {
         },
         redirected,
     );
-    // A large file is looked at each time.
+    // A large file is checked on every request.
     let grown = |[_, soon, after]: [String; 3]| {
         assert_eq!(field(&soon, "Content-Length"), Some("20000"));
         assert_eq!(field(&after, "Content-Length"), Some("20000"));
@@ -130,7 +130,7 @@ fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
                 assert_eq!(body(&client.receive_message().await), content);
                 match content {
                     "first" => swap("2"),
-                    // Between the two steps of a swap that is none: what was known is still served.
+                    // Between the two steps of a non-atomic swap, the cached file is still served.
                     _ => fs::remove_file(releases.path("current")).unwrap_or(()),
                 }
                 site.core.sleep(FILE_CHECK).await;
@@ -212,7 +212,7 @@ fn a_slow_reader_is_served_as_long_as_it_reads() {
             let mut client = site.connect(&site.serve(&plan)).await;
             client.send(request("GET", "/file", "").as_bytes()).await;
             client.receive_until(b"\r\n\r\n").await;
-            // The slowest that is still progress: ten times the timeout in all.
+            // The slowest rate that counts as progress: ten times the timeout in total.
             let wait = plan.timeouts.client_send * 9 / 10;
             for part in pattern(600_000).chunks(100_000) {
                 site.core.sleep(wait).await;
@@ -261,7 +261,7 @@ fn files_nobody_asks_for_are_forgotten() {
                 .sleep(FILE_IDLE * 2 + Duration::from_secs(1))
                 .await;
             assert_eq!(cache_of(&worker).counts(), (0, 0));
-            // And it starts over.
+            // And it is filled again.
             let mut client = site.connect(&address).await;
             client.send(request("HEAD", "/small", "").as_bytes()).await;
             client.receive_until(b"\r\n\r\n").await;

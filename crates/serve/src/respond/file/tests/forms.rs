@@ -1,4 +1,4 @@
-//! Files in their several forms.
+//! Files in several codings.
 
 use onrush_config::plan::{self, Compress};
 use onrush_http::encoding::Coding;
@@ -9,7 +9,7 @@ use crate::worker::compress::decode::Received;
 const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 const PLANNED: [plan::Coding; 3] = [plan::Coding::Zstd, plan::Coding::Brotli, plan::Coding::Gzip];
 
-/// Siblings are served.
+/// A plan that serves precompressed siblings.
 fn with_siblings(tree: &Tree) -> Plan {
     let mut plan = tree.plan_with(PathMatch::Any, &["index.html"], false);
     if let Action::Files(files) = &mut plan.routes[0].action {
@@ -18,7 +18,7 @@ fn with_siblings(tree: &Tree) -> Plan {
     plan
 }
 
-/// Files are encoded.
+/// The same plan with response compression.
 fn encoding(mut plan: Plan) -> Plan {
     plan.routes[0].compress = Some(Compress {
         codings: PLANNED.to_vec(),
@@ -60,7 +60,7 @@ fn a_sibling_is_sent_in_a_files_place_to_those_who_take_its_coding() {
         "d/index.html",
         "d/index.html.gz",
     ]);
-    // Held, and sent from the disk.
+    // Files in memory, and files sent from disk.
     for large in [false, true] {
         if large {
             for path in ["a.css", "a.css.br", "a.css.gz"] {
@@ -102,7 +102,7 @@ fn a_sibling_is_sent_in_a_files_place_to_those_who_take_its_coding() {
         let alone = ask(&plan, "GET", "/alone.css", &accept("gzip, br"));
         assert_eq!((alone.coding(), alone.field("vary").len()), (None, 0));
     }
-    // The sibling itself is a file like any other.
+    // A sibling requested directly is a file like any other.
     let itself = ask(&with_siblings(&tree), "GET", "/a.css.br", &accept("br"));
     assert_eq!((itself.coding(), itself.field("vary").len()), (None, 0));
 }
@@ -237,7 +237,7 @@ fn each_form_is_confirmed_by_its_own_tag() {
             ("br", &tags[2], 200),
             ("gzip", &tags[0], 200),
             ("gzip", &tags[1], 304),
-            // They mean the same, and that is what this condition asks for (RFC 9110 13.1.2).
+            // Weak comparison (RFC 9110 13.1.2): equal in meaning.
             ("gzip", &tags[2], 304),
             ("identity", &tags[0], 200),
             ("identity", &tags[2], 304),

@@ -1,4 +1,4 @@
-//! Files in part, or not at all: conditions and ranges.
+//! Conditional and range requests for files.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ fn conditions_decide_what_is_sent() {
             "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT".into(),
             412,
         ),
-        // A condition that does not hold goes before a range.
+        // A failed precondition takes precedence over a range.
         (format!("If-None-Match: {ETAG}\r\nRange: bytes=0-1"), 304),
         (format!("If-Match: {ETAG}\r\nRange: bytes=0-1"), 206),
     ] {
@@ -167,7 +167,7 @@ fn several_ranges_are_sent_as_parts() {
                 let announced: usize = field(&head, "Content-Length").unwrap().parse().unwrap();
                 assert_eq!(announced, expected.len());
                 assert!(client.receive_exactly(announced).await == expected);
-                // Nothing more and nothing less: the next response follows.
+                // The body has exactly that length: the next response follows.
                 let next = client.receive_until(b"\r\n\r\n").await;
                 assert!(next.starts_with(b"HTTP/1.1 200 "));
             }
