@@ -1,53 +1,51 @@
-//! Responds to requests: fixed and synthetic responses, files, and requests forwarded to a group of servers.
+//! The server and proxy: fixed and synthetic responses, static files, and requests forwarded to groups of servers.
 //!
-//! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] starts a server from it. `connection.rs`, the task of a
-//! connection, is a good place to start reading.
+//! [`check`] reads the files of a [`Plan`](onrush_config::Plan), and [`Server::start`] starts a server from it.
+//! `connection.rs`, the task of a connection, is a good place to start reading.
 //!
-//! A room uses only rooms below it; ARCHITECTURE.md draws the path of a request through them:
+//! A room (top-level module) uses only rooms below it; ARCHITECTURE.md shows the path of a request through them:
 //!
-//! | room | what is in it |
+//! | room | contents |
 //! |---|---|
-//! | `server` | the process: start, listeners, another configuration, handover, stop; queries of other threads to cores; `explain` |
-//! | `connection` | one task per connection: HTTP/1, HTTP/2, PROXY protocol, handshake, load targets, the end of connections |
+//! | `server` | the process: start, listeners, reload, handover, stop; queries from other threads to cores; `explain` |
+//! | `connection` | one task per connection: HTTP/1, HTTP/2, PROXY protocol, TLS handshake, load targets, closing |
 //! | `dispatch` | the action of a request's route, or the reason for a refusal |
 //! | `site` | one configuration prepared for one core; its files read and checked |
-//! | `respond` | responses made here: fixed, files, synthetic, redirects |
+//! | `respond` | generated responses: fixed, files, synthetic, redirects |
 //! | `proxy` | requests forwarded to groups of servers |
 //! | `exchange` | one request: its client (`downstream`), settings, response (`reply`), record, access checks (`access`) |
-//! | `rules` | changes that routes make to messages: edits, CORS, caching, compression, error pages |
+//! | `rules` | edits of messages by routes: fields, CORS, caching, compression, error pages |
 //! | `worker` | state of one core that does not depend on the configuration, and limits shared by all cores |
 //! | `observe` | counters, histograms, records, the access log, traces |
 //! | `routing` | paths, routes, clients and variables; pure |
-//! | `limits` | bounds with their reasons |
+//! | `limits` | limits with their reasons |
 //! | `testing` | the harness, and tests that need a whole core |
 //!
 //! # Where to look
 //!
-//! `server.rs` starts and stops, `server/listening.rs` accepts, `server/apply.rs` puts another configuration in
-//! force. `worker.rs` is the state of a core that no configuration changes, `site.rs` one configuration prepared for
-//! one core, and `site/service.rs` both together. `connection.rs` is a connection, in HTTP/1; `connection/http2.rs`
-//! takes over if the client speaks HTTP/2. `exchange.rs` is one request from its head to its record:
-//! `exchange/downstream.rs` is its client and `exchange/reply.rs` its response, each with one file per protocol.
-//! `dispatch/chosen.rs` decides what the request gets; `respond/` and `proxy/` provide it. `observe/` counts, logs
-//! and traces; `server/inspector.rs` reads that from other threads. `testing/harness.rs` is one core with a server,
-//! clients and servers for tests, on every driver.
+//! `server.rs` starts and stops, `server/listening.rs` accepts, `server/apply.rs` puts another configuration in force.
+//! `worker.rs` is the state of a core across configurations, `site.rs` one configuration prepared for one core, and
+//! `site/service.rs` both together. `connection.rs` is an HTTP/1 connection; `connection/http2.rs` takes over if the
+//! client uses HTTP/2. `exchange.rs` is one request from its head to its record: `exchange/downstream.rs` is its client
+//! and `exchange/reply.rs` its response, each with one file per protocol. `dispatch/chosen.rs` chooses the response;
+//! `respond/` and `proxy/` provide it. `observe/` counts, logs and traces; `server/inspector.rs` reads the results from
+//! other threads. `testing/harness.rs` runs one core with a server, clients and servers for tests, on every driver.
 //!
 //! # Invariants
 //!
-//! - `respond/` and `proxy/` do not know the protocol of the client: they use `downstream.rs` and `reply.rs`. Two
-//!   things pass through in the form of HTTP/1 because that costs least: rendered responses (`Reply::takes_rendered`)
-//!   and bodies with their chunks (`Reply::passage`).
+//! - `respond/` and `proxy/` do not depend on the client's protocol: they use `downstream.rs` and `reply.rs`. For
+//!   speed, two things pass through in HTTP/1 form: rendered responses (`Reply::takes_rendered`) and chunked bodies
+//!   (`Reply::passage`).
 //! - Policy is pure: `routing/`, and in `proxy/` balancing, health, ejection and retry budgets. State, a request and
 //!   `now` go in, a choice comes out.
-//! - Cores share for requests only the limits of routes (`worker/admit/`, tables of atomic numbers with a fixed size) and the health
-//!   and ejection state of servers (`proxy/endpoints.rs`).
-//! - Counters of requests belong to a core, in plain cells; other threads get copies by mail. Lines of the access log
-//!   and spans are the exception: a lock of their core is held to append one, or to exchange the buffer, never during
-//!   a write.
-//! - No request waits for a name, and no core checks a password. Threads do both.
+//! - While serving requests, cores share only the limits of routes (`worker/admit/`, fixed-size tables of atomics) and
+//!   the health and ejection state of servers (`proxy/endpoints.rs`).
+//! - Request counters belong to a core, in plain cells; other threads get copies by mail. The access log and spans are
+//!   the exception: a lock of the core is held to append one entry, or to exchange the buffer, never during a write.
+//! - No request waits for name resolution, and no core checks a password. Threads do both.
 //! - Each request has one record, written where its exchange ends.
-//! - A request ends on the site that it began with, and an idle connection holds no site and no buffer.
-//!   `tests/idle_memory.rs` bounds what it allocates.
+//! - A request keeps the site with which it started, and an idle connection holds no site and no buffer.
+//!   `tests/idle_memory.rs` limits its allocations.
 //! - `server/explain.rs` decides nothing itself: the request goes through the normal code on a simulated core.
 //! - No panic can be reached from the network.
 #![forbid(unsafe_code)]

@@ -310,7 +310,7 @@ pub(crate) fn prepare(
         .with(worker, holds, &service.site())
         .map_err(|(address, error)| StartError::Listen(address, error))?;
     listeners.take_over(&Listeners::default(), &service);
-    // With a single core, the connection that needs descriptors frees them itself.
+    // With one core, the listener that runs out of descriptors frees them itself.
     if core.id() > 0 {
         worker.spawn_aside(UPKEEP, help_others(Rc::clone(worker)));
     }

@@ -1,4 +1,4 @@
-//! A site: one configuration prepared for one core. A request ends on the site that it began with.
+//! A site: one configuration prepared for one core. A request keeps the site with which it started.
 
 pub(crate) mod accept;
 pub(crate) mod check;
@@ -41,13 +41,13 @@ pub(crate) struct Site {
     pub(crate) settings: Rc<Settings>,
     pub(crate) routes: Routes<Target>,
     pub(crate) groups: Vec<Rc<Group>>,
-    /// One for each address that is listened on, in their order.
+    /// One for each listening address, in the order of the configuration.
     pub(crate) places: Vec<Rc<Place>>,
-    /// By the number in the registry, where it is the number of a place; [`NO_PLACE`] for others.
+    /// Index in `places` by the number in the registry, or [`NO_PLACE`].
     places_by_number: Box<[u16]>,
-    /// Whether any of them has rules about certificates of clients by name.
+    /// Whether any place has client certificate rules by name.
     has_client_rules: bool,
-    /// What the limit on open files has room for.
+    /// How the limit on open files is divided.
     shares: Shares,
     retirement: Rc<Retirement>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Site {
 const NO_PLACE: u16 = u16::MAX;
 
 impl Site {
-    /// What routes call the listener with this number in the registry; nothing for one that was left by this configuration.
+    /// Name of the listener with this number in the registry; empty if this configuration does not have it.
     pub(crate) fn listener_name(&self, listener: u16) -> &str {
         self.place(listener).map_or("", |place| &place.name)
     }
@@ -92,7 +92,7 @@ impl Site {
         })
     }
 
-    /// Applies its bounds to the core.
+    /// Applies its limits to the core.
     pub(crate) fn begin(&self, worker: &Worker) {
         worker.drain.set(self.settings.timeouts.drain);
         for place in &self.places {
@@ -126,7 +126,7 @@ impl Site {
                     Box::pin(Rc::clone(group).keep_ready(Rc::clone(worker))),
                 );
             }
-            // One core's checks are for all.
+            // One core runs the health checks for all.
             if worker.core.id() == 0 && group.plan.health.is_some() {
                 for server in 0..group.servers().len() as u32 {
                     let watching = watch(Rc::clone(group), server, Rc::clone(worker));
@@ -147,7 +147,7 @@ impl Site {
     }
 }
 
-/// The last holder may be a request.
+/// A request may hold the last reference.
 impl Drop for Site {
     fn drop(&mut self) {
         let worker = &self.settings.worker;
@@ -156,7 +156,7 @@ impl Drop for Site {
     }
 }
 
-/// Which place has each number in the registry.
+/// The index of each place by its number in the registry.
 fn by_number(places: &[Rc<Place>]) -> Box<[u16]> {
     let mut by_number = Vec::new();
     for (place, index) in places.iter().zip(0..) {

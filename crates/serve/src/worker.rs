@@ -1,4 +1,4 @@
-//! What one core keeps whatever the configuration is: its pools, its date, its counters, its stop.
+//! State of a core that does not depend on the configuration: pools, date, counters, shutdown.
 
 pub(crate) mod admit;
 pub(crate) mod alarm;
@@ -47,38 +47,38 @@ use crate::worker::waiter::SpareParked;
 pub(crate) struct Worker {
     pub(crate) core: Core,
     pub(crate) limits: onrush_http::Limits,
-    /// For responses that are encoded as they pass.
+    /// Encoders for compressing responses.
     pub(crate) encoders: Rc<compress::Pool>,
     pub(crate) meter: Meter,
     pub(crate) registry: Registry,
     pub(crate) live: Live,
     pub(crate) identities: Identities,
     pub(crate) log: Log,
-    /// Set once the core was asked to stop: responses then end their connections.
+    /// Whether the core is stopping: responses then close their connections.
     pub(crate) stopping: Cell<bool>,
-    /// When that was.
+    /// When the stop started.
     pub(crate) stop_began: Cell<Instant>,
-    /// How long a stop may take.
+    /// Timeout of a stop.
     pub(crate) drain: Cell<Duration>,
-    /// Tasks of [`Worker::spawn_aside`] that have not ended.
+    /// Number of running tasks of [`Worker::spawn_aside`].
     aside: Cell<usize>,
-    /// Whether there is room for all clients.
+    /// Budget of client connections.
     pub(crate) crowd: Arc<Crowd>,
-    /// Bounds idle connections to servers.
+    /// Limits idle connections to servers.
     pub(crate) kept: Rc<Kept>,
-    /// What keeps them, and files.
+    /// Owner of idle connections and files.
     keeper: RefCell<Option<Weak<dyn Keeper>>>,
     pub(crate) spare_kept: Spare,
     pub(crate) spare_parked: SpareParked,
-    /// What of requests' bodies the clients' streams hold.
+    /// Bytes of request bodies held by client streams.
     pub(crate) uploads_held: UploadsHeld,
-    /// Stalled streams of clients.
+    /// Stalled streams by client address.
     pub(crate) stalled: StalledByAddress,
-    /// Requests in flight of clients of groups.
+    /// Requests in flight by client of a group.
     pub(crate) group_clients: CoreClientCounts,
-    /// Bytes of held responses that were dropped unsent since free memory was returned.
+    /// Bytes of held responses dropped unsent since memory was last returned to the system.
     dropped: Cell<usize>,
-    /// Copies of requests that are under way.
+    /// Mirrored requests in flight.
     pub(crate) mirrored: Cell<usize>,
     pub(crate) chance: Random,
     myself: Weak<Worker>,
@@ -121,7 +121,7 @@ impl Worker {
         })
     }
 
-    /// `keeper` keeps what is open while nobody uses it, from now on.
+    /// Sets the owner of idle connections and files.
     pub(crate) fn set_keeper(&self, keeper: Weak<dyn Keeper>) {
         self.keeper.replace(Some(keeper));
     }
@@ -157,25 +157,24 @@ impl Worker {
         self.keeper.borrow().as_ref().and_then(Weak::upgrade)
     }
 
-    /// Closes what is kept while nobody uses it, connections to servers and files; whether there was any.
+    /// Closes idle connections to servers and cached files. Returns whether there were any.
     pub(crate) fn give_up_kept(&self) -> bool {
         self.keeper().is_some_and(|keeper| keeper.give_up() > 0)
     }
 
-    /// Whether this core was held up for a good part of `patience`, which has just passed: who did not respond within it had
-    /// no time to.
+    /// Whether this core was blocked for a large part of `patience`, which has just passed, so that the peer may not be
+    /// at fault for a timeout.
     pub(crate) fn was_held_up(&self, patience: Duration) -> bool {
         let begin = self.core.now().before(patience);
         self.core.stalled_since(begin) >= patience / HELD_UP_SHARE
     }
 
-    /// A handle of its own, for tasks that outlive the request which needs them.
+    /// A reference to itself, for tasks that outlive the request.
     pub(crate) fn myself(&self) -> Rc<Self> {
         self.myself.upgrade().expect("whoever asks has one")
     }
 
-    /// Gives a task to the core that is no client's, for this kind of work: no client is cut off when the core ends before
-    /// it.
+    /// Spawns a background task for this kind of work. It does not count as a cut-off client if the core ends first.
     pub(crate) fn spawn_aside(&self, work: Work, task: impl Future<Output = ()> + 'static) {
         let worker = self.myself();
         self.begin_aside();
@@ -185,27 +184,27 @@ impl Worker {
         });
     }
 
-    /// One more task begins that is no client's connection.
+    /// Counts a background task.
     pub(crate) fn begin_aside(&self) {
         self.aside.set(self.aside.get() + 1);
     }
 
-    /// One of those ends.
+    /// Counts the end of a background task.
     pub(crate) fn end_aside(&self) {
         self.aside.set(self.aside.get() - 1);
     }
 
-    /// How many of the core's tasks that had not ended when it did were clients' connections.
+    /// The number of client connections among the core's unfinished tasks.
     pub(crate) fn clients_among(&self, tasks: usize) -> usize {
         tasks - self.aside.get()
     }
 
-    /// The value of `Date` for a response made now.
+    /// The value of `Date` now.
     pub(crate) fn date(&self) -> [u8; DATE_BYTES] {
         self.date_versioned().1
     }
 
-    /// The date, and a number that changes with it.
+    /// The date, and a version that changes with it.
     #[inline]
     pub(crate) fn date_versioned(&self) -> (u64, [u8; DATE_BYTES]) {
         let now = self.core.now();

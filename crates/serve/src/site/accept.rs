@@ -1,28 +1,28 @@
-//! Which core gets a new connection: the one on the CPU that takes its packets, where that spreads them, or any by a hash
-//! of addresses and ports. Pure.
+//! Chooses how new connections are distributed to cores: by the CPU that receives the packets, if that spreads them
+//! evenly, or by a hash of addresses and ports. Pure.
 
 use std::fmt;
 
 use onrush_config::plan::{Accept, Address, Listen};
 use onrush_engine::Errno;
 
-/// Which CPUs take packets, as somebody has found who knows the machine.
+/// CPUs that receive packets, found by the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// CPUs that run: programs of this machine may ask from any of them.
+    /// CPUs online: local clients may run on any of them.
     pub online: Vec<usize>,
-    /// CPUs that take the packets of the network, or why that is not known.
+    /// CPUs that receive packets from the network, or why they are unknown.
     pub network: Result<Vec<usize>, String>,
 }
 
-/// How connections get to cores.
+/// How connections are distributed to cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum By {
     Cpu,
     Hash,
 }
 
-/// How connections get to cores, and why.
+/// How connections are distributed to cores, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accepting {
     pub(crate) by: By,
@@ -40,10 +40,10 @@ impl fmt::Display for Accepting {
 }
 
 impl Accepting {
-    /// The kernel refuses what was to have it choose by CPU.
+    /// The choice if the kernel refused to distribute by CPU.
     ///
     /// # Errors
-    /// A sentence, when that is what was asked for.
+    /// A sentence, if the plan requires it.
     pub(crate) fn refused(wish: Accept, errno: Errno) -> Result<Self, String> {
         let why = format!("the kernel refuses to look at CPUs: {errno}");
         match wish {
@@ -67,12 +67,11 @@ impl Accepting {
     }
 }
 
-/// How connections get to cores that are on these `cpus`; `None` where there is nothing to choose: with one core, or where
-/// all listen on Unix sockets, whose queue cores share. `before` is how they get there in the process whose place this one
-/// takes, with its listeners.
+/// Chooses for cores on these `cpus`. Returns `None` if there is no choice: one core, or only Unix sockets, whose queue
+/// all cores share. `before` is the choice of the process that this one replaces.
 ///
 /// # Errors
-/// A sentence, when what was asked for cannot be.
+/// A sentence, if the configured choice is impossible.
 pub(crate) fn choose(
     wish: Accept,
     cpus: &[Option<usize>],
@@ -106,7 +105,7 @@ pub(crate) fn choose(
     Ok(Some(chosen))
 }
 
-/// The CPU of each core, where each has one that no other has.
+/// The CPU of each core, if no two cores share one.
 fn own_cpus(cpus: &[Option<usize>]) -> Result<Vec<usize>, String> {
     let pinned: Option<Vec<usize>> = cpus.iter().copied().collect();
     let Some(pinned) = pinned else {
@@ -119,14 +118,14 @@ fn own_cpus(cpus: &[Option<usize>]) -> Result<Vec<usize>, String> {
     }
 }
 
-/// What to do about cores of which not each has a CPU of its own.
+/// Advice if not every core has its own CPU.
 fn hint(cpus: &[Option<usize>]) -> String {
     let cores = cpus.len();
     let what = match cpus.iter().all(Option::is_some) {
         true => {
             format!("{cores} threads want {cores} CPUs: name as many (cpus) or start fewer threads")
         }
-        // Fewer than there are CPUs.
+        // Fewer cores than CPUs.
         false => format!(
             "name a CPU for each of the {cores} threads, such as cpus = \"0-{}\", or start as many threads as there are CPUs",
             cores - 1
@@ -135,7 +134,7 @@ fn hint(cpus: &[Option<usize>]) -> String {
     format!("{what}, or say accept = \"auto\"")
 }
 
-/// Why cores on these CPUs are not reached evenly by the CPU that takes a packet.
+/// Why distribution by CPU would be uneven for cores on these CPUs.
 fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&Arrival>) -> Option<String> {
     let Some(arrival) = arrival else {
         return Some("nobody has found out which CPUs take packets".into());
@@ -144,7 +143,7 @@ fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&Arrival>) -> Optio
         Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
         Address::Unix(_) => true,
     };
-    // On the loopback interface a packet is taken where its sender runs.
+    // On the loopback interface, packets are received on the sender's CPU.
     let taking = match (listen.iter().all(is_local), &arrival.network) {
         (true, _) => &arrival.online,
         (false, Ok(cpus)) => cpus,
@@ -221,7 +220,7 @@ mod tests {
                 by_hash("CPU 1 has a core and takes no packets"),
             ),
             (&two, all, &arrival(Err("veth0 …")), by_hash("veth0 …")),
-            // Of the loopback that is known.
+            // For loopback the CPUs are known.
             (&two, local, &arrival(Err("veth0 …")), by_cpu.to_owned()),
             (
                 &[Some(1), Some(2)],

@@ -1,4 +1,4 @@
-//! How a site is made: in slices, since its core serves with another one meanwhile.
+//! Builds a site in slices, because its core serves requests meanwhile.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -31,11 +31,8 @@ struct Parts<'w> {
 }
 
 impl Site {
-    /// Prepares a configuration for the core of `worker`. Servers that are in `before` and did not change keep their
-    /// connections.
-    ///
-    /// # Errors
-    /// When the directory of a route cannot be opened, with its path.
+    /// Prepares a configuration for the core of `worker`. Servers that are unchanged since `before` keep their
+    /// connections. Fails if the directory of a route cannot be opened, with its path.
     pub(crate) async fn new(
         worker: &Rc<Worker>,
         resources: &Resources,

@@ -1,5 +1,4 @@
-//! What can be known to be wrong with a plan before anything is bound: what it says of files,
-//! directories and certificates.
+//! Checks the files, directories and certificates of a plan before anything is bound.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,11 +28,11 @@ use crate::site::start_error::StartError;
 use crate::worker::descriptors::Shares;
 use crate::worker::trouble::{Trouble, Troubles, say_once};
 
-/// Why a plan cannot be used here: everything that is wrong with its files.
+/// All errors in the files of a plan.
 #[derive(Debug)]
 pub struct Unusable(pub Vec<Trouble>);
 
-/// A line for each.
+/// One error per line.
 impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<_> = self.0.iter().map(|trouble| &*trouble.message).collect();
@@ -43,7 +42,7 @@ impl fmt::Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// A plan and what its files say: all that a [`Server`](crate::Server) needs of them.
+/// A plan and the contents of its files: all that a [`Server`](crate::Server) needs of them.
 #[derive(Clone)]
 pub struct Checked {
     pub(crate) plan: Plan,
@@ -52,8 +51,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// With what is known of the CPUs that take packets. Without it the kernel chooses cores by hash, unless the plan says
-    /// by CPU.
+    /// Sets the CPUs that receive packets. If they are unknown, connections are distributed by hash, unless the plan
+    /// requires distribution by CPU.
     #[must_use]
     pub fn arriving(self, arrival: Option<Arrival>) -> Self {
         Self { arrival, ..self }
@@ -64,7 +63,7 @@ impl Checked {
         &self.plan
     }
 
-    /// What the limit on open files of this process would have room for, once it is raised.
+    /// How the limit on open files of this process will be divided, after it is raised.
     pub fn shares(&self) -> Shares {
         let cores = cores(&self.plan, &cpu::allowed());
         Shares::new(descriptors::limit(), &self.plan, cores)
@@ -107,7 +106,7 @@ impl Checked {
         all.chain(placed).map(trouble).collect()
     }
 
-    /// Why its cores cannot run here, or not get connections as it asks.
+    /// Why the cores cannot run here, or connections cannot be distributed as configured.
     fn why_not_placed(&self) -> Option<String> {
         let cpus = match placement(&self.plan) {
             Ok(cpus) => cpus,
@@ -117,16 +116,16 @@ impl Checked {
         chosen.err().map(|why| StartError::Accept(why).to_string())
     }
 
-    /// What can be used and is hardly meant to be, such as a certificate that has expired.
+    /// Warnings about likely mistakes, such as an expired certificate.
     pub fn warnings(&self) -> &[Trouble] {
         &self.found.troubles.warnings
     }
 }
 
-/// Reads the files of a plan, its certificates among them, and looks at its directories.
+/// Reads the files of a plan, including certificates, and checks its directories.
 ///
 /// # Errors
-/// When a server could not start with them.
+/// If a server could not start with them.
 pub fn check(plan: Plan) -> Result<Checked, Unusable> {
     let found = read(&plan)?;
     Ok(Checked {
@@ -136,14 +135,14 @@ pub fn check(plan: Plan) -> Result<Checked, Unusable> {
     })
 }
 
-/// What the files of a plan say. Copies share it.
+/// Contents of the files of a plan. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Found {
     /// The users of each route.
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
     pub(crate) page_files: PageFiles,
-    /// The fields of requests to the collector of traces.
+    /// Request fields for the trace collector.
     pub(crate) collector_fields: Vec<(String, String)>,
     pub(crate) troubles: Troubles,
 }
@@ -212,7 +211,7 @@ fn resolved(path: &Path) -> PathBuf {
     resolved.unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The users of a route that has some; its directory is only opened.
+/// Reads the users of a route, if it has any, and checks that its directory or file can be opened.
 fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
     if let Action::Files(Files { root, .. }) = &route.action
         && let Err(error) = Root::open(root)
@@ -239,7 +238,7 @@ fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
     }
 }
 
-/// The fields of requests to the collector: those of the plan, and those of its file.
+/// Request fields for the trace collector, from the plan and from its file.
 fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, String)> {
     let Some(tracing) = &plan.tracing else {
         return Vec::new();
@@ -269,7 +268,7 @@ fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, S
         match field {
             Some((name, value)) => fields.push((name.to_owned(), value.to_owned())),
             None => {
-                // What stands there may be secret.
+                // The line may contain a secret.
                 let line = number + 1;
                 let message = format!(
                     "line {line} of {shown} is no field for the collector: expected Name: value"
@@ -281,7 +280,7 @@ fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, S
     fields
 }
 
-/// Those that stand in the configuration itself are known to be good.
+/// Users in the configuration itself have been validated already, so the error is in the file.
 fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
     Trouble {
         place: auth.file.as_ref().and_then(|file| file.place().cloned()),
@@ -311,7 +310,7 @@ fn why_not_bound(path: &Path) -> Option<String> {
     }
 }
 
-/// Why no file can be made at a path.
+/// Why no file can be created at a path.
 fn why_not_made(path: &Path) -> Option<String> {
     let directory = directory_of(path);
     let shown = directory.display();
@@ -323,7 +322,7 @@ fn why_not_made(path: &Path) -> Option<String> {
     }
 }
 
-/// Whether a file can be served by now.
+/// Whether a file can be served.
 fn look_at_file(path: &FilePath) -> Result<(), String> {
     let shown = path.display();
     match File::open(path) {
@@ -341,7 +340,7 @@ fn look_at_file(path: &FilePath) -> Result<(), String> {
     }
 }
 
-/// Why a directory cannot be opened.
+/// The message for a directory that cannot be opened.
 pub(crate) fn cannot_serve(path: &str, error: &Error) -> String {
     let why = match error.kind {
         Kind::Os(onrush_engine::Errno::NOENT) => "there is none",

@@ -1,4 +1,4 @@
-//! Rules about certificates of clients by name, and requests that come by a connection with another rule.
+//! Client certificate rules by host name, and detection of misdirected requests.
 
 use onrush_config::plan::{Host, Tls};
 use onrush_tls::ClientNames;
@@ -6,13 +6,13 @@ use onrush_tls::ClientNames;
 /// The rules of one listener.
 pub(crate) struct ClientRules {
     names: ClientNames,
-    /// Whether clients are asked for certificates, by rule.
+    /// Whether each rule requests client certificates.
     asks: Vec<bool>,
     asks_others: bool,
 }
 
 impl ClientRules {
-    /// `None` where one rule is for all names.
+    /// `None` if one rule applies to all names.
     pub(crate) fn new(tls: &Tls) -> Option<ClientRules> {
         if tls.names.is_empty() {
             return None;

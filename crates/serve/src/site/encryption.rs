@@ -1,4 +1,4 @@
-//! What speaks TLS with clients and servers: from the plan to what shakes hands.
+//! Builds the TLS acceptors and connectors of a plan.
 
 use std::sync::Arc;
 
@@ -15,18 +15,17 @@ use onrush_tls::{
 use crate::site::client_rules;
 use crate::worker::trouble::{Trouble, Troubles};
 
-/// What the addresses and the groups of a plan speak TLS with, in their order; `None` where they do not.
+/// TLS acceptors of the addresses and connectors of the groups, in the order of the plan; `None` without TLS.
 #[derive(Clone, Default)]
 pub(crate) struct Encryption {
     pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
     pub(crate) connectors: Vec<Option<Arc<Connector>>>,
-    /// The same for the collector of traces.
+    /// The connector of the trace collector.
     pub(crate) collector: Option<Arc<Connector>>,
 }
 
 impl Encryption {
-    /// Reads all certificates of a plan. Where they cannot be used there is nothing; what is wrong with them goes to
-    /// `troubles`.
+    /// Reads all certificates of a plan. Unusable entries become `None`, with an error in `troubles`.
     pub(crate) fn of(plan: &Plan, troubles: &mut Troubles) -> Self {
         let acceptors = plan.listen.iter().map(|listen| {
             let tls = listen.tls.as_ref()?;
@@ -55,8 +54,8 @@ impl Encryption {
         }
     }
 
-    /// Takes over from `before`, which is of the plan `before_plan`, what `plan` says in the same words: session tickets stay
-    /// good, and so do connections to servers.
+    /// Reuses from `before`, of the plan `before_plan`, the entries that `plan` configures in the same way: session
+    /// tickets and connections to servers stay valid.
     pub(crate) fn carry(&mut self, plan: &Plan, before: &Encryption, before_plan: &Plan) {
         for (listen, acceptor) in plan.listen.iter().zip(&mut self.acceptors) {
             let known = before_plan.listen.iter().position(|it| it == listen);
@@ -79,7 +78,7 @@ impl Encryption {
         }
     }
 
-    /// Follows changes of the files.
+    /// Watches the files for changes.
     pub(crate) fn watch(&self) -> Option<Watch> {
         let acceptors = self.acceptors.iter().flatten().cloned();
         let connectors = self.connectors.iter().chain([&self.collector]);
@@ -118,12 +117,13 @@ impl Encryption {
     }
 }
 
-/// How the collector of traces is spoken to.
+/// TLS settings of the trace collector.
 fn collector_tls(plan: &Plan) -> Option<&UpstreamTls> {
     plan.tracing.as_ref()?.collector.tls.as_ref()
 }
 
-/// What was made of files; `file` says which of them is meant.
+/// Shares a successful result and records its warnings, or records the errors. `file` returns the file that a subject
+/// refers to.
 fn keep<'p, T>(
     made: Result<(T, Vec<onrush_tls::Trouble>), Vec<onrush_tls::Trouble>>,
     file: impl Fn(Subject) -> Option<&'p FilePath>,
@@ -145,7 +145,7 @@ fn keep<'p, T>(
     }
 }
 
-/// The file of a listener's setup that is meant.
+/// The file of a listener's TLS settings that a subject refers to.
 fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
     let files = |index: usize| match &tls.certificates[index] {
         Certificate::SelfSigned => None,
@@ -168,7 +168,7 @@ fn server_file(tls: &Tls, subject: Subject) -> Option<&FilePath> {
     }
 }
 
-/// The file of a group's setup that is meant; it shows one certificate at most.
+/// The file of a group's TLS settings that a subject refers to; a group has at most one certificate.
 fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
     match subject {
         Subject::Certificate(_) => tls.certificate.as_ref().map(|(certificate, _)| certificate),
@@ -213,12 +213,12 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
                 clients: clients(&rule.clients),
             })
             .collect(),
-        // Old clients offer HTTP/1.0 alone; whoever offers both means the newer one.
+        // Old clients offer only HTTP/1.0; a client that offers both versions gets HTTP/1.1.
         protocols: match protocol {
             Protocol::Http(HttpVersions::Both) => vec!["h2", "http/1.1", "http/1.0"],
             Protocol::Http(HttpVersions::Http1) => vec!["http/1.1", "http/1.0"],
             Protocol::Http(HttpVersions::Http2) => vec!["h2"],
-            // Whoever offers HTTP is told that it is not spoken there (RFC 7301 3.2).
+            // Without ALPN protocols, a client that offers HTTP is rejected (RFC 7301 3.2).
             Protocol::Memcached(..)
             | Protocol::Echo(_)
             | Protocol::Sink(_)

@@ -1,5 +1,5 @@
-//! What a server may not do with the files of its plan once it is another user: the kernel is asked, with the rights that the
-//! thread has that asks.
+//! Files of a plan that a server may not access after it has changed its user. Asks the kernel with the rights of the
+//! calling thread.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use rustix::io::Errno;
 
 use crate::worker::trouble::{Trouble, say_once};
 
-/// What may not be done with the files of a plan.
+/// Denied uses of a plan's files.
 #[derive(Default)]
 pub struct Denied {
-    /// What a server does not start without.
+    /// Errors that prevent a start.
     pub wrong: Vec<Trouble>,
-    /// Files that a reload cannot read, which is refused then.
+    /// Unreadable files that would make a reload fail.
     pub unread: Vec<Trouble>,
-    /// What else does not work.
+    /// Other uses that would fail.
     pub warnings: Vec<Trouble>,
 }
 
-/// Whether this thread may not read a file. One that is not there is not meant.
+/// Whether this thread lacks permission to read a file. A missing file does not count.
 pub fn is_unreadable(path: &Path) -> bool {
     is_denied(path, Access::READ_OK)
 }
 
-/// Whether this thread may not use a file in this way. What cannot be used for another reason is not meant.
+/// Whether this thread lacks permission to use a file in this way. Other failures do not count.
 fn is_denied(path: &Path, how: Access) -> bool {
     matches!(
         access(path, how),
@@ -38,8 +38,8 @@ fn is_denied(path: &Path, how: Access) -> bool {
     )
 }
 
-/// Asks for all files of a plan with the rights of this thread; sentences call its user `who`. The files of `managed` sockets are a
-/// service manager's affair.
+/// Checks all files of a plan with the rights of this thread; messages call its user `who`. The files of `managed`
+/// sockets belong to a service manager and are skipped.
 pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     let mut denied = Denied::default();
     for file in tls_files(plan).chain(plan.files_read()) {
@@ -74,7 +74,7 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     denied
 }
 
-/// Certificates, their keys and OCSP responses, authorities, and revocation lists.
+/// Certificates, keys, OCSP responses, authorities and revocation lists.
 pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
     let tls = plan.listen.iter().filter_map(|listen| listen.tls.as_ref());
     let of_clients = tls.flat_map(|tls| {
@@ -105,7 +105,7 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
     of_clients.chain(of_servers)
 }
 
-/// Files of Unix sockets: those of servers are connected to, our own are removed at the end.
+/// Files of Unix sockets: those of servers are connected to, those of listeners are removed at the end.
 fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) {
     let mut warn = |message: String| {
         let place = None;
@@ -153,7 +153,7 @@ fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) 
     }
 }
 
-/// What making and removing a file in a directory takes.
+/// Permissions needed to create and remove files in a directory.
 const WRITE_INTO: Access = Access::WRITE_OK.union(Access::EXEC_OK);
 
 fn of_log(plan: &Plan, who: &str, denied: &mut Denied) {
@@ -188,8 +188,8 @@ fn of_log(plan: &Plan, who: &str, denied: &mut Denied) {
     }
 }
 
-/// Whether nobody but root can make or move anything in a directory, or put another one in its place: no part of its path
-/// is a link, and each directory on the way is root's.
+/// Whether only root can create, move or replace anything in a directory: no part of its path is a link, and all
+/// directories on the path belong to root.
 pub(crate) fn is_of_root(directory: &Path) -> bool {
     let Ok(whole) = std::path::absolute(directory) else {
         return false;
@@ -200,7 +200,7 @@ pub(crate) fn is_of_root(directory: &Path) -> bool {
         found.map(|found| found.mode())
     };
     let is_closed = |mode: u32| mode & 0o022 == 0;
-    // In one with the sticky bit, such as /tmp, what is root's stays where it is.
+    // In a sticky directory such as /tmp, other users cannot move root's files.
     let is_kept = |mode: u32| is_closed(mode) || mode & 0o1000 != 0;
     of_root(&whole).is_some_and(is_closed)
         && whole
@@ -209,7 +209,6 @@ pub(crate) fn is_of_root(directory: &Path) -> bool {
             .all(|part| of_root(part).is_some_and(is_kept))
 }
 
-/// The directory that a file is in.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(directory) if directory != Path::new("") => directory,

@@ -1,4 +1,4 @@
-//! A place to accept connections.
+//! A listener's settings on one core.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::site::client_rules::ClientRules;
 use crate::worker::Worker;
 use crate::worker::admit::connections::Bounds;
 
-/// What is spoken with those who connect.
+/// Protocol of a listener.
 pub(crate) enum Spoken {
     Http(HttpVersions),
     Target(Target),
 }
 
-/// One place to accept connections.
+/// A listener's settings on one core.
 pub(crate) struct Place {
     pub(crate) acceptor: Option<Arc<Acceptor>>,
-    /// Rules about certificates of clients, where they differ by name.
+    /// Client certificate rules, if they differ by name.
     pub(crate) client_rules: Option<ClientRules>,
     /// Its number in the core's registry.
     pub(crate) listener: u16,
-    /// What routes call it.
+    /// Name of the listener in routes.
     pub(crate) name: String,
-    /// Who begins with the PROXY protocol.
+    /// Peers that must send a PROXY protocol header.
     introducers: Option<Networks>,
-    /// How many connections clients may have, here and elsewhere.
+    /// Limits of client connections, shared by all listeners.
     pub(crate) bounds: Option<Rc<Bounds>>,
     pub(crate) spoken: Spoken,
 }
@@ -53,8 +53,8 @@ impl Spoken {
 }
 
 impl Place {
-    /// `occurrence` places before it have the same address, with port 0. What its clients have stored goes on from the place that
-    /// was there `before`, in another configuration, as long as both have room for the same.
+    /// `occurrence` counts earlier places with the same address, which has port 0. A memcached target keeps its stored
+    /// items from the place in `before` with the same address, if the size of its store is the same.
     pub(crate) fn new(
         (plan, occurrence): (&plan::Listen, usize),
         acceptor: Option<&Arc<Acceptor>>,
@@ -78,8 +78,8 @@ impl Place {
         })
     }
 
-    /// Whether a connection must begin with the PROXY protocol. Whoever comes by a Unix socket has no address, and is
-    /// among everybody.
+    /// Whether a connection must start with a PROXY protocol header. A client of a Unix socket has no address; it must
+    /// if all addresses must.
     pub(crate) fn expects_introduction(&self, stream: &Stream) -> bool {
         let Some(introducers) = &self.introducers else {
             return false;

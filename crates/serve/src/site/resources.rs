@@ -1,4 +1,4 @@
-//! What the sites of all cores that are made of one configuration share.
+//! State of one configuration that the sites of all cores share.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,26 +28,22 @@ pub(crate) struct Resources {
     pub(crate) route_index: Arc<RouteIndex>,
     /// The servers of each group.
     pub(crate) all_endpoints: Vec<Arc<Endpoints>>,
-    /// The index of each group in the configuration before, where it has one of this name.
+    /// Index of each group in the previous configuration, if it has one with the same name.
     pub(crate) groups_before: Vec<Option<usize>>,
     pub(crate) ledger: Ledger,
     pub(crate) client_counts: Counts,
     pub(crate) encryption: Arc<Encryption>,
-    /// Where a line is written of each request.
     pub(crate) access_log: Option<Arc<AccessLog>>,
-    /// Where spans go.
     pub(crate) tracing: Option<Arc<Tracing>>,
     pub(crate) page_files: PageFiles,
-    /// What the limit on open files has room for.
+    /// How the limit on open files is divided.
     pub(crate) shares: Shares,
 }
 
 impl Resources {
-    /// Of a plan whose files say what was `found`. What was there `before`, in the configuration that it replaces, and has
-    /// the same name goes on: groups are known by theirs, servers by their address, limits by their route's conditions.
-    ///
-    /// # Errors
-    /// When the system has no thread to check passwords with.
+    /// Builds the resources of a plan with its files in `found`. State of `before`, the configuration to replace,
+    /// continues: groups are matched by name, servers by address, limits by the conditions of their route.
+    /// Fails if the thread that checks passwords cannot be created.
     pub(crate) fn new(
         plan: Plan,
         found: Found,
@@ -82,7 +78,7 @@ impl Resources {
         })
     }
 
-    /// What its plan and its files say, for whoever explains what becomes of a request. The collector of traces is none of that.
+    /// The plan with the contents of its files, for explaining requests. Fields for the trace collector are left out.
     pub(crate) fn checked(&self) -> Checked {
         Checked {
             plan: self.plan.clone(),
@@ -98,7 +94,7 @@ impl Resources {
     }
 }
 
-/// The index that each group had in the configuration `before`. O(n): there are thousands.
+/// The index of each group in the configuration `before`. O(n), because there may be thousands.
 fn groups_before(plan: &Plan, before: Option<&Resources>) -> Vec<Option<usize>> {
     let before = before.map_or(&[][..], |before| &before.plan.upstreams);
     let names = before.iter().map(|group| group.name.as_str());

@@ -1,6 +1,6 @@
-//! What one core serves with: its worker, and the site in force.
+//! A core's worker together with the site in force.
 //!
-//! The worker does not hold the site: it is below routes and groups, which use it.
+//! The worker does not hold the site, because `worker` is the lower module: routes and groups use it.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -16,7 +16,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Puts `site` in force.
+    /// Puts the first `site` in force.
     pub(crate) fn new(worker: Rc<Worker>, site: Rc<Site>) -> Rc<Self> {
         worker.set_keeper(keeper(&site));
         site.begin(&worker);
@@ -30,14 +30,14 @@ impl Service {
         service
     }
 
-    /// The site in force, for a request that begins.
+    /// The site in force, for a new request.
     #[inline]
     pub(crate) fn site(&self) -> Rc<Site> {
         Rc::clone(&self.site.borrow())
     }
 
-    /// Puts `site` in force and returns the replaced one. Requests that have begun keep theirs. [`Service::change_upkeep`]
-    /// has to follow.
+    /// Puts `site` in force and returns the replaced one. Requests in flight keep theirs. [`Service::change_upkeep`]
+    /// must follow.
     #[must_use]
     pub(crate) fn take_over(&self, site: &Rc<Site>) -> Rc<Site> {
         self.worker.set_keeper(keeper(site));

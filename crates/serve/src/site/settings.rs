@@ -1,4 +1,4 @@
-//! Settings of requests, and the treatment that each route gives them, prepared for one core.
+//! Builds the settings of requests and the options of each route for one core.
 
 use crate::exchange::settings::{Settings, Treatment};
 use crate::observe::access_log::CoreLog;
@@ -53,7 +53,7 @@ impl Settings {
 }
 
 impl Treatment {
-    /// Prepares the treatment of a route by its index. `error_pages` are the pages of the whole configuration.
+    /// Prepares the options of a route by its index. `error_pages` are the pages of the whole configuration.
     pub(crate) fn new(
         index: usize,
         resources: &Resources,
@@ -82,7 +82,7 @@ impl Treatment {
         let edits = &route.edits.response;
         let offer = route.compress.as_ref();
         let offer = offer.and_then(|compress| Offer::new(compress, edits));
-        // Of what must stay as it is (RFC 9111 5.2.2.6), there is one form.
+        // `no-transform` (RFC 9111 5.2.2.6) forbids compression.
         let may_be_encoded = !route.cache_control.iter().any(CacheRule::forbids_encoding);
         let offer = offer.filter(|_| may_be_encoded);
         Self {

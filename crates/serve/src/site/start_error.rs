@@ -1,4 +1,4 @@
-//! Why a server did not start.
+//! Errors of starting a server.
 
 use std::fmt;
 use std::io;
@@ -11,41 +11,41 @@ use crate::site::check::cannot_serve;
 /// Why a server did not start. Nothing of it is left.
 #[derive(Debug)]
 pub enum StartError {
-    /// The driver that was asked for is refused here.
+    /// The configured driver is not available.
     Driver(String),
-    /// CPUs were asked for that this process may not use.
+    /// The plan names CPUs that this process may not use.
     Cpus(String),
-    /// Connections cannot go to cores by CPU, which was asked for.
+    /// Connections cannot be distributed by CPU, as configured.
     Accept(String),
     /// An address cannot be listened on.
     Listen(Address, Error),
-    /// The access log cannot be written there.
+    /// The access log cannot be opened.
     AccessLog(LogTarget, io::Error),
-    /// There is no thread to send spans.
+    /// The exporter of spans cannot be started.
     Tracing(io::Error),
-    /// There is no thread to check passwords with.
+    /// The thread that checks passwords cannot be started.
     Thread(io::Error),
-    /// A directory that could be opened a moment ago cannot be opened any more.
+    /// A directory that was accessible a moment ago can no longer be opened.
     Directory(String, Error),
-    /// This process may not have as many open files as its cores need before the first connection comes.
+    /// The limit on open files is lower than what the cores need before the first connection.
     Descriptors {
-        /// How many they need.
+        /// Number needed.
         needed: u64,
-        /// How many it may have.
+        /// The limit.
         limit: u64,
     },
-    /// The process whose place it is to take listens in another manner: what differs.
+    /// The process to replace listens in a different manner: what differs.
     Handover(&'static str),
-    /// A service manager has passed sockets that the plan has no use for.
+    /// A service manager has passed sockets that the plan does not use.
     Passed {
-        /// Where they listen, and what the manager calls them.
+        /// Their addresses, and their names in the manager.
         unwanted: Vec<(Address, String)>,
-        /// What the plan listens on without a socket of the manager.
+        /// Addresses of the plan without a passed socket.
         without: Vec<String>,
     },
-    /// The kernel refuses what resolving the names of servers needs.
+    /// The resolver of server names cannot be started.
     Resolver(io::Error),
-    /// The kernel refuses what a core needs.
+    /// A core cannot be started.
     Core(Error),
 }
 
@@ -96,7 +96,8 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Sockets that no `[[listen]]` has the address of, and those of them that have no socket: one is most likely meant for the other.
+/// Lists sockets without a `[[listen]]`, and `[[listen]]` addresses without a socket: most likely they are meant for
+/// each other.
 fn not_wanted(unwanted: &[(Address, String)], without: &[String]) -> String {
     let sockets: Vec<String> = unwanted
         .iter()
@@ -123,7 +124,7 @@ fn not_wanted(unwanted: &[(Address, String)], without: &[String]) -> String {
             several.join(", ")
         ),
     };
-    // ListenStream=80 means that.
+    // ListenStream=80 means [::]:80.
     let is_port_alone = |address: &Address| match address {
         Address::Tcp(address) => address.is_ipv6() && address.ip().is_unspecified(),
         Address::Unix(_) => false,
@@ -137,7 +138,7 @@ fn not_wanted(unwanted: &[(Address, String)], without: &[String]) -> String {
     )
 }
 
-/// What the kernel's answer means here, and what the user can do.
+/// Explains a kernel error and what the user can do.
 fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
     let Kind::Os(errno) = error.kind else {
         return None;

@@ -1,4 +1,4 @@
-//! What is behind a route: who is let in, and what responds.
+//! The handler of a route: access rules and response.
 
 use onrush_config::plan::{self, Action, FieldEdits, Mirror};
 use onrush_engine::{Error, Root};
@@ -12,16 +12,16 @@ use crate::respond::file::{Files, Single};
 use crate::respond::fixed::Fixed;
 use crate::respond::redirect::Redirect;
 
-/// How a route treats its requests, prepared for one core.
+/// The handler of a route, prepared for one core.
 pub(crate) struct Target {
-    /// Who is let in, unless everybody is.
+    /// Access rules; `None` if the route restricts nothing.
     pub(crate) access: Option<Box<Access>>,
     pub(crate) response: Response,
-    /// Another group that gets copies.
+    /// Mirroring to another group.
     pub(crate) mirror: Option<Mirror>,
 }
 
-/// The response that a route's requests get.
+/// The response of a route.
 pub(crate) enum Response {
     Fixed(Fixed),
     File(Single),
@@ -50,7 +50,7 @@ impl Target {
 }
 
 impl Response {
-    /// Whether a server makes it.
+    /// Whether requests are forwarded.
     pub(crate) fn is_forwarded(&self) -> bool {
         matches!(self, Response::Forward(_))
     }
@@ -79,7 +79,8 @@ impl Response {
             Action::Files(files) => {
                 let root = Root::open(&files.root)
                     .map_err(|error| (files.root.display().to_string(), error))?;
-                // What is said to be encoded is what the files are; their siblings would be encoded twice.
+                // With a configured `Content-Encoding` the files themselves are encoded; a sibling would be encoded
+                // twice.
                 let is_coding = |(name, _): &(String, _)| header_is(name, "content-encoding");
                 let siblings = match edits.set.iter().chain(&edits.add).any(is_coding) {
                     true => &[][..],

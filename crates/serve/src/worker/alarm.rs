@@ -1,16 +1,16 @@
-//! A timer for what is due at a time that changes with every request.
+//! A timer whose due time changes with every request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use onrush_engine::{Core, Instant, Sleep};
 
-/// A timer that is set when it is asked for the first time, and anew where it was early.
+/// A timer that is armed at the first poll, and rearmed if it fires too early.
 #[derive(Default)]
 pub(crate) struct Alarm(Option<(Instant, Sleep)>);
 
 impl Alarm {
-    /// Ready once `due` has passed; the task is woken for that.
+    /// Ready once `due` has passed; otherwise wakes the task then.
     pub(crate) fn poll(
         &mut self,
         due: Instant,

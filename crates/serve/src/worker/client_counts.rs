@@ -1,4 +1,4 @@
-//! Requests in flight of each client of a group whose capacity has a bound, so that no client takes all of it.
+//! Requests in flight by client of a group with limited capacity, so that no client takes all of it.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -9,11 +9,11 @@ use crate::limits::GROUP_CLIENTS_MAX;
 use crate::worker::admit::concurrency::{Concurrency, Place};
 use crate::worker::admit::key::{Key, Keys};
 
-/// Counts of all cores. The table is made with the first request to such a group.
+/// Counts of all cores. The table is created with the first request to such a group.
 #[derive(Default)]
 pub(crate) struct ClientCounts(OnceLock<(Keys, Concurrency)>);
 
-/// The same on one core, or in one group of it. A client has a key in each group.
+/// Handle of the counts on one core or in one group. A client has a separate key in each group.
 #[derive(Debug, Default)]
 pub(crate) struct CoreClientCounts(OnceCell<Rc<Concurrency>>);
 
@@ -25,14 +25,14 @@ impl ClientCounts {
 }
 
 impl CoreClientCounts {
-    /// The client with this address, of the group with this number.
+    /// The key of a client address in the group with this number.
     pub(crate) fn key(&self, all: &ClientCounts, group: u64, address: IpAddr) -> Key {
         let (keys, all) = all.used();
         self.0.get_or_init(|| Rc::new(all.clone()));
         keys.address(group, address)
     }
 
-    /// Uses the table of `core`.
+    /// Uses the same table as `core`.
     pub(crate) fn share(&self, core: &CoreClientCounts) {
         if let Some(table) = core.0.get() {
             self.0.get_or_init(|| Rc::clone(table));
@@ -44,12 +44,12 @@ impl CoreClientCounts {
         self.0.get().map_or(0, |table| table.requests(client))
     }
 
-    /// Counts one more until it [leaves](CoreClientCounts::leave).
+    /// Counts a request until it [leaves](CoreClientCounts::leave).
     pub(crate) fn enter(&self, client: Key) -> Option<Place> {
         self.0.get()?.count_one(client)
     }
 
-    /// A request that was counted has ended.
+    /// Uncounts a request.
     pub(crate) fn leave(&self, place: Place) {
         if let Some(table) = self.0.get() {
             table.leave(place);

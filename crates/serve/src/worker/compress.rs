@@ -1,4 +1,4 @@
-//! Encoders of content codings (RFC 9110 8.4) and the memory that a core has for them.
+//! Encoders for content codings (RFC 9110 8.4), and their memory budget per core.
 
 pub mod level;
 

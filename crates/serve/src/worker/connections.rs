@@ -1,6 +1,5 @@
-//! The connections of clients that a core has open: what is known of each, and how those that somebody asks for are found
-//! among many. What the engine and the kernel know of them anyway (peer, bytes, when something last happened) is asked of
-//! them when a connection is listed, so that an idle one keeps no more than its number, its age and a note.
+//! Listing of a core's client connections. Peer, bytes and last activity are read from the engine and the kernel when a
+//! connection is listed, so that an idle one stores only its number, its age and a note.
 
 mod identities;
 pub(crate) mod note;
@@ -23,69 +22,69 @@ use crate::limits::CONNECTIONS_PER_TURN;
 use crate::observe::live::RequestView;
 use crate::worker::Worker;
 
-/// A connection of a client.
+/// A client connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionView {
-    /// The number of its core.
+    /// Number of its core.
     pub core: usize,
-    /// Its number among those that the core has accepted.
+    /// Its number among the connections that the core has accepted.
     pub number: u32,
-    /// Where it has come by.
+    /// Name of its listener.
     pub listener: Option<String>,
-    /// What it is busy with.
+    /// Its state.
     pub state: ConnectionState,
-    /// What is spoken on it, as far as it is known.
+    /// Its protocol, as far as known.
     pub protocol: Option<&'static str>,
-    /// The other end of its socket; `None` for Unix sockets.
+    /// Peer address of the socket; `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
-    /// Whom that speaks for, by the PROXY protocol.
+    /// Client address from the PROXY protocol.
     pub introduced: Option<SocketAddr>,
-    /// What its handshake agreed on.
+    /// TLS parameters.
     pub tls: Option<TlsView>,
-    /// For how long it had been accepted when somebody asked, to 17 ms.
+    /// Time since it was accepted, when the query was made, to 17 ms.
     pub age: Duration,
-    /// How long neither side has sent anything, where the kernel says so: over TCP.
+    /// Time without traffic in either direction, as reported by the kernel; TCP only.
     pub idle: Option<Duration>,
-    /// Requests whose head has come.
+    /// Number of requests whose head has arrived.
     pub requests: u32,
-    /// Bytes received and sent, as far as the client has acknowledged them, TLS included, where the kernel says so.
+    /// Bytes received, and bytes sent and acknowledged, TLS included, as reported by the kernel.
     pub bytes: Option<(u64, u64)>,
-    /// Its request that is under way, unless that began in this turn.
+    /// Its request in flight, unless that started in this turn.
     pub request: Option<RequestView>,
 }
 
-/// What a handshake has agreed on.
+/// Negotiated TLS parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsView {
-    /// The version.
+    /// Protocol version.
     pub version: &'static str,
-    /// The cipher suite, as IANA calls it.
+    /// IANA name of the cipher suite.
     pub cipher: &'static str,
-    /// The name that the client asked for (SNI).
+    /// Server name requested by the client (SNI).
     pub name: Option<String>,
 }
 
-/// Those that were asked for.
+/// Result of a query.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionsView {
-    /// How many connections were open.
+    /// Number of open connections.
     pub open: u64,
-    /// How many of them were asked for.
+    /// Number of matching connections.
     pub matching: u64,
-    /// The first of those, in no order; as many as were asked for at most.
+    /// The first matching connections, unsorted, up to the requested limit.
     pub listed: Vec<ConnectionView>,
 }
 
-/// One that may be listed.
+/// A connection that may be listed.
 struct Candidate {
     place: u32,
     number: u32,
     state: ConnectionState,
-    /// What comes first is less.
+    /// Smaller values are listed first.
     rank: Reverse<u64>,
 }
 
-/// One begins to serve requests, which has come by the listener with this number.
+/// Starts the note of a connection that serves requests.
 pub(crate) fn begin(stream: &Transport, listener: u16, worker: &Worker) {
     stream.change_note(|_| note::begun(listener, ConnectionState::Idle));
     if let Some(info) = stream.info() {
@@ -93,8 +92,8 @@ pub(crate) fn begin(stream: &Transport, listener: u16, worker: &Worker) {
     }
 }
 
-/// Finds the connections of a core that `query` asks for, a portion in each turn. One that comes or goes meanwhile may be
-/// among them or not. A core may come to it late, so ages are those at the moment when somebody `asked`.
+/// Finds the connections of a core that match `query`, a portion in each turn. Connections that open or close meanwhile
+/// may be missing. Ages are relative to `asked`, because a core may start late.
 pub(crate) async fn look(
     worker: Rc<Worker>,
     (query, asked): (ConnectionQuery, Instant),
@@ -142,7 +141,7 @@ fn keep_first(candidates: &mut Vec<Candidate>, limit: usize) {
 
 fn state(accepted: &Accepted<'_>) -> ConnectionState {
     match note::state(accepted.note()) {
-        // Bytes that the client does not take are what it waits for, whatever comes next.
+        // Unsent bytes take precedence over the noted state.
         ConnectionState::Idle | ConnectionState::Head | ConnectionState::Request
             if accepted.is_blocked() =>
         {
@@ -178,7 +177,7 @@ fn matches(
     addresses.any(|address| network.contains(address.ip()))
 }
 
-/// What comes first has more of it.
+/// Sort key; larger values are listed first.
 fn rank(accepted: &Accepted<'_>, order: ConnectionOrder, now: Instant) -> u64 {
     let info = || accepted.tcp_info();
     let bytes = |info: TcpInfo| info.bytes_received + info.bytes_acknowledged;
@@ -190,7 +189,7 @@ fn rank(accepted: &Accepted<'_>, order: ConnectionOrder, now: Instant) -> u64 {
     }
 }
 
-/// The requests of these connections that are under way, by the numbers of the connections.
+/// The requests in flight on these connections, by connection number.
 fn requests(candidates: &[Candidate], worker: &Worker) -> HashMap<u32, RequestView> {
     let wanted: HashMap<u32, ()> = candidates.iter().map(|one| (one.number, ())).collect();
     let core = &worker.core;
@@ -202,7 +201,7 @@ fn requests(candidates: &[Candidate], worker: &Worker) -> HashMap<u32, RequestVi
         .collect()
 }
 
-/// `None` when it has gone meanwhile.
+/// `None` if the connection has closed meanwhile.
 fn view(
     candidate: &Candidate,
     requests: &mut HashMap<u32, RequestView>,
@@ -217,7 +216,7 @@ fn view(
         let listener = worker.registry.listener_at(accepted.note().kind);
         let info = accepted.tcp_info();
         let now = core.now_exact();
-        // One that came behind the question has no age.
+        // A connection accepted after the query has age 0.
         let age = accepted.age(now).saturating_sub(now.since(asked));
         Some(ConnectionView {
             core: core.id(),
@@ -229,7 +228,8 @@ fn view(
             introduced: worker.identities.introduced(place),
             tls: worker.identities.tls(place).as_deref().map(TlsView::of),
             age,
-            // The kernel counts from the last packet, which for a new one is that of its handshake; both are rounded.
+            // The kernel counts from the last packet, which for a new connection is part of its handshake; both values
+            // are rounded.
             idle: info.map(|info| info.idle.min(age)),
             requests: accepted.note().count,
             bytes: info.map(|info| (info.bytes_received, info.bytes_acknowledged)),

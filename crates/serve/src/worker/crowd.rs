@@ -1,4 +1,4 @@
-//! When more clients come than there are descriptors for: what all cores know of it.
+//! Budget of client connections, shared by all cores, and the state of running out of descriptors.
 
 pub(crate) mod room;
 
@@ -11,16 +11,15 @@ use crate::limits::CROWD_OVER;
 use crate::worker::client_counts::ClientCounts;
 use crate::worker::descriptors::Shares;
 
-/// What the cores of a server know of it together.
 pub(crate) struct Crowd {
-    /// Of the configuration in force.
+    /// Shares of the configuration in force.
     shares: Mutex<Shares>,
     pub(crate) allowance: Arc<Allowance>,
-    /// Requests in flight of clients of groups.
+    /// Requests in flight by client of a group.
     pub(crate) group_clients: ClientCounts,
-    /// Clients wait to be accepted: responses end their connections, so that everybody has his turn.
+    /// Whether clients wait to be accepted: responses then close their connections, to make room for others.
     is_short: AtomicBool,
-    /// When somebody last had to wait, in nanoseconds of the cores' clock.
+    /// When a client last had to wait, in nanoseconds of the cores' clock.
     waited_at: AtomicU64,
 }
 
@@ -36,11 +35,11 @@ impl Crowd {
     }
 
     pub(crate) fn shares(&self) -> Shares {
-        // Numbers are never half changed.
+        // The value cannot be left half changed.
         *self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another configuration has room for so much. Who is connected stays.
+    /// Sets the shares of another configuration. Open connections stay.
     pub(crate) fn share_anew(&self, shares: Shares) {
         *self.shares.lock().unwrap_or_else(PoisonError::into_inner) = shares;
         self.allowance.bound(shares.clients);
@@ -48,7 +47,7 @@ impl Crowd {
 
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        // Relaxed: a response more or less is no matter.
+        // Relaxed: it may take effect one response earlier or later.
         self.is_short.load(Ordering::Relaxed)
     }
 

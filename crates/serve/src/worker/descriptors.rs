@@ -1,7 +1,7 @@
-//! What the limit on open files has room for. Descriptors for the servers' side, for files and for the server itself are
-//! set aside, and clients get the rest: who has been accepted must not fail for want of a descriptor.
+//! Division of the limit on open files. Descriptors for servers, files and the process itself are set aside; clients
+//! get the rest, so that an accepted client never fails for lack of a descriptor.
 //!
-//! At the limit no client is refused: accepting waits, and `crowd/room.rs` makes room.
+//! At the limit no client is refused: accepting pauses, and `crowd/room.rs` frees descriptors.
 
 use std::fmt;
 
@@ -14,27 +14,27 @@ use crate::limits::{
 };
 use crate::observe::trace::limits::DESCRIPTORS_OF_EXPORTER;
 
-/// How the descriptors of a process are shared out.
+/// How the descriptors of a process are divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shares {
-    /// How many there are; `None` when there is no limit.
+    /// The limit; `None` if there is none.
     pub limit: Option<u64>,
-    /// Connections of clients that may be open at a time.
+    /// Maximum number of client connections.
     pub clients: usize,
-    /// Descriptors that each of them may need: its own, and what its request takes.
+    /// Descriptors per client: its connection, and what its request needs.
     pub per_client: u64,
-    /// Connections to the admin interface that may be open at a time.
+    /// Maximum number of connections to the admin interface.
     pub admins: usize,
-    /// Idle connections to servers and open files that one core may keep.
+    /// Idle connections to servers and cached open files per core.
     pub(crate) kept_per_core: usize,
-    /// Parts of that: one for each route that serves files, and one for all pools.
+    /// Number of parts of `kept_per_core`: one per route that serves files, and one for all pools.
     pub(crate) keepers: usize,
-    /// Pipes that one core may have, of two descriptors each.
+    /// Pipes per core, with two descriptors each.
     pub(crate) pipes_per_core: usize,
 }
 
 impl Shares {
-    /// Those of a process that has no limit.
+    /// Shares of a process without a limit.
     pub(crate) const UNLIMITED: Shares = Shares {
         limit: None,
         clients: usize::MAX,
@@ -45,13 +45,12 @@ impl Shares {
         keepers: 1,
     };
 
-    /// What `limit` has room for with `plan` on so many cores.
+    /// Divides `limit` for `plan` on so many cores.
     ///
-    /// Of what is left beside the server itself a twentieth is for pipes, where requests are forwarded. Of the rest a fifth is
-    /// for what is kept while nobody uses it (connections to servers, open files), or more where connections to servers are
-    /// to be ready. What is left then is divided by what one client may
-    /// need at a time: its connection; one to a server where any route forwards, and one more where any mirrors; a file
-    /// where any route serves them.
+    /// After the needs of the server itself, a twentieth of the rest is for pipes if requests are forwarded. A fifth of
+    /// the remainder is for idle connections to servers and cached files, or more if `connections_ready` requires it.
+    /// What is left is divided by what one client may need: its connection; one to a server if any route forwards, and
+    /// one more if any mirrors; a file if any route serves files.
     pub(crate) fn new(limit: Option<u64>, plan: &Plan, cores: usize) -> Self {
         let Some(limit) = limit else {
             return Self::UNLIMITED;
@@ -65,7 +64,7 @@ impl Shares {
         let file_routes = count_file_routes(plan);
         let keepers = file_routes + usize::from(!plan.upstreams.is_empty());
         let left = limit.saturating_sub(of_server(plan, cores, per_client));
-        // One has its descriptor in any case.
+        // One more has a descriptor in any case.
         let admins = match plan.admin {
             Admin::Off => 0,
             _ => (left / ADMIN_SHARE).min(ADMIN_CONNECTIONS_MAX as u64 - 1),
@@ -91,7 +90,7 @@ impl Shares {
         }
     }
 
-    /// What one keeper may keep on one core.
+    /// Limit of one keeper on one core.
     pub(crate) fn kept(&self) -> usize {
         self.kept_per_core / self.keepers
     }
@@ -115,7 +114,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// Descriptors of a server without connections, and of one connection to a client and one to a server for each core.
+/// Descriptors of a server with one client and one server connection per core.
 pub(crate) fn needed(plan: &Plan, cores: usize) -> u64 {
     of_idle_server(plan, cores) + 2 * cores as u64
 }
@@ -124,7 +123,7 @@ fn of_idle_server(plan: &Plan, cores: usize) -> u64 {
     let transports = || plan.listen.iter().map(|listen| listen.protocol.transport());
     let listens = transports().filter(|it| it.has_tcp()).count() as u64;
     let ports = transports().filter(|it| it.has_udp()).count() as u64;
-    // Each listener has a descriptor more, for a process that takes over.
+    // Each listener has one more descriptor, for handing over to another process.
     let of_core = DESCRIPTORS_PER_CORE + 2 * listens + ports + count_file_routes(plan) as u64;
     let of_names = descriptors_of_names(&plan.upstreams);
     let of_admin = match plan.admin {
@@ -138,8 +137,8 @@ fn of_idle_server(plan: &Plan, cores: usize) -> u64 {
     DESCRIPTORS_OF_PROGRAM + of_admin + of_exporter + of_names + listens + cores as u64 * of_core
 }
 
-/// The same with health checks, and with those clients that listeners accept before they see that there is no room: they are
-/// served, too.
+/// Descriptors of a server, including health checks and the clients that listeners accept before they notice the limit:
+/// they are served as well.
 fn of_server(plan: &Plan, cores: usize, per_client: u64) -> u64 {
     let checked = plan.upstreams.iter().filter(|group| group.health.is_some());
     let checks: usize = checked.map(|group| group.servers.len()).sum();
@@ -147,7 +146,7 @@ fn of_server(plan: &Plan, cores: usize, per_client: u64) -> u64 {
     of_idle_server(plan, cores) + checks as u64 + surplus as u64 * per_client
 }
 
-/// Connections to servers that are to be ready.
+/// Connections to servers that are kept ready.
 fn of_ready(plan: &Plan, cores: usize) -> u64 {
     let ready =
         |group: &onrush_config::plan::Upstream| group.connections_ready * group.servers.len();
@@ -162,7 +161,7 @@ fn count_file_routes(plan: &Plan) -> usize {
     routes.filter(|route| is_of_files(&route.action)).count()
 }
 
-/// What a request takes beside its client's connection.
+/// Descriptors of a request besides the client's connection.
 fn of_request(action: &Action) -> u64 {
     match action {
         Action::Respond { .. } | Action::Synthetic | Action::Redirect { .. } => 0,
@@ -171,14 +170,14 @@ fn of_request(action: &Action) -> u64 {
     }
 }
 
-/// Descriptors that resolving the names of `upstreams` takes.
+/// Descriptors for resolving the names of `upstreams`.
 fn descriptors_of_names(upstreams: &[Upstream]) -> u64 {
     let servers = upstreams.iter().flat_map(|upstream| &upstream.servers);
     let needed = servers.map(|server| descriptors_of_name(&server.address));
     needed.max().unwrap_or(0)
 }
 
-/// Descriptors that resolving this address once takes.
+/// Descriptors for resolving one address.
 fn descriptors_of_name(address: &ServerAddress) -> u64 {
     match address {
         ServerAddress::Name { .. } | ServerAddress::Srv(_) => DESCRIPTORS_OF_RESOLVER,

@@ -1,5 +1,4 @@
-//! The number of a configuration in the life of a server, and how many sites are made of it: when none is left, the last
-//! request of it has ended.
+//! Number of a configuration and count of its sites: when no site is left, its last request has ended.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,12 +10,12 @@ pub(crate) struct Generation {
     gone: Condvar,
 }
 
-/// Counts for one site, until it is dropped.
+/// Counts one site until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InForce(Arc<Generation>);
 
 impl Generation {
-    /// The one that follows `before`, or the first.
+    /// The generation after `before`, or the first.
     pub(crate) fn after(before: Option<&Generation>) -> Arc<Self> {
         Arc::new(Self {
             number: before.map_or(1, |before| before.number + 1),
@@ -30,7 +29,7 @@ impl Generation {
     }
 
     fn sites(&self) -> MutexGuard<'_, usize> {
-        // A number is never half changed.
+        // The counter cannot be left half changed.
         self.sites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -39,12 +38,12 @@ impl Generation {
         InForce(Arc::clone(self))
     }
 
-    /// Whether any request is left of it, or any core has yet to put another one in force.
+    /// Whether any request uses it or any core has yet to replace it.
     pub(crate) fn is_used(&self) -> bool {
         *self.sites() > 0
     }
 
-    /// Waits until no site is left, for `patience` at most; whether none is.
+    /// Waits, for at most `patience`, until no site is left. Returns whether none is.
     pub(crate) fn wait_until_gone(&self, patience: Duration) -> bool {
         let is_left = |sites: &mut usize| *sites > 0;
         let waited = self

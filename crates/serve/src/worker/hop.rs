@@ -1,18 +1,18 @@
-//! Fields that a message's Connection names, kept for its trailers: those are for one connection as well (RFC 9110 7.6.1),
-//! and come when the head is gone.
+//! Names listed in a message's `Connection` field, kept for its trailers: those are hop-by-hop too (RFC 9110 7.6.1),
+//! and arrive after the head is released.
 
 use onrush_http::Header;
 use onrush_http::hop::{connection_fields, is_hop_by_hop};
 
-/// Names of fields, of which nearly no message has any.
+/// Names of hop-by-hop fields; nearly always empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConnectionFields {
-    /// With a comma behind each, which stands in no name. As long as Connection may be, at most.
+    /// Each followed by a comma, which no name contains. Bounded by the length of `Connection`.
     names: Option<Box<[u8]>>,
 }
 
 impl ConnectionFields {
-    /// Those that are no trailers of any message are left out.
+    /// The names in `Connection`, without those that are always hop-by-hop.
     pub(crate) fn of(headers: &[Header<'_>]) -> Self {
         let is_always = |name: &&[u8]| str::from_utf8(name).is_ok_and(is_hop_by_hop);
         let mut names = Vec::new();
@@ -29,7 +29,7 @@ impl ConnectionFields {
         self.names.is_none()
     }
 
-    /// Whether a trailer of this name is for the connection only: it is named, or always is.
+    /// Whether a trailer of this name is hop-by-hop: listed, or always so.
     pub(crate) fn contain(&self, name: &[u8]) -> bool {
         let mut named = self
             .names

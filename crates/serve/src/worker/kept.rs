@@ -1,18 +1,18 @@
-//! How many idle connections to servers one core may keep, over all pools.
+//! Limit of idle connections to servers on one core, across all pools.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The bound and the count.
+/// The limit and the count.
 #[derive(Debug)]
 pub(crate) struct Kept {
     max: Cell<usize>,
     count: Cell<usize>,
 }
 
-/// What keeps connections and files open that are not in use.
+/// Owner of idle connections and cached files.
 pub(crate) trait Keeper {
-    /// Closes them; how many there were.
+    /// Closes them; returns their number.
     fn give_up(&self) -> usize;
 
     /// Frees the objects that open connections keep for reuse and returns their number.
@@ -27,7 +27,7 @@ impl Kept {
         })
     }
 
-    /// So many from now on. Those that are open stay until they are used, or too old.
+    /// Sets the limit. Connections beyond it stay open until they are used or too old.
     pub(crate) fn bound(&self, max: usize) {
         self.max.set(max);
     }

@@ -1,8 +1,8 @@
-//! What few of many need.
+//! A value allocated on first use.
 
 use std::cell::OnceCell;
 
-/// A value that has memory of its own from its first use on: whoever holds many of which few are used holds a word for each.
+/// A value allocated on first use; until then it costs one word.
 pub(crate) struct OnDemand<T>(OnceCell<Box<T>>);
 
 impl<T> Default for OnDemand<T> {
@@ -17,7 +17,7 @@ impl<T: Default> OnDemand<T> {
         self.0.get().map(|it| &**it)
     }
 
-    /// The value, which is used from now on.
+    /// The value, allocated if needed.
     pub(crate) fn used(&self) -> &T {
         self.0.get_or_init(Box::default)
     }

@@ -1,4 +1,4 @@
-//! Boxes that are kept for reuse. The core does not know what is in them.
+//! Boxes kept for reuse, independent of their type.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -1,8 +1,7 @@
-//! Memory for the fields of messages of HTTP/2, which goes from one message to the next.
+//! Memory for decoded HTTP/2 fields, reused from message to message.
 
 use onrush_http::http2::fields::FieldSection;
 
-/// Fields that are done with.
 #[derive(Default)]
 #[expect(
     clippy::vec_box,
@@ -11,12 +10,12 @@ use onrush_http::http2::fields::FieldSection;
 pub(crate) struct SpareFields(Vec<Box<FieldSection>>);
 
 impl SpareFields {
-    /// Room for fields, in which others may stand.
+    /// Takes memory, which may still contain old fields.
     pub(crate) fn take(&mut self) -> Box<FieldSection> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Nobody needs `fields` any more. They are kept where fewer than `most` are, and theirs is the room of usual ones.
+    /// Returns memory. It is kept if fewer than `most` are, and it is not unusually large.
     pub(crate) fn give(&mut self, fields: Box<FieldSection>, most: usize) {
         if self.0.len() < most && fields.room_bytes() <= ROOM_BYTES_MAX {
             self.0.push(fields);
@@ -24,5 +23,5 @@ impl SpareFields {
     }
 }
 
-/// Bytes of names and values: those of a browser with a cookie or two.
+/// Bytes of names and values: enough for a browser with a cookie or two.
 const ROOM_BYTES_MAX: usize = 4096;

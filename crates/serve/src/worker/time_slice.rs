@@ -1,4 +1,4 @@
-//! Work on every item of a configuration, in slices: between two of them its core serves.
+//! Divides work on all items of a configuration into slices, so that the core serves requests in between.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use crate::worker::Worker;
 
 /// The time slice of the running task.
 pub(crate) struct TimeSlice {
-    /// `None` before the core starts, when no request waits.
+    /// `None` before the core starts, when no requests are waiting.
     core: Option<Core>,
     items: usize,
     began: Instant,
@@ -28,7 +28,7 @@ impl TimeSlice {
         }
     }
 
-    /// A slice that never ends: its steps do not yield.
+    /// A slice that never yields.
     fn endless() -> Self {
         Self {
             core: None,
@@ -37,7 +37,8 @@ impl TimeSlice {
         }
     }
 
-    /// Counts an item. At the end of the slice, yields to the other tasks and to the kernel, then begins the next slice.
+    /// Counts an item. At the end of the slice, yields to the other tasks and to the kernel, then starts the next
+    /// slice.
     pub(crate) async fn step(&mut self) {
         let Some(core) = &self.core else {
             return;
@@ -52,10 +53,10 @@ impl TimeSlice {
     }
 }
 
-/// Runs work in one slice that never ends.
+/// Runs work in one slice that never yields.
 ///
 /// # Panics
-/// When the work waits for anything else.
+/// If the work waits for anything.
 pub(crate) fn at_once<T>(work: impl AsyncFnOnce(&mut TimeSlice) -> T) -> T {
     let mut slice = TimeSlice::endless();
     let mut context = Context::from_waker(Waker::noop());
@@ -65,7 +66,7 @@ pub(crate) fn at_once<T>(work: impl AsyncFnOnce(&mut TimeSlice) -> T) -> T {
     }
 }
 
-/// Drops the items of a list: a short one now, a longer one in slices.
+/// Drops the items of a list: a short list now, a longer one in slices.
 pub(crate) fn drop_in_slices<T: 'static>(list: Vec<T>, worker: &Rc<Worker>) {
     if list.len() < SLICE_ITEMS || !worker.core.is_running() {
         return;
@@ -89,7 +90,7 @@ mod tests {
 
     const ITEMS: usize = 10 * SLICE_ITEMS;
 
-    /// Looks in each turn how many items are done, until all are.
+    /// Checks in each turn how many items are done, until all are.
     async fn watch(core: &Core, done: impl Fn() -> usize) {
         let mut seen = 0;
         while seen < ITEMS {

@@ -1,4 +1,4 @@
-//! What is wrong with the files of a plan, or worth a warning.
+//! Errors and warnings about the files of a plan.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 use onrush_config::diagnostic::Span;
 use onrush_config::plan::FilePath;
 
-/// Something wrong with a file that a plan names, or worth a warning.
+/// An error or warning about a file that a plan names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
-    /// Where the text of the configuration names it; nowhere when the command line does.
+    /// Position in the configuration; `None` if the file is named on the command line.
     pub place: Option<Span>,
-    /// What it is, in a sentence that names the file.
+    /// A sentence that names the file.
     pub message: String,
 }
 
@@ -30,14 +30,14 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What has been seen while the files of a plan were read.
+/// Errors and warnings found while the files of a plan were read.
 #[derive(Clone, Default)]
 pub(crate) struct Troubles {
     pub(crate) warnings: Vec<Trouble>,
     pub(crate) wrong: Vec<Trouble>,
 }
 
-/// Drops what has been said before.
+/// Removes duplicates.
 pub(crate) fn say_once(troubles: &mut Vec<Trouble>) {
     let mut said = HashSet::new();
     troubles.retain(|trouble| said.insert(trouble.message.clone()));

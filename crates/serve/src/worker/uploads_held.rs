@@ -1,17 +1,17 @@
-//! How much of requests' bodies the streams of a core hold that nobody has read yet.
+//! Budget of one core for unread request bodies of HTTP/2 streams.
 
 use std::cell::Cell;
 
 use crate::limits::http2::HTTP2_UPLOADS_HELD_MAX;
 
-/// Bytes that streams hold and that the windows of their connections do not count, so that streams whose requests wait for
-/// capacity of a server leave those windows to others. A bound for all connections of a core: beyond it, what a stream holds counts
-/// against its connection's window until it is read.
+/// Unread bytes of streams that do not count against the window of their connection, so that streams whose requests
+/// wait for capacity of a server leave the window to other streams. When the budget of the core is used up, further
+/// bytes count against the window until they are read.
 #[derive(Debug, Default)]
 pub(crate) struct UploadsHeld(Cell<u64>);
 
 impl UploadsHeld {
-    /// So many bytes more are held; whether there is room for them here.
+    /// Takes bytes from the budget. Returns whether there was room.
     pub(crate) fn take(&self, bytes: u32) -> bool {
         let held = self.0.get() + u64::from(bytes);
         let has_room = held <= HTTP2_UPLOADS_HELD_MAX;
@@ -21,7 +21,7 @@ impl UploadsHeld {
         has_room
     }
 
-    /// So many of them are read, or thrown away.
+    /// Returns bytes that were read or discarded.
     pub(crate) fn give(&self, bytes: u32) {
         debug_assert!(self.0.get() >= u64::from(bytes));
         self.0.set(self.0.get().saturating_sub(bytes.into()));

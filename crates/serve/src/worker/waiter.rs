@@ -1,7 +1,7 @@
-//! Who waits for what happens next on a stream: a task, or a request that needs none until then.
+//! A waiter for the next event of a stream: a task, or a parked request without a task.
 //!
-//! A task that waits keeps the memory of all that it is going to do. Many requests that wait for servers at a time would take more of it
-//! than the CPU's caches have, and the allocator's quick lists.
+//! A waiting task keeps the memory of its whole future. With many requests waiting for servers, that would exceed the
+//! CPU caches and the allocator's fast lists.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,34 +13,36 @@ use crate::limits::PARKED_SPARE_MAX;
 
 /// A request that waits without a task.
 pub(crate) trait Parked {
-    /// Something has happened: it goes on in a task. Once; from then on this does nothing.
+    /// Continues in a task after an event. Only the first call has an effect.
     fn begin(&self);
 
-    /// The same, outside of whatever it waited for: what of it needs no waiting is done at once, and no task is begun for that.
+    /// Continues after an event, called outside of borrows. Does at once what needs no waiting, and spawns a task only
+    /// for the rest.
     fn go_on(self: Rc<Self>);
 
-    /// It has waited so long for capacity of a server, and has it now.
+    /// Records the time spent waiting for capacity of a server, which is available now.
     fn queued(&self, _duration: Duration) {}
 
-    /// Nobody needs it any more.
+    /// Drops the request.
     fn abandon(&self);
 
-    /// Itself, for who knows of what type it is.
+    /// For downcasting.
     fn as_any(self: Rc<Self>) -> Rc<dyn Any>;
 }
 
-/// Requests that have gone on, whose memory is for the next ones that wait.
+/// Memory of parked requests that have continued, for reuse.
 #[derive(Default)]
 pub(crate) struct SpareParked(RefCell<Vec<Rc<dyn Parked>>>);
 
 impl SpareParked {
-    /// One of this type, if there is one.
+    /// Takes an object of this type, if there is one.
     pub(crate) fn take<T: Parked + 'static>(&self) -> Option<Rc<T>> {
         let parked = self.0.borrow_mut().pop()?;
         parked.as_any().downcast().ok()
     }
 
-    /// One that has gone on. It is kept if nobody else knows it: who does could have the next request go on.
+    /// Keeps an object for reuse unless it is referenced elsewhere: the other owner could continue a later request by
+    /// mistake.
     pub(crate) fn give(&self, parked: Rc<dyn Parked>) {
         let mut all = self.0.borrow_mut();
         if Rc::strong_count(&parked) == 1 && all.len() < PARKED_SPARE_MAX {
@@ -48,13 +50,13 @@ impl SpareParked {
         }
     }
 
-    /// Frees all kept objects and returns their number.
+    /// Frees all objects and returns their number.
     pub(crate) fn clear(&self) -> usize {
         self.0.take().len()
     }
 }
 
-/// Who waits.
+/// The waiting task or request, if any.
 #[derive(Default)]
 pub(crate) struct Waiter(RefCell<Waiting>);
 
@@ -67,7 +69,7 @@ enum Waiting {
 }
 
 impl Waiter {
-    /// Something has happened.
+    /// Wakes the waiter.
     pub(crate) fn wake(&self) {
         match self.0.take() {
             Waiting::Nobody => {}
@@ -76,7 +78,7 @@ impl Waiter {
         }
     }
 
-    /// The request that is parked here, which is to [go on](Parked::go_on).
+    /// Takes the parked request, so that the caller can [continue](Parked::go_on) it.
     pub(crate) fn take_parked(&self) -> Option<Rc<dyn Parked>> {
         match self.0.take() {
             Waiting::Parked(parked) => Some(parked),
@@ -87,7 +89,7 @@ impl Waiter {
         }
     }
 
-    /// It has waited so long for capacity of a server: who is parked here is [told](Parked::queued), a task is woken.
+    /// Reports the time spent waiting for capacity: calls [`Parked::queued`] or wakes the task.
     pub(crate) fn queued(&self, duration: Duration) {
         match &*self.0.borrow() {
             Waiting::Nobody => {}
@@ -96,7 +98,7 @@ impl Waiter {
         }
     }
 
-    /// The running task waits for what happens next.
+    /// Registers the running task.
     pub(crate) fn wait(&self, context: &Context<'_>) {
         let waiting = &mut *self.0.borrow_mut();
         match waiting {
@@ -107,19 +109,19 @@ impl Waiter {
         }
     }
 
-    /// A request waits for it without a task.
+    /// Parks a request.
     pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
         self.0.replace(Waiting::Parked(parked));
     }
 
-    /// What would happen next never will. Who is parked here would keep alive what it waits for.
+    /// Drops a parked request, because the event will never happen. It would keep alive what it waits for.
     pub(crate) fn abandon(&self) {
         if let Waiting::Parked(parked) = self.0.take() {
             parked.abandon();
         }
     }
 
-    /// Nobody waits any more.
+    /// Removes the waiter.
     pub(crate) fn clear(&self) {
         self.0.take();
     }

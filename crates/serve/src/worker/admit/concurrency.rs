@@ -1,4 +1,4 @@
-//! Requests at the same time, by key.
+//! Limits on concurrent requests, by key.
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::rc::Rc;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use super::key::Key;
 use crate::limits::{ADMIT_ATTEMPTS_MAX, CONCURRENCY_KEYS_MAX, CONCURRENCY_RETRY_AFTER};
 
-/// The keys of all limits of a server that have requests now, shared by its cores.
+/// The keys of all limits of a server with requests in flight, shared by its cores.
 ///
-/// A key has its place in one set of eight, one cache line. It keeps it while it has requests, since they will be taken
-/// off there; then others may have it. When all eight are taken, requests of further keys are admitted and not counted.
+/// A key may be stored in any of the eight entries of one set, one cache line. It keeps its entry while it has
+/// requests. If all eight are taken, requests of further keys are admitted and not counted.
 ///
-/// Counts are exact over all cores, unless two cores remember a key at the same moment and see different places free;
-/// then it has two counts until one of them is empty.
+/// Counts are exact across cores, unless two cores store a key at the same moment in different entries; then it has two
+/// counts until one of them is 0.
 ///
-/// Clones are the same table: each core has one of its own, so that tickets can count on it without an atomic count of
-/// its owners.
+/// Clones share the table. Each core has its own clone in an `Rc`, so that tickets refer to it without atomic reference
+/// counting.
 #[derive(Clone, Debug)]
 pub(crate) struct Concurrency {
     sets: Arc<[Set]>,
@@ -27,8 +27,8 @@ pub(crate) struct Concurrency {
 
 /// ```text
 ///  63             24 23      0
-///  ┌────────────────┬────────┐   The low bits of a key choose its set, the high ones stand beside the count. Two keys
-///  │ 40 bits of key │ count  │   that agree in both are one to the limit: of a secret hash, one pair in 2^53.
+///  ┌────────────────┬────────┐   The low bits of a key choose its set, the high bits are stored beside the count. Two keys
+///  │ 40 bits of key │ count  │   that agree in both share a limit: with a secret hash, one pair in 2^53.
 ///  └────────────────┴────────┘
 /// ```
 #[derive(Debug, Default)]
@@ -39,20 +39,20 @@ struct Set {
 
 const COUNT: u64 = 0xff_ffff;
 
-/// What a limit says of a request.
+/// Outcome of checking a limit.
 #[derive(Debug)]
 pub(crate) enum Entrance {
-    /// It counts until the ticket is dropped.
+    /// The request counts until the ticket is dropped.
     Admit(Ticket),
-    /// 429 (RFC 6585 section 4); when there will be room nobody knows.
+    /// 429 (RFC 6585 section 4); when there will be room is unknown, so the time is fixed.
     Refuse { retry_after: Duration },
 }
 
-/// A request that counts.
+/// A counted request.
 #[derive(Debug)]
 #[must_use = "the request counts only as long as its ticket lives"]
 pub(crate) struct Ticket {
-    /// Where it counts: the table, its set and the place there. `None` when its key could not be remembered.
+    /// The table, the set and the entry. `None` if its key could not be stored.
     place: Option<(Rc<Concurrency>, u32, u8)>,
 }
 
@@ -69,12 +69,12 @@ impl Place {
 }
 
 impl Concurrency {
-    /// Room for [`CONCURRENCY_KEYS_MAX`] keys.
+    /// A table for [`CONCURRENCY_KEYS_MAX`] keys.
     pub(crate) fn new() -> Self {
         Self::with_room_for(CONCURRENCY_KEYS_MAX)
     }
 
-    /// Room for so many keys, a power of two.
+    /// A table for `keys` keys, a power of two.
     pub(crate) fn with_room_for(keys: usize) -> Self {
         let sets = (keys / 8).next_power_of_two();
         Self {
@@ -82,7 +82,7 @@ impl Concurrency {
         }
     }
 
-    /// Counts a request unless its key has `requests_max` already. More than 2^24 is no limit that could be reached: each
+    /// Counts a request unless its key has `requests_max` already. Limits above 2^24 cannot be reached, because each
     /// request has a connection.
     pub(crate) fn enter(self: &Rc<Self>, key: Key, requests_max: NonZeroU32) -> Entrance {
         let requests_max = u64::from(requests_max.get()).min(COUNT);
@@ -100,11 +100,11 @@ impl Concurrency {
             };
             return Entrance::Admit(Ticket { place });
         }
-        // Other cores were quicker each time, for their requests.
+        // Other cores changed the entry each time, for requests of their own.
         Entrance::Admit(Ticket { place: None })
     }
 
-    /// Counts a request without a bound until it [leaves](Concurrency::leave). `None` when its key cannot be remembered.
+    /// Counts a request without a limit until it [leaves](Concurrency::leave). `None` if its key cannot be stored.
     pub(crate) fn count_one(&self, key: Key) -> Option<Place> {
         let set = key.number() as usize & (self.sets.len() - 1);
         let mut attempts =
@@ -115,14 +115,14 @@ impl Concurrency {
         }
     }
 
-    /// A request that counts at `place` has ended.
+    /// Uncounts a request.
     pub(crate) fn leave(&self, place: Place) {
         let place = usize::from(place.0.get() - 1);
-        // The count is at least 1: this request's. So the key's bits stay as they are.
+        // The count is at least 1, for this request, so the bits of the key do not change.
         self.sets[place / 8].places[place % 8].fetch_sub(1, Relaxed);
     }
 
-    /// Number of requests that count for a key.
+    /// Number of counted requests of a key.
     pub(crate) fn requests(&self, key: Key) -> u32 {
         let set = key.number() as usize & (self.sets.len() - 1);
         let values = self.sets[set]
@@ -134,17 +134,17 @@ impl Concurrency {
     }
 }
 
-/// What a set makes of a request.
+/// Outcome of counting in a set.
 enum Counted {
-    /// It counts in this place.
+    /// Counted in this entry.
     At(u8),
-    /// There is no place for its key.
+    /// No entry is free for its key.
     Nowhere,
     TooMany,
 }
 
 impl Set {
-    /// `None` when another core has changed the place meanwhile.
+    /// `None` if another core has changed the entry meanwhile.
     fn try_enter(&self, tag: u64, requests_max: u64) -> Option<Counted> {
         let mut free = None;
         for (place, value) in (0..).zip(self.places.iter().map(|place| place.load(Relaxed))) {
@@ -175,7 +175,7 @@ impl Set {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some((table, set, place)) = &self.place {
-            // The count is at least 1: this request's. So the key's bits stay as they are.
+            // The count is at least 1, for this request, so the bits of the key do not change.
             table.sets[*set as usize].places[usize::from(*place)].fetch_sub(1, Relaxed);
         }
     }
@@ -188,7 +188,7 @@ mod tests {
 
     const THREE: NonZeroU32 = NonZeroU32::new(3).expect("it is not 0");
 
-    /// The tickets of as many requests of a key as get in.
+    /// The tickets of as many requests of a key as are admitted.
     fn fill(table: &Rc<Concurrency>, key: Key, requests_max: u32) -> Vec<Ticket> {
         let requests_max = NonZeroU32::new(requests_max).expect("tests let somebody in");
         let entrances = (0..1000).map_while(|_| match table.enter(key, requests_max) {
@@ -248,7 +248,7 @@ mod tests {
     fn cores_count_together_exactly() {
         let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let running = AtomicU64::new(0);
-        // Remembered before the others come.
+        // Stored before the other threads start.
         let Entrance::Admit(first) = table.enter(key, THREE) else {
             panic!("nobody is in");
         };

@@ -1,4 +1,4 @@
-//! Connections of clients: how many there may be, in all and from each address.
+//! Limits on client connections, in total and per address.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -15,11 +15,11 @@ use super::concurrency::{Concurrency, Entrance, Ticket};
 use super::key::Keys;
 use crate::worker::Worker;
 
-/// What the cores of a server count together, from one configuration to the next.
+/// Counts shared by all cores and successive configurations.
 pub(crate) struct Counts {
-    /// Connections that count, where there is a bound on them all.
+    /// Number of connections, if their total is limited.
     open: Arc<AtomicU32>,
-    /// By address, where there is a bound on those.
+    /// Counts by address, if they are limited.
     addresses: Option<Concurrency>,
     keys: Arc<Keys>,
 }
@@ -36,17 +36,17 @@ impl Counts {
     }
 }
 
-/// The bounds of a configuration, prepared for one core.
+/// The limits of one configuration, prepared for one core.
 #[derive(Debug)]
 pub(crate) struct Bounds {
     all: Option<(Arc<AtomicU32>, NonZeroU32)>,
     per_address: Option<(Rc<Concurrency>, NonZeroU32)>,
     keys: Arc<Keys>,
-    /// Proxies before us speak for many, and their addresses do not count.
+    /// Load balancers in front act for many clients, so their addresses are not counted.
     proxies: Networks,
 }
 
-/// A connection that counts, until this is dropped.
+/// Counts a connection until it is dropped.
 #[derive(Debug, Default)]
 #[must_use = "the connection counts only as long as this lives"]
 pub(crate) struct Counted {
@@ -64,7 +64,7 @@ impl Drop for Open {
 }
 
 impl Bounds {
-    /// `None` when there are none.
+    /// `None` if nothing is limited.
     pub(crate) fn new(plan: &Plan, counts: &Counts) -> Option<Rc<Self>> {
         if plan.clients == Clients::default() {
             return None;
@@ -81,14 +81,14 @@ impl Bounds {
         }))
     }
 
-    /// How many count, where there is a bound on all.
+    /// The number of counted connections, if their total is limited.
     #[cfg(test)]
     pub(crate) fn open(&self) -> Option<u32> {
         let (open, _) = self.all.as_ref()?;
         Some(open.load(Relaxed))
     }
 
-    /// Counts a connection. `None`: there are as many as there may be, and the log has heard of it.
+    /// Counts a connection. Returns `None`, and logs, if a limit is reached.
     pub(crate) fn enter(&self, stream: &Stream, worker: &Worker) -> Option<Counted> {
         let mut counted = self.enter_all(stream, worker)?;
         if self.per_address.is_some() {
@@ -98,12 +98,13 @@ impl Bounds {
         Some(counted)
     }
 
-    /// The same without its address, which is to come.
+    /// Counts a connection before its address is known.
     pub(crate) fn enter_all(&self, stream: &Stream, worker: &Worker) -> Option<Counted> {
         let Some((open, max)) = &self.all else {
             return Some(Counted::default());
         };
-        // Of two that come at the same moment both may be counted, and one refused that had room: never one too many.
+        // Two simultaneous connections may count each other, and one be refused that had room; the limit is never
+        // exceeded.
         if open.fetch_add(1, Relaxed) < max.get() {
             return Some(Counted {
                 _open: Some(Open(Arc::clone(open))),
@@ -117,7 +118,7 @@ impl Bounds {
         None
     }
 
-    /// Counts it for its address as well. `None`: that has as many as it may have, and the log has heard of it.
+    /// Counts the address of a connection. Returns `None`, and logs, if its limit is reached.
     pub(crate) fn enter_from(
         &self,
         address: Option<IpAddr>,
@@ -152,7 +153,7 @@ fn refuse(why: std::fmt::Arguments<'_>, worker: &Worker) {
     worker.log.failure(&worker.core, why);
 }
 
-/// Who has connected, in a sentence.
+/// The client, for messages.
 struct Who(Option<IpAddr>);
 
 impl std::fmt::Display for Who {

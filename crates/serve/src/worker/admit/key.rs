@@ -1,4 +1,4 @@
-//! What a limit counts by, as a number that nobody outside can choose.
+//! Keys of limits: hashes that clients cannot predict.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -8,28 +8,27 @@ use onrush_config::plan::{RateKey, When};
 
 /// Requests with the same key share a limit.
 ///
-/// Invariant: not 0, which marks free places in tables.
+/// Invariant: not 0, which marks free entries in tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(NonZeroU64);
 
-/// Makes keys. The hash is that of the standard library's maps, SipHash with a secret drawn at the start: nobody can look
-/// for two names with the same key, or for many that fall into one place of a table. All cores share one, and all
-/// configurations after each other.
+/// Makes keys. The hash is SipHash with a random secret: attackers cannot search for two names with the same key, or
+/// for many that share an entry of a table. All cores and successive configurations use the same secret.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     secret: RandomState,
 }
 
 impl Keys {
-    /// What tells a limit from all others, and is the same in the next configuration: the conditions of its route, what it
-    /// counts by, and how many limits with the same stand before it. Numbers and actions may change.
+    /// Identifies a limit across configurations: by the conditions of its route, its key, and the number of equal
+    /// limits before it. Its rate and the route's action may change.
     pub(crate) fn limit(&self, when: &When, by: &RateKey, occurrence: usize) -> u64 {
         self.secret
             .hash_one(format!("{when:?} {by:?} {occurrence}"))
     }
 
-    /// By client. IPv6 addresses count by their first 64 bits: one household has all the others (RFC 6177), and so has
-    /// an attacker. IPv4 is the same whether it arrives as itself or inside of IPv6. `limit` is which [limit](Keys::limit).
+    /// A key for a client address. IPv6 addresses count as their /64, because one household, and so one attacker, has
+    /// all the rest (RFC 6177). IPv4-mapped addresses count as IPv4. `limit` is the [limit](Keys::limit).
     pub(crate) fn address(&self, limit: u64, address: IpAddr) -> Key {
         match address.to_canonical() {
             IpAddr::V4(address) => self.key(limit, Kind::V4, &address.octets()),
@@ -37,12 +36,12 @@ impl Keys {
         }
     }
 
-    /// By the value of a header field; those who leave it out share the empty one.
+    /// A key for the value of a header field; requests without the field share the empty value.
     pub(crate) fn header(&self, limit: u64, value: &[u8]) -> Key {
         self.key(limit, Kind::Header, value)
     }
 
-    /// All requests of a route together.
+    /// The key for all requests of a route.
     pub(crate) fn route(&self, limit: u64) -> Key {
         self.key(limit, Kind::Route, &[])
     }
@@ -53,7 +52,7 @@ impl Keys {
     }
 }
 
-/// Keeps an address from being the same as a header that looks like it.
+/// Keeps an address distinct from a header value with the same bytes.
 #[derive(Clone, Copy)]
 enum Kind {
     V4,

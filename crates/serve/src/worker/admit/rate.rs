@@ -1,8 +1,8 @@
-//! Requests per second, by key.
+//! Limits on requests per second, by key.
 //!
-//! The generic cell rate algorithm (ITU-T I.371, annex A): a key is remembered by one point in time, up to which its
-//! requests so far use up its rate. It is the token bucket with the clock in place of the bucket: nothing has to be
-//! filled, and a key whose time has passed need not be remembered.
+//! The generic cell rate algorithm (ITU-T I.371, annex A): the state of a key is one point in time, up to which its
+//! requests have used up the rate. It equals a token bucket, but nothing has to be refilled, and a key whose time has
+//! passed need not be stored.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,17 +15,17 @@ use super::Admission;
 use super::key::Key;
 use crate::limits::{ADMIT_ATTEMPTS_MAX, RATE_KEYS_MAX};
 
-/// So many requests in so much time, and so many at once.
+/// A rate with a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// Nanoseconds of the rate that one request uses up; not 0.
     interval: u64,
-    /// How far ahead of the clock requests may use it up: the burst, and one. Invariant: not below `interval`.
+    /// How far ahead of the clock requests may use it up: the burst plus one. Invariant: not below `interval`.
     ahead_max: u64,
 }
 
 impl From<&plan::Rate> for Rate {
-    /// Exact to a nanosecond per request, and at most 10^9 requests per second.
+    /// Exact to a nanosecond per request; at most 10^9 requests per second.
     fn from(written: &plan::Rate) -> Self {
         let interval = written.per.as_nanos() as u64 / u64::from(written.count.get());
         let interval = interval.max(1);
@@ -38,13 +38,13 @@ impl From<&plan::Rate> for Rate {
 
 /// The keys of all limits of a server, shared by its cores.
 ///
-/// A key has its place in one set of eight, two cache lines. When all eight are taken it takes over the one whose time
-/// passes first. If that has passed already, nothing is lost. If not, there are more active keys than room, and some key
-/// may start a burst anew: the one that was furthest from its limit. Keys at their limit stay, so a throttled client
-/// does not come free when others make up keys.
+/// A key may be stored in any of the eight entries of one set, two cache lines. If all are taken, it replaces the entry
+/// whose time passes first. If that time has passed already, nothing is lost. Otherwise there are more active keys than
+/// entries, and the key that was furthest from its limit may start a new burst. Keys at their limit stay, so inventing
+/// keys does not free a throttled client.
 ///
-/// Counts are exact over all cores, with one exception: at the moment in which two cores remember a key for the first
-/// time, or one key takes another's place, a request may be counted twice, not at all, or for the other of the two.
+/// Counts are exact across cores with one exception: while two cores store a key for the first time, or one key
+/// replaces another, a request may be counted twice, not at all, or for the other key.
 #[derive(Debug)]
 pub(crate) struct Rates {
     sets: Box<[Set]>,
@@ -58,14 +58,14 @@ struct Set {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// The key's number; 0 while it is free.
+    /// The key's number; 0 in a free entry.
     key: AtomicU64,
-    /// Up to when its rate is used up, in nanoseconds of the clock.
+    /// Time up to which its rate is used up, in nanoseconds of the clock.
     used_until: AtomicU64,
 }
 
 impl Rates {
-    /// Room for [`RATE_KEYS_MAX`] keys.
+    /// A table for [`RATE_KEYS_MAX`] keys.
     pub(crate) fn new() -> Self {
         Self::with_room_for(RATE_KEYS_MAX)
     }
@@ -77,8 +77,8 @@ impl Rates {
         }
     }
 
-    /// Counts a request and says whether it is within the rate. A refused request is not counted: who keeps asking too
-    /// often gets the rate, not nothing.
+    /// Counts a request if it is within the rate. A refused request is not counted, so a client that always sends too
+    /// many still gets its rate.
     pub(crate) fn admit(&self, key: Key, rate: Rate, now: Instant) -> Admission {
         let set = &self.sets[key.number() as usize & (self.sets.len() - 1)];
         for _ in 0..ADMIT_ATTEMPTS_MAX {
@@ -86,18 +86,18 @@ impl Rates {
                 return admission;
             }
         }
-        // Other cores were quicker each time, for their requests.
+        // Other cores changed the entry each time, for requests of their own.
         Admission::Admit
     }
 }
 
 impl Set {
-    /// `None` when another core has changed the place meanwhile.
+    /// `None` if another core has changed the entry meanwhile.
     fn try_admit(&self, key: u64, rate: Rate, now: u64) -> Option<Admission> {
         let mut first = (u64::MAX, &self.places[0]);
         for place in &self.places {
-            // In this order: who sees a key sees a time that is not older than it. What a later change of the time
-            // does to a decision, the compare-exchange finds out.
+            // In this order: a thread that reads a key reads a time not older than it. The compare-exchange detects
+            // later changes of the time.
             let is_ours = place.key.load(Acquire) == key;
             let used_until = place.used_until.load(Relaxed);
             if is_ours {
@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
     use std::num::NonZeroU32;
 
-    /// So many requests in so many seconds, and `at_once` of them at once.
+    /// A rate of `requests` in so many seconds, with `at_once` of them at once.
     fn rate(requests: u32, seconds: u64, at_once: u32) -> Rate {
         Rate::from(&plan::Rate {
             count: NonZeroU32::new(requests).expect("tests limit to something"),
@@ -175,7 +175,7 @@ mod tests {
             (5_099, refused(1)),
             (5_100, Admission::Admit),
             (5_100, refused(100)),
-            // A silence is worth no more than a burst.
+            // After a pause only one burst is available.
             (60_000, Admission::Admit),
             (60_000, Admission::Admit),
             (60_000, Admission::Admit),
@@ -210,8 +210,8 @@ mod tests {
         let (fair, greedy) = (keys.header(1, b"fair"), keys.header(1, b"greedy"));
         let mut granted = 0;
         for step in 0..5_000_u64 {
-            // In half a second five thousand keys in a table of 64; ten times as many requests of one of them as it
-            // may make, and each tenth of a second one of somebody who is within the rate.
+            // Within half a second: 5,000 keys in a table of 64 entries, a greedy client with ten times its rate, and a
+            // fair client with one request each 0.1 s.
             let now = at(10_000 + step / 10);
             let made_up = keys.header(1, &step.to_be_bytes());
             assert!(is_admitted(&rates, made_up, limit, now));
@@ -229,7 +229,7 @@ mod tests {
     fn cores_count_together_exactly() {
         let (rates, key) = (Rates::new(), Keys::default().route(1));
         let limit = rate(1, 1000, 5000);
-        // Remembered before the others come.
+        // Stored before the other threads start.
         assert!(is_admitted(&rates, key, limit, at(1000)));
         let admitted: usize = std::thread::scope(|scope| {
             let cores: Vec<_> = (0..4)
@@ -259,7 +259,7 @@ mod tests {
         ) {
             let (rates, key) = (Rates::new(), Keys::default().route(1));
             let limit = rate(requests, 1, burst);
-            // The bucket, in nanoseconds of the rate instead of tokens.
+            // A token bucket, measured in nanoseconds of the rate instead of tokens.
             let mut bucket = limit.ahead_max;
             let mut now = 1_000_000_000;
             for pause in pauses {

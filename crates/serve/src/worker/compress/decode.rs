@@ -1,4 +1,4 @@
-//! For tests: what a client makes of responses in a coding.
+//! Decoding of responses in tests.
 
 use std::io::{Error, Read};
 
@@ -6,21 +6,21 @@ use onrush_http::body::BodyReader;
 use onrush_http::encoding::Coding;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, response};
 
-/// One response, taken apart.
+/// One parsed response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Received {
-    /// With its line ends as `\n`.
+    /// Head, with `\n` as line ends.
     pub(crate) head: String,
-    /// As it was sent, without chunks.
+    /// Body as sent, without chunk framing.
     pub(crate) body: Vec<u8>,
-    /// As they were sent.
+    /// Trailers as sent.
     pub(crate) trailers: Vec<u8>,
-    /// Whether the body came to its end.
+    /// Whether the body is complete.
     pub(crate) is_whole: bool,
 }
 
 impl Received {
-    /// The responses to requests of `method`, which came one behind the other.
+    /// Parses consecutive responses to requests of `method`.
     pub(crate) fn all(mut bytes: &[u8], method: Method) -> Vec<Received> {
         let mut responses = Vec::new();
         while !bytes.is_empty() {
@@ -31,7 +31,7 @@ impl Received {
         responses
     }
 
-    /// The first of them and its length.
+    /// Parses the first response; returns it and its length.
     pub(crate) fn first(bytes: &[u8], method: Method) -> (Received, usize) {
         let limits = Limits::DEFAULT;
         let mut slots = HeaderSlots::new();
@@ -73,7 +73,7 @@ impl Received {
             .collect()
     }
 
-    /// What its Content-Encoding says.
+    /// The content coding.
     pub(crate) fn coding(&self) -> Option<Coding> {
         let tokens = self.field("content-encoding");
         assert!(tokens.len() <= 1, "{}", self.head);
@@ -84,13 +84,13 @@ impl Received {
         })
     }
 
-    /// The content, whatever its coding.
+    /// The decoded content.
     pub(crate) fn content(&self) -> Vec<u8> {
         assert!(self.is_whole, "{}", self.head);
         self.try_content().expect("a whole content")
     }
 
-    /// The same; `None` when it cannot be decoded.
+    /// The decoded content; `None` if it cannot be decoded.
     pub(crate) fn try_content(&self) -> Option<Vec<u8>> {
         let Some(coding) = self.coding() else {
             return Some(self.body.clone());
@@ -107,10 +107,7 @@ pub(crate) fn decode(coding: Coding, encoded: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Decodes as much as there is.
-///
-/// # Errors
-/// When that is not all.
+/// Decodes as much as possible. Fails if the input is incomplete.
 pub(crate) fn decode_prefix(
     coding: Coding,
     encoded: &[u8],

@@ -1,4 +1,4 @@
-//! One content being encoded, whatever the coding: bytes in, encoded bytes out, into room that the caller has.
+//! A streaming encoder for any content coding: encodes input into the caller's buffer.
 
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{
@@ -10,13 +10,13 @@ use zstd::stream::raw::{CParameter, InBuffer, Operation, OutBuffer};
 
 use crate::worker::compress::level;
 
-/// The state between the bytes of one content. What it costs is in [`crate::worker::compress::level`].
+/// Encoder state of one content. [`crate::worker::compress::level`] has its memory use.
 pub struct Encoder {
     coding: Coding,
     level: u32,
     codec: Codec,
-    /// Whether bytes have come in since the last flush: without any there is nothing to flush, but a codec would write
-    /// an empty block.
+    /// Whether there was input since the last flush. Otherwise a flush is skipped, because the codec would write an
+    /// empty block.
     is_behind: bool,
 }
 
@@ -26,42 +26,42 @@ enum Codec {
     Zstd(zstd::stream::raw::Encoder<'static>),
 }
 
-/// What comes behind the bytes that are pushed.
+/// What follows the pushed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
-    /// More of them: the encoder may keep back what it likes.
+    /// More bytes: the encoder may buffer output.
     More,
-    /// A pause: whoever decodes must be able to have all bytes so far.
+    /// A pause: the output must allow decoding of all bytes so far.
     Flush,
-    /// Nothing.
+    /// The end of the content.
     Finish,
 }
 
-/// What one push came to.
+/// Result of one push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pushed {
-    /// So many bytes of the input are done with.
+    /// Bytes of input consumed.
     pub consumed: usize,
-    /// So many bytes of the room are filled.
+    /// Bytes written to the output.
     pub written: usize,
-    /// Whether all of the input is consumed, and written as far as was asked for. Otherwise there was too little room:
-    /// the rest of the input must be pushed again, with the same that comes behind it.
+    /// Whether all input is consumed and the requested output is written. Otherwise the output was too small: push the
+    /// rest of the input again, with the same `Then`.
     pub is_done: bool,
 }
 
-/// The window of gzip, which is also its most: 32 KiB.
+/// Window of gzip, its maximum: 32 KiB.
 const GZIP_WINDOW_BITS: u8 = 15;
 
-/// The windows of the others: 128 KiB, more than most of what is worth compressing, and memory that hundreds of slow
-/// clients may hold at a time. Brotli and zstd take windows up to 16 and 8 MiB (RFC 7932 9.1, RFC 9659).
+/// Window of Brotli and zstd: 128 KiB. Larger than most compressible content, and small enough for hundreds of slow
+/// clients. The maximum would be 16 and 8 MiB (RFC 7932 9.1, RFC 9659).
 const WINDOW_BITS: u32 = 17;
 
-/// The least room for a flush. The mark of a flush takes six bytes in gzip, and where a room is just full of it nothing tells
-/// that it was the last one: with less room each push would write another (zlib.h, deflate).
+/// Minimum output space for a flush. gzip's flush marker has six bytes; if it exactly fills the output, the end cannot
+/// be detected, and each push would write another marker (zlib.h, deflate).
 const FLUSH_ROOM_MIN: usize = 7;
 
 impl Encoder {
-    /// For one content at a level of the coding's own scale: 1 to 9 for gzip, 0 to 11 for Brotli, 1 to 19 for zstd.
+    /// An encoder at a level of the coding's own scale: 1 to 9 for gzip, 0 to 11 for Brotli, 1 to 19 for zstd.
     pub fn new(coding: Coding, level: u32) -> Self {
         let codec = match coding {
             Coding::Gzip => Codec::Gzip(Compress::new_gzip(
@@ -79,7 +79,7 @@ impl Encoder {
         }
     }
 
-    /// The coding it was made for.
+    /// The coding.
     pub fn coding(&self) -> Coding {
         self.coding
     }
@@ -88,12 +88,12 @@ impl Encoder {
     pub(crate) fn keeps_memory(&self) -> bool {
         match self.codec {
             Codec::Gzip(_) | Codec::Zstd(_) => true,
-            // Its tables would have to be cleared in any case, and its buffers do not outlive a content.
+            // Its tables would have to be cleared anyway, and its buffers are freed after each content.
             Codec::Brotli(_) => false,
         }
     }
 
-    /// Makes it ready for another content, whatever became of the last one.
+    /// Prepares it for another content, even if the last one was not finished.
     pub fn reset(&mut self) {
         self.is_behind = false;
         match &mut self.codec {
@@ -105,7 +105,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes bytes of `input` into `out`, which is not empty, and has at least seven bytes for a flush.
+    /// Encodes bytes of `input` into `out`, which must not be empty, and have at least seven bytes for a flush.
     pub fn push(&mut self, input: &[u8], then: Then, out: &mut [u8]) -> Pushed {
         debug_assert!(!out.is_empty());
         debug_assert!(then != Then::Flush || out.len() >= FLUSH_ROOM_MIN);
@@ -143,7 +143,7 @@ fn push_gzip(gzip: &mut Compress, input: &[u8], then: Then, out: &mut [u8]) -> P
     let written = (gzip.total_out() - total_out) as usize;
     let is_done = match then {
         Then::More => consumed == input.len(),
-        // Room that is left says that nothing more wanted it.
+        // Unused space means that all output was written.
         Then::Flush => consumed == input.len() && written < out.len(),
         Then::Finish => status == Status::StreamEnd,
     };
@@ -162,7 +162,7 @@ fn brotli(quality: u32) -> Box<BrotliEncoderStateStruct<StandardAlloc>> {
     for (parameter, value) in [
         (BROTLI_PARAM_QUALITY, quality),
         (BROTLI_PARAM_LGWIN, WINDOW_BITS),
-        // Larger hints choose larger tables.
+        // Larger hints select larger tables.
         (BROTLI_PARAM_SIZE_HINT, 1 << WINDOW_BITS),
     ] {
         let is_set = state.set_parameter(parameter, value);
@@ -245,7 +245,7 @@ fn push_zstd(
     }
 }
 
-/// All of `content` encoded once for many responses; `None` when that makes it no shorter.
+/// Encodes `content` once for many responses; `None` if the result is not shorter.
 pub(crate) fn encode_whole(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(coding, level::kept(coding));
     let mut encoded = vec![0; content.len()];
@@ -273,7 +273,7 @@ mod tests {
 
     const CODINGS: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 
-    /// Pushes all of `input` into room of `room` bytes at a time.
+    /// Pushes all of `input` with an output of `room` bytes at a time.
     fn push_all(encoder: &mut Encoder, mut input: &[u8], then: Then, room: usize) -> Vec<u8> {
         let mut encoded = Vec::new();
         let mut out = vec![0; room];

@@ -1,9 +1,9 @@
-//! How hard each coding tries, and what that costs. Figures are of `examples/compress_speed.rs` on one CPU: 170 kB of JSON
-//! records, and a page of 98 kB of HTML.
+//! Compression levels and their costs. Figures are from `examples/compress_speed.rs` on one CPU: 170 kB of JSON
+//! records, and an HTML page of 98 kB.
 
 use onrush_http::encoding::Coding;
 
-/// For responses compressed as they pass, anew for each request: CPU time is spent by whoever asks, so it must be little.
+/// Level for responses compressed on the fly. Clients can cause this CPU time with every request, so it must be low.
 ///
 /// | | JSON | HTML | why not the next |
 /// |---|---|---|---|
@@ -18,8 +18,8 @@ pub fn passing(coding: Coding) -> u32 {
     }
 }
 
-/// For what is compressed once and sent often: fixed responses and small files. A file of 8 KiB takes a millisecond at the
-/// most, on the core that was first asked for it. Brotli's levels from 9 on want tables of 32 MiB and more.
+/// Level for content compressed once and sent often: fixed responses and small files. A file of 8 KiB takes at most 1
+/// ms, on the core of the first request. Brotli levels from 9 need tables of 32 MiB and more.
 pub fn kept(coding: Coding) -> u32 {
     match coding {
         Coding::Gzip => 9,
@@ -28,8 +28,8 @@ pub fn kept(coding: Coding) -> u32 {
     }
 }
 
-/// Bytes that an encoder of the [`passing`] level takes at the most, however much it is fed: measured on 32 of each, and
-/// rounded up. `tests/encoder_memory.rs` measures it again.
+/// Maximum memory of an encoder at the [`passing`] level, in bytes, for any input: measured on 32 of each, and rounded
+/// up. `tests/encoder_memory.rs` measures it again.
 pub fn memory_max(coding: Coding) -> usize {
     match coding {
         Coding::Gzip => 384 * 1024,

@@ -1,4 +1,4 @@
-//! The encoders of a core: lent for one response each, used again, and bounded in what they cost together.
+//! Pool of a core's encoders, with a limit on the memory of lent ones.
 
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
@@ -10,17 +10,16 @@ use crate::limits::{ENCODERS_BYTES_MAX, ENCODERS_IDLE_MAX};
 use crate::worker::compress::Encoder;
 use crate::worker::compress::level;
 
-/// A core's stock.
 #[derive(Default)]
 pub(crate) struct Pool {
-    /// Reset, the one returned last at the end.
+    /// Reset encoders; the last returned one is last.
     idle: RefCell<Vec<Encoder>>,
-    /// What those cost that are lent. Invariant: `<= ENCODERS_BYTES_MAX`.
+    /// Memory of lent encoders. Invariant: `<= ENCODERS_BYTES_MAX`.
     lent_bytes: Cell<usize>,
 }
 
 impl Pool {
-    /// An encoder for one response; `None` when there are as many as memory is meant for.
+    /// An encoder for one response; `None` if the memory limit is reached.
     pub(crate) fn lend(self: &Rc<Self>, coding: Coding) -> Option<Lent> {
         let bytes = self.lent_bytes.get() + level::memory_max(coding);
         if bytes > ENCODERS_BYTES_MAX {
@@ -49,14 +48,14 @@ impl Pool {
         }
     }
 
-    /// How many wait to be used again.
+    /// Number of idle encoders.
     #[cfg(test)]
     pub(crate) fn idle(&self) -> usize {
         self.idle.borrow().len()
     }
 }
 
-/// An encoder that goes back to its pool when dropped.
+/// An encoder that returns to its pool when dropped.
 pub(crate) struct Lent {
     /// `None` only while being dropped.
     encoder: Option<Encoder>,

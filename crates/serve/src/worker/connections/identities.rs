@@ -1,5 +1,5 @@
-//! Who is at the other end of connections that say so themselves: what few have stands here, by the places of the
-//! connections in the engine's table, so that the others keep no room for it.
+//! TLS parameters and PROXY protocol addresses of connections, indexed by the connection's place in the engine's table,
+//! so that connections without them need no memory.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,16 +8,15 @@ use std::rc::Rc;
 
 use onrush_tls::Info;
 
-/// What connections of a core have said of themselves.
 #[derive(Default)]
 pub(crate) struct Identities {
-    /// By place; as long as the last one that is encrypted needs.
+    /// By place; only as long as the last TLS connection requires.
     tls: RefCell<Vec<Option<Rc<Info>>>>,
     introduced: RefCell<HashMap<u32, SocketAddr>>,
 }
 
 impl Identities {
-    /// This was agreed on in its handshake.
+    /// Stores the TLS parameters of a connection.
     pub(crate) fn agree(&self, place: u32, info: Rc<Info>) {
         let all = &mut *self.tls.borrow_mut();
         let index = place as usize;
@@ -27,12 +26,12 @@ impl Identities {
         all[index] = Some(info);
     }
 
-    /// It has been introduced as somebody else, by the PROXY protocol.
+    /// Stores the client address from a PROXY header.
     pub(crate) fn introduce(&self, place: u32, client: SocketAddr) {
         self.introduced.borrow_mut().insert(place, client);
     }
 
-    /// It ends.
+    /// Removes a connection.
     pub(crate) fn forget(&self, place: u32) {
         let mut tls = self.tls.borrow_mut();
         let info = tls.get_mut(place as usize).and_then(Option::take);

@@ -1,35 +1,35 @@
-//! What the engine keeps of a connection on our behalf, so that who lists connections need not ask their tasks: its listener, what
-//! it is busy with, and how many requests it has had.
+//! The note that the engine stores with each connection: listener, state and number of requests. Listing connections
+//! reads it without asking their tasks.
 
 use onrush_engine::Note;
 
-/// What a connection is busy with.
+/// State of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionState {
-    /// Its PROXY header is to come.
+    /// Waiting for the PROXY header.
     Introduction,
-    /// TLS.
+    /// TLS handshake.
     Handshake,
-    /// It may send a request.
+    /// Waiting for a request.
     Idle,
-    /// A head has begun to arrive.
+    /// A request head is arriving.
     Head,
-    /// The rest of a body is read that nobody wants.
+    /// The rest of an unwanted body is being discarded.
     Body,
-    /// A request is under way.
+    /// A request is in flight.
     Request,
-    /// A response waits until the client has read what it was sent before.
+    /// A response waits for the client to read.
     Sending,
-    /// It has become a tunnel.
+    /// A tunnel.
     Tunnel,
-    /// It came by a listener that speaks something else than HTTP.
+    /// A connection of a protocol other than HTTP.
     Open,
-    /// Our side has ended, the client's not yet.
+    /// Closed by the server, not yet by the client.
     Closing,
 }
 
 impl ConnectionState {
-    /// All of them, in the order in which they come.
+    /// All states, in order.
     pub const ALL: [ConnectionState; 10] = [
         ConnectionState::Introduction,
         ConnectionState::Handshake,
@@ -43,7 +43,7 @@ impl ConnectionState {
         ConnectionState::Closing,
     ];
 
-    /// What is spoken then, as far as it is known, where it is not HTTP/2.
+    /// The protocol in this state if the connection does not use HTTP/2, as far as known.
     fn protocol(self) -> Option<&'static str> {
         match self {
             ConnectionState::Introduction
@@ -59,7 +59,7 @@ impl ConnectionState {
         }
     }
 
-    /// A word for it.
+    /// Label in the admin interface.
     pub fn name(self) -> &'static str {
         match self {
             ConnectionState::Introduction => "introduction",
@@ -76,7 +76,7 @@ impl ConnectionState {
     }
 }
 
-/// What is noted of a connection that has come by the listener with this number.
+/// The note of a new connection.
 pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
     Note {
         count: 0,
@@ -85,7 +85,7 @@ pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
     }
 }
 
-/// The same in another state.
+/// The note in another state.
 #[inline]
 pub(crate) fn at(note: Note, state: ConnectionState) -> Note {
     Note {
@@ -94,10 +94,10 @@ pub(crate) fn at(note: Note, state: ConnectionState) -> Note {
     }
 }
 
-/// Stands beside a state whose connection speaks HTTP/2.
+/// Bit in `state`: the connection uses HTTP/2.
 const HTTP2: u8 = 1 << 7;
 
-/// The same of a connection that speaks HTTP/2.
+/// The note of a connection that uses HTTP/2.
 pub(crate) fn in_http2(note: Note) -> Note {
     Note {
         state: note.state | HTTP2,
@@ -105,7 +105,7 @@ pub(crate) fn in_http2(note: Note) -> Note {
     }
 }
 
-/// What is spoken on it, as far as it is known.
+/// The protocol of the connection, as far as known.
 pub(crate) fn protocol(note: Note) -> Option<&'static str> {
     match note.state & HTTP2 {
         0 => state(note).protocol(),
@@ -113,7 +113,7 @@ pub(crate) fn protocol(note: Note) -> Option<&'static str> {
     }
 }
 
-/// The same with a request more, which is under way.
+/// The note with one more request, which is in flight.
 #[inline]
 pub(crate) fn with_request(note: Note) -> Note {
     Note {
@@ -122,7 +122,6 @@ pub(crate) fn with_request(note: Note) -> Note {
     }
 }
 
-/// What it is busy with.
 pub(crate) fn state(note: Note) -> ConnectionState {
     let mut all = ConnectionState::ALL.into_iter();
     let state = all.find(|&state| state as u8 == note.state & !HTTP2);

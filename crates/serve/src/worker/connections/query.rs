@@ -1,4 +1,4 @@
-//! Which connections somebody wants to see.
+//! Filters for listing connections.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use onrush_http::query::parameters;
 use super::ConnectionState;
 use crate::limits::{CONNECTIONS_LISTED, CONNECTIONS_LISTED_MAX};
 
-/// Which connections somebody wants to see.
+/// Which connections to list, and in which order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionQuery {
-    /// Those that have come by the listener of this name.
+    /// Name of the listener.
     pub listener: Option<String>,
-    /// Those from there: by their socket, or by what the PROXY protocol says.
+    /// Network of the socket's peer or of the address in the PROXY header.
     pub client: Option<Network>,
-    /// Those in this state.
+    /// State of the connection.
     pub state: Option<ConnectionState>,
-    /// Those that are at least so old.
+    /// Minimum age.
     pub older_than: Duration,
-    /// Which come first.
+    /// Sort order.
     pub order: ConnectionOrder,
-    /// How many at most.
+    /// Maximum number.
     pub limit: usize,
 }
 
-/// Which connections come first.
+/// Sort order of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionOrder {
-    /// The oldest.
+    /// Oldest first.
     Age,
-    /// Those on which nothing has come and gone for longest.
+    /// Longest without any traffic first.
     Idle,
-    /// Those with most bytes in both directions.
+    /// Most bytes in both directions first.
     Bytes,
-    /// Those with most requests.
+    /// Most requests first.
     Requests,
 }
 
@@ -49,7 +49,7 @@ impl ConnectionOrder {
 }
 
 impl Default for ConnectionQuery {
-    /// The oldest of all, as many as are listed without a word about it.
+    /// The oldest connections, up to the default limit.
     fn default() -> Self {
         Self {
             listener: None,
@@ -63,7 +63,7 @@ impl Default for ConnectionQuery {
 }
 
 impl ConnectionQuery {
-    /// Reads `listener=NAME&client=NETWORK&state=STATE&older=TIME&sort=ORDER&limit=N`, each of which may be left out.
+    /// Parses `listener=NAME&client=NETWORK&state=STATE&older=TIME&sort=ORDER&limit=N`; every parameter is optional.
     ///
     /// # Errors
     /// What is wrong, and what was expected.

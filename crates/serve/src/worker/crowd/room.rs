@@ -1,5 +1,5 @@
-//! When there is no room for another client: who waits is not refused, room is made, and the log hears of the beginning
-//! and of the end.
+//! Lack of descriptors for further clients: waiting clients are not refused, descriptors are freed, and start and end
+//! are logged.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -11,12 +11,12 @@ use crate::observe::work::UPKEEP;
 use crate::worker::Worker;
 use crate::worker::descriptors::Shares;
 
-/// Whether `error` says that connections cannot be accepted for want of room.
+/// Whether `error` means that connections cannot be accepted for lack of descriptors.
 pub(crate) fn is_want_of_room(error: &Error) -> bool {
     error.kind == Kind::Full || error.is_out_of_descriptors()
 }
 
-/// A client waits and cannot be accepted, as `error` says: makes room, and waits a moment.
+/// Handles an accept that failed with `error`: frees descriptors, then waits briefly.
 pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
     let crowd = &worker.crowd;
     crowd.note_waiting(worker.core.now());
@@ -26,13 +26,13 @@ pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
     }
     worker.core.end_idle(IDLE_ENDED_PER_LOOK);
     if error.kind != Kind::Full {
-        // Something takes more than it was given.
+        // Not this budget but the limit on open files is reached: something uses more than its share.
         worker.give_up_kept();
     }
     worker.core.sleep(CROWD_LOOK).await;
 }
 
-/// While other cores have no room, this one makes some, too, until it stops.
+/// Closes idle connections of this core while other cores lack descriptors, until it stops.
 pub(crate) async fn help_others(worker: Rc<Worker>) {
     while !worker.core.is_stopping() {
         worker.core.sleep_unless_stopping(CROWD_OVER).await;
@@ -63,7 +63,7 @@ fn tell(worker: &Worker, error: Error) {
     );
 }
 
-/// Says so when nobody has had to wait for a while.
+/// Logs when no client has had to wait for a while.
 async fn tell_of_the_end(worker: Rc<Worker>) {
     while worker.crowd.has_waited(worker.core.now()) {
         worker.core.sleep_unless_stopping(CROWD_OVER).await;
