@@ -66,9 +66,9 @@ impl Site {
         place.map(|place| &**place)
     }
 
-    /// Whether a request for this host needs another connection, because its rule about client certificates differs from the
-    /// rule of this connection. A listener that is no longer configured has no rules to compare with: every request on it is
-    /// misdirected.
+    /// Whether a request for this host needs another connection, because its rule about client certificates differs
+    /// from the rule of this connection. A listener that is no longer configured has no rules to compare with: every
+    /// request on it is misdirected.
     #[inline]
     pub(crate) fn misdirects(&self, listener: u16, stream: &Transport, host: &str) -> bool {
         if !self.has_client_rules {
@@ -138,7 +138,8 @@ impl Site {
         }
     }
 
-    /// Ends the tasks of [`Site::begin_upkeep`] when another site is in force. Requests that began on this site continue.
+    /// Ends the tasks of [`Site::begin_upkeep`] when another site is in force. Requests that began on this site
+    /// continue.
     pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
         self.retirement.begin();
         for group in &self.groups {

@@ -1,4 +1,5 @@
-//! One core with a server, its clients and servers that the test plays, and the tests of this crate that need them.
+//! Test harness: one core with a server, its clients and scripted upstream servers; and the tests of this crate that
+//! use it.
 
 #[allow(
     dead_code,

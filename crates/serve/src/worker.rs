@@ -142,8 +142,8 @@ impl Worker {
         });
     }
 
-    /// Frees the objects kept for reuse, returns free memory to the system, and returns the number of objects. Small objects
-    /// that stay allocated would keep whole pages.
+    /// Frees the objects kept for reuse, returns free memory to the system, and returns the number of objects. Small
+    /// objects that stay allocated would keep whole pages.
     pub(crate) fn return_memory(&self) -> usize {
         let flows = self.keeper().map_or(0, |keeper| keeper.free_spare());
         let requests = self.spare_kept.clear() + self.spare_parked.clear();

@@ -1,5 +1,5 @@
-//! Other configurations for a server that runs, under load: no request is lost, none gets a response from a
-//! configuration that was replaced before it began.
+//! Reloads under load: no request is lost, and none gets a response from a configuration that was replaced before the
+//! request started.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,9 +32,9 @@ fn started(text: &str) -> (Server, SocketAddr) {
     (server, address)
 }
 
-/// The configuration of this number: a route that responds with it, and one that forwards.
+/// Configuration `number`: a route that responds with the number, and one that forwards.
 fn numbered(number: usize, servers: &[SocketAddr]) -> String {
-    // Servers come and go, and change their order and weights.
+    // Servers are added and removed, and change their order and weights.
     let mut servers: Vec<String> = servers
         .iter()
         .enumerate()
@@ -191,7 +191,7 @@ fn a_directory_that_is_gone_by_then_leaves_the_configuration_in_force() {
     stop(server);
 }
 
-/// The ports that are listened on.
+/// The listening addresses.
 fn ports(server: &Server) -> Vec<SocketAddr> {
     let tcp = |address: Address| match address {
         Address::Tcp(address) => address,
@@ -211,7 +211,7 @@ fn addresses_come_and_go_and_the_others_notice_nothing() {
     let (mut server, first) = started(&listen(&["127.0.0.1:0"]));
     let mut early = Client::new(first);
     assert_eq!(early.get("/"), "one");
-    // Another one in front: what was there keeps its port and its connections.
+    // Another listener in front: the existing one keeps its port and its connections.
     let two = listen(&["127.0.0.2:0", "127.0.0.1:0"]).replace("one", "two");
     let done = server.apply(checked(&two)).expect("it can be applied");
     let [second, same] = ports(&server)[..] else {
@@ -225,7 +225,7 @@ fn addresses_come_and_go_and_the_others_notice_nothing() {
     for client in [&mut early, &mut late, &mut Client::new(first)] {
         assert_eq!(client.get("/"), "two");
     }
-    // Without the first: who is connected there stays.
+    // Without the first: its connections stay.
     let three = listen(&["127.0.0.2:0"]).replace("one", "three");
     let done = server.apply(checked(&three)).expect("it can be applied");
     assert_eq!(
@@ -240,7 +240,7 @@ fn addresses_come_and_go_and_the_others_notice_nothing() {
     while TcpStream::connect(first).is_ok() {
         thread::sleep(Duration::from_millis(1));
     }
-    // It is free again, also for us.
+    // The port is free again, also for this server.
     let four = listen(&["127.0.0.2:0", &first.to_string()]).replace("one", "four");
     server.apply(checked(&four)).expect("it can be applied");
     assert_eq!(ports(&server), [second, first]);
@@ -301,7 +301,7 @@ fn under_load_addresses_come_and_go_without_a_request_lost() {
             let done = server
                 .apply(checked(&text(number)))
                 .expect("it can be applied");
-            // Whoever is connected to an address that goes is served.
+            // Connections to a removed address are still served.
             let mut there = ports(&server)
                 .into_iter()
                 .map(Client::new)

@@ -1,4 +1,4 @@
-//! What encoders cost, seen by the kernel. A program of its own: other tests would be measured, too.
+//! Memory of encoders, as measured by the kernel. A program of its own, because other tests would be measured, too.
 
 use onrush_http::encoding::Coding;
 use onrush_serve::compress::{Encoder, Then, level};
@@ -41,7 +41,7 @@ fn feed(encoder: &mut Encoder, mut piece: &[u8], room: &mut [u8]) {
     }
 }
 
-/// A megabyte with something to find in it, and much that is new: tables and buffers fill.
+/// A megabyte that is partly compressible, to fill tables and buffers.
 fn content() -> Vec<u8> {
     let mut random = 1u64;
     let mut content = Vec::new();

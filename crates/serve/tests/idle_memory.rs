@@ -1,8 +1,8 @@
-//! What connections cost on which nothing happens: every byte that a server has allocated for them, as many as they are. A
-//! program of its own, whose allocator counts.
+//! Memory of idle connections: all bytes that a server allocates for them, however many there are. A program of its
+//! own, because its allocator counts.
 //!
-//! Tables that double in size are counted whole, so connections are opened from one power of two to the next, less the few
-//! that others take.
+//! Tables that double in size are counted whole, so connections are opened from one power of two to the next, less the
+//! few entries that others use.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -22,26 +22,26 @@ use onrush_tls::{ClientSetup, Connector, Transport, Verify};
 #[global_allocator]
 static MEMORY: CountedMemory = CountedMemory;
 
-/// Room in the tables for what is no connection: listeners, and the tasks that a core has anyway.
+/// Table entries of others: listeners, and the tasks of a core.
 const OTHERS: usize = 16;
 
-/// Until a server is at rest: its last response is with its client before its task waits again.
+/// Waiting time until a server is at rest: the client has the last response before the server's task waits again.
 const LOOKS: u32 = 200;
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A kind of connections.
+/// A kind of connection.
 struct Kind {
     name: &'static str,
-    /// What stands in the server's file; `{behind}` is where a server is that agrees to tunnels.
+    /// Routes of the configuration; `{behind}` is the address of a server that accepts upgrades.
     routes: &'static str,
     listen: &'static str,
     is_encrypted: bool,
     request: fn() -> Vec<u8>,
-    /// Whether that is all of the response.
+    /// Whether these bytes are the complete response.
     is_whole: fn(&[u8]) -> bool,
-    /// How long it is idle until it gives back what it does not need.
+    /// Idle time after which it frees memory.
     rests_after: Duration,
-    /// Sockets of the server for each of them.
+    /// Sockets of the server per connection.
     sockets: usize,
     bytes_max: usize,
 }
@@ -107,14 +107,14 @@ const KINDS: [Kind; 5] = [
     },
 ];
 
-/// What a server waits for, and some more.
+/// The server's own delay, with a margin.
 const RESTS_AFTER: Duration = Duration::from_millis(1500);
 
 fn is_head(bytes: &[u8], status: &[u8]) -> bool {
     bytes.ends_with(b"\r\n\r\n") && bytes.starts_with(status)
 }
 
-/// The beginning of a connection as Chromium makes it: 900 bytes of fields, all of which the table keeps.
+/// The start of a connection by Chromium: 900 bytes of fields, all of which enter the dynamic table.
 fn of_a_browser() -> Vec<u8> {
     let brands = "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\"";
     let agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36";
@@ -154,7 +154,7 @@ fn of_a_browser() -> Vec<u8> {
     };
     let opened = client.open(End::Stream, Content::Any, &mut out, write);
     opened.expect("it is the first");
-    // What the server says first is acknowledged.
+    // Acknowledges the server's settings.
     out.extend_from_slice(&[0, 0, 0, 4, 1, 0, 0, 0, 0]);
     out
 }
@@ -197,7 +197,7 @@ fn an_idle_connection_costs_no_more_than_is_said() {
     }
 }
 
-/// What each of so many connections costs as fills the server's tables from half to full.
+/// Bytes per connection, while connections fill the server's tables from half to full.
 fn bytes_each(kind: &'static Kind, io: Io, behind: SocketAddr) -> usize {
     let server = started(kind, io, behind);
     let Some(Address::Tcp(address)) = server.addresses().next() else {
@@ -229,11 +229,11 @@ fn started(kind: &Kind, io: Io, behind: SocketAddr) -> Server {
     );
     let parsed = onrush_config::parse(&text, Path::new("onrush.toml"));
     let plan = parsed.unwrap_or_else(|errors| panic!("{errors:?}")).plan;
-    // Its threads are counted, though this one starts them.
+    // Its threads are counted, although this one starts them.
     Server::start(check(plan).expect("it names no files")).expect("it can be served")
 }
 
-/// A server that agrees to every tunnel and says nothing in it.
+/// A server that accepts every upgrade and sends nothing in the tunnel.
 fn agreeing() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
@@ -266,7 +266,7 @@ fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Co
     outcome.take().expect("it came to its end")
 }
 
-/// Opens connections until there are `count`, each of which has had a response.
+/// Opens connections until there are `count`, each of which has received a response.
 async fn open(
     kind: &Kind,
     core: &Core,
@@ -299,7 +299,7 @@ async fn open(
     }
 }
 
-/// What is allocated, once that does not change any more.
+/// The allocated bytes, once they no longer change.
 fn at_rest() -> usize {
     let mut same = 0;
     let mut allocated = CountedMemory::allocated();

@@ -1,5 +1,6 @@
-//! Memory of HTTP/2 streams whose server does not respond, and of streams whose client does not read the response: all bytes that
-//! the process allocates for them, on both sides of the proxy. A program of its own, because its allocator counts.
+//! Memory of HTTP/2 streams whose server does not respond, and of streams whose client does not read the response: all
+//! bytes that the process allocates for them, on both sides of the proxy. A program of its own, because its allocator
+//! counts.
 //!
 //! Tables that double in size are counted whole, so streams are opened from one power of two to the next.
 
@@ -24,12 +25,13 @@ static MEMORY: CountedMemory = CountedMemory;
 /// Memory is measured for the whole process, so one test runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// As many, with as many streams on each: half of them fill one connection to the server behind, all of them two.
+/// Number of connections, and streams on each. Half of the streams use one connection to the upstream server, all of
+/// them two.
 const CONNECTIONS: usize = 16;
 const STREAMS_HALF: usize = 64;
 const STREAMS: usize = 128;
 
-/// Bytes of a stream that waits: of its client, and of its request on the way to the server.
+/// Limit of bytes per waiting stream: for its client's stream, and its request at the server.
 const BYTES_MAX: usize = 1650;
 
 /// Receive window of a stream to a server.
@@ -38,7 +40,7 @@ const WINDOW: usize = 56 * 1024;
 /// Memory of a stalled stream whose response is longer than a window.
 const STALLED_BYTES_MAX: usize = 64 * 1024;
 
-/// Until a server is at rest.
+/// Waiting time until a server is at rest.
 const LOOKS: u32 = 200;
 const LOOK: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -76,7 +78,7 @@ impl Behind {
         Behind { address, requests }
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until `count` requests have arrived.
     async fn has(&self, count: usize, core: &Core) {
         let deadline = core.now_exact() + PATIENCE;
         loop {
@@ -91,7 +93,7 @@ impl Behind {
     }
 }
 
-/// Counts heads, up to the end of the connection.
+/// Counts request heads until the connection ends.
 fn hear(mut stream: TcpStream, does: Does, requests: &AtomicUsize) {
     const PREFACE_BYTES: usize = 24;
     const HEADERS: u8 = 1;
@@ -100,7 +102,7 @@ fn hear(mut stream: TcpStream, does: Does, requests: &AtomicUsize) {
     if stream.read_exact(&mut preface).is_err() {
         return;
     }
-    // It has no wishes, and agrees to those of its client.
+    // Empty settings, and an acknowledgement of the client's settings.
     let frames = [
         [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0],
         [0, 0, 0, SETTINGS, 1, 0, 0, 0, 0],
@@ -137,7 +139,7 @@ fn window_of_data(stream: [u8; 4]) -> Vec<u8> {
     head.into_iter().chain(data).collect()
 }
 
-/// A client that asks on more and more streams, and what it has to send for it.
+/// A client that opens more and more streams, and its output.
 struct Asking {
     http: Connection,
     stream: Stream,
@@ -161,7 +163,7 @@ impl Asking {
         asking
     }
 
-    /// Takes what the server says first, how many streams there may be.
+    /// Receives the server's settings, which limit the number of streams.
     async fn hear_settings(&mut self) {
         let mut input = Input::default();
         loop {
@@ -185,7 +187,7 @@ impl Asking {
         self.stream.flush().await.expect("it is taken");
     }
 
-    /// Asks on so many more streams, as curl does.
+    /// Opens `count` more streams, with the fields that curl sends.
     async fn ask(&mut self, count: usize) {
         let fields = [
             (":method", "GET"),
@@ -216,7 +218,7 @@ fn a_stream_that_waits_costs_no_more_than_is_said() {
     each_costs_at_most(Does::FillsWindow, STALLED_BYTES_MAX);
 }
 
-/// Clients with stalled streams, of less than 16 MiB in all.
+/// Clients with stalled streams, less than 16 MiB in total.
 const RETURNED_CLIENTS: usize = 4;
 
 #[test]
@@ -278,7 +280,7 @@ fn each_costs_at_most(does: Does, bytes_max: usize) {
     }
 }
 
-/// What each of so many streams costs as fills the server's tables from half to full.
+/// Bytes per stream, while streams fill the server's tables from half to full.
 fn bytes_each(io: Io, does: Does) -> usize {
     let behind = Behind::start(does);
     let server = started(io, behind.address);
@@ -318,7 +320,7 @@ fn started(io: Io, behind: SocketAddr) -> Server {
     );
     let parsed = onrush_config::parse(&text, Path::new("onrush.toml"));
     let plan = parsed.unwrap_or_else(|errors| panic!("{errors:?}")).plan;
-    // Its threads are counted, though this one starts them.
+    // Its threads are counted, although this one starts them.
     Server::start(check(plan).expect("it names no files")).expect("it can be served")
 }
 
@@ -332,7 +334,7 @@ fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Co
     outcome.take().expect("it came to its end")
 }
 
-/// What is allocated, once that does not change any more.
+/// The allocated bytes, once they no longer change.
 fn at_rest() -> usize {
     let mut same = 0;
     let mut allocated = CountedMemory::allocated();

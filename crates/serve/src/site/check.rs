@@ -69,9 +69,9 @@ impl Checked {
         Shares::new(descriptors::limit(), &self.plan, cores)
     }
 
-    /// Reasons why a server cannot start with this plan here that [`check`] does not find: an access log that it cannot open, or
-    /// Unix sockets that it cannot create. Creates and changes nothing. Not for a running server: it has them open, and may run
-    /// as another user by now.
+    /// Reasons why a server cannot start with this plan here that [`check`] does not find: an access log that it cannot
+    /// open, or Unix sockets that it cannot create. Creates and changes nothing. Not for a running server: it has them
+    /// open, and may run as another user by now.
     pub fn unopenable(&self) -> Vec<Trouble> {
         let access_log = self.plan.access_log.as_ref().and_then(|log| {
             let LogTarget::File(path) = &log.to else {

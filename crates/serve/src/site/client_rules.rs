@@ -28,8 +28,8 @@ impl ClientRules {
         })
     }
 
-    /// Whether the rule for `host` asks for certificates and differs from the rule of the connection, which was made with the
-    /// name `connected` (RFC 9110 15.5.20).
+    /// Whether the rule for `host` asks for certificates and differs from the rule of the connection, which was made
+    /// with the name `connected` (RFC 9110 15.5.20).
     pub(crate) fn misdirect(&self, connected: Option<&str>, host: &str) -> bool {
         let own = connected.and_then(|name| self.names.find(name));
         let rule = self.names.find(&host.to_ascii_lowercase());

@@ -1,5 +1,5 @@
-//! For tests: a server made of a plan, on a core of its own together with its clients and the servers behind it; the
-//! same test on every driver. Nothing here asserts what the responses are.
+//! Test harness: a server made of a plan, on one core together with its clients and upstream servers; runs a test on
+//! every driver. It does not check responses.
 
 mod calm;
 mod script;
@@ -39,12 +39,12 @@ pub(crate) use script::{
 /// Number of simulated networks; each has its own short reads, delays and reordering.
 const SEEDS: u64 = 16;
 
-/// A client that waits longer than this fails its test. On a simulated core these are not real seconds.
+/// A client that waits longer than this fails its test. Virtual on simulated cores.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Sends `request` to a server made of `plan`, on every driver, and returns everything it responds with until it ends the
-/// connection. The client ends its side behind the request. The value of each `Date` is replaced by dashes, and then
-/// all drivers must have responded alike.
+/// Sends `request` to a server made of `plan`, on every driver, and returns all bytes until the connection ends. The
+/// client closes its side after the request. Each `Date` is masked with dashes, and then all drivers must have produced
+/// the same response.
 pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
     let response: Rc<Cell<Option<Vec<u8>>>> = Rc::default();
     on_every_driver(|site| {
@@ -66,12 +66,12 @@ pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
     response.take().expect("the simulated driver exists")
 }
 
-/// [`exchange`] as text, for responses that are.
+/// [`exchange`] as text.
 pub(crate) fn exchange_text(plan: &Plan, request: &str) -> String {
     String::from_utf8(exchange(plan, request.as_bytes())).expect("a response in UTF-8")
 }
 
-/// Runs `test` on a core of every driver: epoll, io_uring where the kernel has it, and simulated networks.
+/// Runs `test` on a core of every driver: epoll, io_uring if the kernel has it, and simulated networks.
 pub(crate) fn on_every_driver<F, T>(test: F)
 where
     F: Fn(TestCore) -> T,
@@ -80,7 +80,7 @@ where
     cores().for_each(|ground| run(ground, &test));
 }
 
-/// The same for a test that stops its core before all is done: returns how many tasks were cut off on each.
+/// [`on_every_driver`] for a test that stops its core early. Returns how many tasks were cut off on each.
 pub(crate) fn cut_off_on_every_driver<F, T>(test: F) -> Vec<usize>
 where
     F: Fn(TestCore) -> T,
@@ -89,10 +89,10 @@ where
     cores().map(|ground| run_cut_off(ground, &test)).collect()
 }
 
-/// A core that a test will run on.
+/// A core for a test.
 struct Ground {
     core: Core,
-    /// Buffers that the kernel holds as long as the core lives, at most; the tasks must have given back all others.
+    /// Maximum number of buffers that the kernel holds while the core lives; tasks must have returned all others.
     lent_max: usize,
 }
 
@@ -131,7 +131,7 @@ fn simulated_cores() -> impl Iterator<Item = Ground> {
     })
 }
 
-/// Runs `test` on simulated networks only: for what takes time, which passes there at once.
+/// Runs `test` on simulated networks only, for tests in which time passes.
 pub(crate) fn on_simulated_cores<F, T>(test: F)
 where
     F: Fn(TestCore) -> T,
@@ -140,7 +140,7 @@ where
     simulated_cores().for_each(|ground| run(ground, &test));
 }
 
-/// Runs `test` on every driver that is of the kernel.
+/// Runs `test` on the kernel's drivers.
 pub(crate) fn on_kernel_cores<F, T>(test: F)
 where
     F: Fn(TestCore) -> T,
@@ -149,7 +149,7 @@ where
     kernel_cores().for_each(|ground| run(ground, &test));
 }
 
-/// Runs `test` on one simulated network that also resets so many of a thousand sends.
+/// Runs `test` on one simulated network that also resets `reset` of a thousand sends.
 pub(crate) fn on_resetting_core<F, T>(seed: u64, reset: u32, test: F)
 where
     F: Fn(TestCore) -> T,
@@ -162,7 +162,7 @@ where
     run(Ground::simulated(simulation), &test);
 }
 
-/// The same for a test that stops its core before all is done: returns how many tasks were cut off.
+/// [`on_resetting_core`] for a test that stops its core early. Returns how many tasks were cut off.
 pub(crate) fn cut_off_on_resetting_core<F, T>(seed: u64, reset: u32, test: F) -> usize
 where
     F: Fn(TestCore) -> T,
@@ -192,8 +192,7 @@ where
     assert_eq!(run_cut_off(ground, test), 0, "all tasks came to their end");
 }
 
-/// Runs `test` and whatever lives on its core until all of it has ended, or has had its time; returns how many tasks
-/// were cut off.
+/// Runs `test` and all tasks of its core until they end or time out. Returns how many tasks were cut off.
 fn run_cut_off<F, T>(ground: Ground, test: &F) -> usize
 where
     F: Fn(TestCore) -> T,
@@ -219,39 +218,39 @@ where
     cut_off
 }
 
-/// One core and whatever a test lets live on it.
+/// One core and everything a test runs on it.
 #[derive(Clone)]
 pub(crate) struct TestCore {
     pub(crate) core: Core,
-    /// What is claimed stays claimed, or the next one would get the same port.
+    /// Held so that the next claim does not get the same port.
     claims: Rc<RefCell<Vec<Arc<Claim>>>>,
 }
 
 impl TestCore {
-    /// Serves `plan`, whatever it says of addresses, and returns where.
+    /// Serves `plan` on a free port, ignoring its address; returns the address.
     pub(crate) fn serve(&self, plan: &Plan) -> Address {
         self.serve_worker(plan).0
     }
 
-    /// The same, with a look behind the scenes.
+    /// [`TestCore::serve`] that also returns the service.
     pub(crate) fn serve_worker(&self, plan: &Plan) -> (Address, Rc<Service>) {
         self.serve_within(plan, Shares::UNLIMITED)
     }
 
-    /// The same where the limit on open files has room for so much.
+    /// [`TestCore::serve_worker`] with these shares of the limit on open files.
     pub(crate) fn serve_within(&self, plan: &Plan, shares: Shares) -> (Address, Rc<Service>) {
         let resources = resources(plan, shares, None);
         self.prepared(&resources)
     }
 
-    /// Serves `plan`, and what is needed to [`TestCore::apply`] another one.
+    /// Serves `plan`; also returns the values needed to [`TestCore::apply`] another one.
     pub(crate) fn serve_to_change(&self, plan: &Plan) -> (Address, Rc<Service>, Resources) {
         let resources = resources(plan, Shares::UNLIMITED, None);
         let (address, service) = self.prepared(&resources);
         (address, service, resources)
     }
 
-    /// Serves `plan`, and returns where each of its listeners is.
+    /// Serves `plan`; returns the address of each listener.
     pub(crate) fn serve_all(&self, plan: &Plan) -> Vec<Address> {
         let resources = resources(plan, Shares::UNLIMITED, None);
         self.prepared_at(plan.listen.len(), &resources).0
@@ -262,7 +261,7 @@ impl TestCore {
         (addresses.remove(0), service)
     }
 
-    /// With the first `listeners` of the configuration.
+    /// Serves the first `listeners` of the configuration.
     fn prepared_at(&self, listeners: usize, resources: &Resources) -> (Vec<Address>, Rc<Service>) {
         let listen = resources.plan.listen.iter().take(listeners);
         let holds: Vec<_> = listen.map(|listen| hold(&listen.protocol)).collect();
@@ -274,7 +273,7 @@ impl TestCore {
         (addresses, prepared.expect("the plan can be served").0)
     }
 
-    /// Puts `plan` in force in place of what `service` has `before`.
+    /// Applies `plan` to `service`, replacing `before`.
     pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
         at_once(async |slice| self.apply_in_slices(service, before, plan, slice).await)
     }
@@ -297,7 +296,7 @@ impl TestCore {
         resources
     }
 
-    /// A server that the test plays itself.
+    /// A listener of a server played by the test.
     pub(crate) fn listen(&self) -> (Listener, SocketAddr) {
         let claim = claim();
         let Address::Tcp(address) = *claim.address() else {
@@ -308,7 +307,7 @@ impl TestCore {
         (listener, address)
     }
 
-    /// Listens again where [`TestCore::listen`] did and stopped.
+    /// Listens again on an address of [`TestCore::listen`].
     pub(crate) fn listen_again(&self, address: SocketAddr) -> Listener {
         let claims = self.claims.borrow();
         let mut claims = claims.iter();
@@ -316,14 +315,14 @@ impl TestCore {
         Listener::new(&self.core, claim.expect("claimed before")).expect("its port is still ours")
     }
 
-    /// A client.
+    /// Connects a client.
     pub(crate) async fn connect(&self, address: &Address) -> Peer {
         let stream = Stream::connect(&self.core, address, None).await;
         Peer::new(stream.expect("somebody listens"))
     }
 }
 
-/// The plan of a configuration file.
+/// Parses a configuration.
 pub(crate) fn configured(text: &str) -> Plan {
     match onrush_config::parse(text, std::path::Path::new("onrush.toml")) {
         Ok(parsed) => parsed.plan,
@@ -338,7 +337,7 @@ impl Service {
     }
 }
 
-/// What all cores share of a plan.
+/// The resources of a plan.
 pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>) -> Resources {
     let found = crate::site::check::read(plan).expect("a test has the files of its plan");
     let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
@@ -346,7 +345,7 @@ pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>)
         .expect("a thread for passwords")
 }
 
-/// At some address, whatever the plan says of it.
+/// Claims a free port, ignoring the plan's address.
 fn hold(protocol: &Protocol) -> Hold {
     let transport = protocol.transport();
     loop {
@@ -371,7 +370,7 @@ fn claim() -> Claim {
     Claim::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a free port")
 }
 
-/// The test's end of a connection, be it a client's or a server's.
+/// The test's end of a connection, as client or server.
 pub(crate) struct Peer {
     pub(crate) stream: Rc<Stream>,
     input: Input,
@@ -386,11 +385,11 @@ impl Peer {
         }
     }
 
-    /// Sends `bytes`, ends its side and returns all that comes back.
+    /// Sends `bytes`, closes its side and returns all received bytes.
     pub(crate) async fn exchange(&mut self, bytes: &[u8]) -> Vec<u8> {
         let (stream, bytes) = (Rc::clone(&self.stream), bytes.to_vec());
         self.stream.core().spawn(async move {
-            // The other side may have had enough before all of it is sent.
+            // The peer may close the connection first.
             if send_bytes(&stream, &bytes).await.is_ok() {
                 let _ = stream.shutdown().await;
             }
@@ -404,7 +403,7 @@ impl Peer {
             .expect("the other side takes it");
     }
 
-    /// Sends `bytes` while the test goes on; the other side may have had enough before all of it is sent.
+    /// Sends `bytes` in the background; the peer may close the connection first.
     pub(crate) fn send_apart(&self, bytes: &[u8]) {
         let (stream, bytes) = (Rc::clone(&self.stream), bytes.to_vec());
         self.stream.core().spawn(async move {
@@ -412,7 +411,7 @@ impl Peer {
         });
     }
 
-    /// Ends this side.
+    /// Closes this side.
     pub(crate) async fn finish(&self) {
         self.stream
             .shutdown()
@@ -420,7 +419,7 @@ impl Peer {
             .expect("the other side takes it");
     }
 
-    /// Everything until the other side ends the connection, orderly or not.
+    /// Receives until the peer closes or resets the connection.
     pub(crate) async fn receive_all(&mut self) -> Vec<u8> {
         let mut received = self.take();
         while let Ok(1..) = self.receive().await {
@@ -429,7 +428,7 @@ impl Peer {
         received
     }
 
-    /// What comes when its core has ended, and whether that ends with a reset.
+    /// Receives the rest after its core has ended; returns whether it ends with a reset.
     pub(crate) fn rest(mut self) -> (Vec<u8>, bool) {
         let core = self.stream.core().clone();
         let rest: Rc<Cell<Option<_>>> = Rc::default();
@@ -439,7 +438,7 @@ impl Peer {
         rest.take().expect("it comes to an end")
     }
 
-    /// Everything until the other side ends the connection, and whether it did so with a reset.
+    /// Receives until the connection ends; returns whether that is a reset.
     pub(crate) async fn receive_all_or_reset(&mut self) -> (Vec<u8>, bool) {
         let mut received = self.take();
         loop {
@@ -454,7 +453,7 @@ impl Peer {
         }
     }
 
-    /// Receives up to the first `end` of something; whether it came before the other side had ended.
+    /// Receives up to the first `end`. Returns false if the connection ends first.
     pub(crate) async fn receive_until_or_end(&mut self, end: &[u8]) -> bool {
         let mut received = self.take();
         while memchr::memmem::find(&received, end).is_none() {
@@ -466,12 +465,12 @@ impl Peer {
         true
     }
 
-    /// Waits until something has come, or nothing will: whether that is so.
+    /// Waits for more bytes or the end. Returns whether it is the end.
     pub(crate) async fn is_over(&mut self) -> bool {
         self.input.is_empty() && !matches!(self.receive().await, Ok(1..))
     }
 
-    /// Everything up to and with the first `end`.
+    /// Receives up to and including the first `end`.
     pub(crate) async fn receive_until(&mut self, end: &[u8]) -> Vec<u8> {
         let mut received = Vec::new();
         loop {
@@ -494,7 +493,7 @@ impl Peer {
         }
     }
 
-    /// Exactly `count` bytes.
+    /// Receives exactly `count` bytes.
     pub(crate) async fn receive_exactly(&mut self, count: usize) -> Vec<u8> {
         let mut received = Vec::new();
         loop {
@@ -509,7 +508,7 @@ impl Peer {
         }
     }
 
-    /// One response (or request) that says its length: head and body, the date masked.
+    /// Receives one message with `Content-Length`, head and body, the date masked.
     pub(crate) async fn receive_message(&mut self) -> String {
         let mut message = self.receive_until(b"\r\n\r\n").await;
         let head = String::from_utf8_lossy(&message).to_ascii_lowercase();
@@ -543,7 +542,7 @@ pub(crate) async fn send_bytes(stream: &Stream, bytes: &[u8]) -> Result<(), Erro
     Ok(())
 }
 
-/// The value of each `Date` as dashes.
+/// Masks the value of each `Date` with dashes.
 fn without_dates(mut bytes: Vec<u8>) -> Vec<u8> {
     const FIELD: &[u8] = b"\r\nDate: ";
     let found: Vec<usize> = memchr::memmem::find_iter(&bytes, FIELD).collect();

@@ -1,5 +1,4 @@
-//! What the server does for its clients, on every driver: connections, and requests that are forwarded to servers which
-//! do right and wrong.
+//! Behaviour of connections and of forwarding, with correct and faulty upstream servers, on every driver.
 
 mod access;
 mod backups;

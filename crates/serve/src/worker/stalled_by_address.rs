@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Counts the stalled streams of all connections of an address; an IPv6 address counts as its /64, the usual size of one household
-/// (RFC 6177). Addresses without stalled streams are removed, so the number of entries is bounded by the number of connections.
+/// Counts the stalled streams of all connections of an address; an IPv6 address counts as its /64, the usual size of
+/// one household (RFC 6177). Addresses without stalled streams are removed, so the number of entries is bounded by the
+/// number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct StalledByAddress(RefCell<HashMap<IpAddr, u32>>);
 

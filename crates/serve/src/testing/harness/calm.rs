@@ -1,4 +1,4 @@
-//! Cores on which what was sent arrives whole and at once, and which can be held up.
+//! Cores on which data arrives whole and at once, and which can be stalled.
 
 use std::future::Future;
 use std::thread;
@@ -8,7 +8,7 @@ use onrush_engine::Simulation;
 
 use super::{Ground, TestCore, kernel_cores, run};
 
-/// A core of every driver, without networks that dribble.
+/// A core of every driver; simulated networks make no short reads.
 pub(super) fn calm_cores() -> impl Iterator<Item = Ground> {
     let simulation = Simulation {
         short: 0,
@@ -28,7 +28,7 @@ where
 }
 
 impl TestCore {
-    /// Holds the core up for `duration`, as a machine does that has no CPU for it: what was sent arrives meanwhile.
+    /// Stalls the core for `duration`, like a machine without a free CPU. Data arrives meanwhile.
     pub(crate) fn hold_up(&self, duration: Duration) {
         match self.core.is_simulated() {
             true => self.core.stop_process(duration),

@@ -1,4 +1,4 @@
-//! Servers that follow a script, and what becomes of a request that is forwarded to one.
+//! Scripted servers, and the outcome of forwarding requests to them.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -14,24 +14,24 @@ use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request, respons
 use super::{Ground, Peer, TestCore, without_dates};
 use crate::observe::meter::Totals;
 
-/// One step of what a server does with a connection. Behind the last one it closes the connection.
+/// One step of a server on a connection. After the last one it closes the connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Reads a request with its body and remembers it. The script ends here when the other side has ended instead.
+    /// Reads a request with its body and records it. Ends the script if the peer has closed instead.
     Read,
-    /// Reads a request's head and remembers it; what stands behind it stays unread.
+    /// Reads a request head and records it; the rest stays unread.
     ReadHead,
-    /// Reads so many bytes and forgets them.
+    /// Reads and discards this many bytes.
     ReadBytes(usize),
     Send(Vec<u8>),
-    /// Responds with 200 and the path of the request that was read last.
+    /// Responds with 200 and the path of the last request.
     Echo,
     Wait(Duration),
-    /// Waits until so many connections have been made.
+    /// Waits until this many connections have been accepted.
     WaitForConnections(usize),
-    /// Reads and forgets until the other side ends.
+    /// Reads and discards until the peer closes.
     WaitForEnd,
-    /// Ends the connection with a reset.
+    /// Resets the connection.
     Reset,
     /// Starts from the first step.
     Again,
@@ -41,8 +41,7 @@ pub(crate) fn send(text: &str) -> Step {
     Step::Send(text.as_bytes().to_vec())
 }
 
-/// A server that follows a script for each connection, in the order they are made; the last script is followed by all
-/// further ones.
+/// A server that runs a script for each connection, in order of acceptance; further connections use the last script.
 #[derive(Clone)]
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
@@ -53,7 +52,7 @@ pub(crate) struct Upstream {
 struct Seen {
     /// The requests of each connection.
     requests: RefCell<Vec<Vec<Vec<u8>>>>,
-    /// Connections that have ended.
+    /// Number of closed connections.
     ended: Cell<usize>,
 }
 
@@ -63,7 +62,7 @@ impl TestCore {
         self.upstream_on(listener, address, scripts)
     }
 
-    /// The same for somebody who listens already.
+    /// [`TestCore::upstream`] on an existing listener.
     pub(crate) fn upstream_on(
         &self,
         listener: Listener,
@@ -103,7 +102,7 @@ impl TestCore {
 }
 
 impl Upstream {
-    /// Forwards everything to this server, and tells it nothing of the clients.
+    /// A plan that forwards everything to this server, without X-Forwarded fields.
     pub(crate) fn plan(&self) -> Plan {
         let server = ServerAddress::Ip(self.address);
         let mut plan = Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new());
@@ -111,22 +110,22 @@ impl Upstream {
         plan
     }
 
-    /// Connections accepted.
+    /// Number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.seen.requests.borrow().len()
     }
 
-    /// Connections that have not ended.
+    /// Number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.connections() - self.seen.ended.get()
     }
 
-    /// Request `turn` of connection `number`, as it was sent.
+    /// Request `turn` of connection `number`, as received.
     pub(crate) fn request(&self, number: usize, turn: usize) -> Vec<u8> {
         self.seen.requests.borrow()[number][turn].clone()
     }
 
-    /// The requests that were read, by connection; for the server's address they have SERVER.
+    /// The received requests, by connection, with the server's address replaced by SERVER.
     pub(crate) fn requests(&self) -> Vec<Vec<String>> {
         let own = self.address.to_string();
         let text = |bytes: &Vec<u8>| {
@@ -157,7 +156,7 @@ async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &TestCor
                 remember(peer.receive_until(b"\r\n\r\n").await);
             }
             Step::ReadBytes(count) => drop(peer.receive_exactly(*count).await),
-            // Whoever is gone does not take it.
+            // Ignore the error: the peer may be gone.
             Step::Send(bytes) => {
                 let _ = super::send_bytes(&peer.stream, bytes).await;
             }
@@ -179,7 +178,7 @@ async fn follow(script: Vec<Step>, stream: Stream, number: usize, site: &TestCor
     }
 }
 
-/// 200 with the path of `request`.
+/// A 200 with the path of `request`.
 fn echo(request: &[u8]) -> Vec<u8> {
     let path = request.split(|&byte| byte == b' ').nth(1).expect("a path");
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", path.len());
@@ -187,11 +186,11 @@ fn echo(request: &[u8]) -> Vec<u8> {
 }
 
 impl Peer {
-    /// A request as it was sent, with its body; `None` when the other side ends before all of it.
+    /// A request with its body, as received; `None` if the peer closes first.
     pub(crate) async fn receive_request(&mut self) -> Option<Vec<u8>> {
         let framing = |head: &[u8]| {
             let mut slots = HeaderSlots::new();
-            // What is forwarded may have grown by a few fields.
+            // Forwarded heads have additional fields.
             let limits = Limits {
                 head_bytes_max: BUFFER_BYTES,
                 ..Limits::DEFAULT
@@ -204,7 +203,7 @@ impl Peer {
         self.receive_framed(framing).await
     }
 
-    /// A response to `method` as it was sent, with its body; `None` when the other side ends before all of it.
+    /// A response to `method` with its body, as received; `None` if the peer closes first.
     pub(crate) async fn receive_response(&mut self, method: Method) -> Option<Vec<u8>> {
         let framing = |head: &[u8]| {
             let mut slots = HeaderSlots::new();
@@ -216,7 +215,7 @@ impl Peer {
         self.receive_framed(framing).await.map(without_dates)
     }
 
-    /// The same as text.
+    /// A response as text.
     pub(crate) async fn receive_text(&mut self) -> String {
         let response = self.receive_response(Method::Get).await;
         String::from_utf8(response.expect("a response")).expect("in UTF-8")
@@ -233,7 +232,7 @@ impl Peer {
             {
                 let head = at + 4;
                 body = Some(BodyReader::new(framing(&message[..head])));
-                // Of what has just come, so much belongs to the head.
+                // The part of the last bytes that belongs to the head.
                 self.input.consume(head.saturating_sub(from));
                 message.truncate(head);
                 continue;
@@ -263,24 +262,24 @@ impl Peer {
     }
 }
 
-/// What came of requests that were forwarded.
+/// The outcome of forwarding requests.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
-    /// All that the client got until the end of its connection, each `Date` masked; for the server's address it has
+    /// All bytes that the client received, as text, with each `Date` masked and the server's address replaced by
     /// SERVER.
     pub(crate) response: String,
-    /// What the server got, by connection.
+    /// The requests received by the server, by connection.
     pub(crate) requests: Vec<Vec<String>>,
     pub(crate) totals: Totals,
 }
 
-/// Sends `requests` to a server that forwards them to one that follows `scripts`, on every driver. The client ends its
-/// side behind them. All drivers must have come to the same outcome.
+/// Sends `requests` through a proxy to a server that runs `scripts`, on every driver; then the client closes its side.
+/// All drivers must produce the same outcome.
 pub(crate) fn forward(scripts: &[&[Step]], requests: &str) -> Outcome {
     forward_on(super::cores(), &|_| {}, scripts, requests)
 }
 
-/// The same with a plan that `change` has changed.
+/// [`forward`] with changes to the plan.
 pub(crate) fn forward_with(
     change: &dyn Fn(&mut Plan),
     scripts: &[&[Step]],
@@ -289,12 +288,12 @@ pub(crate) fn forward_with(
     forward_on(super::cores(), change, scripts, requests)
 }
 
-/// The same where what is sent at once arrives at once.
+/// [`forward`] on cores where data sent at once arrives at once.
 pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
     forward_on(super::calm::calm_cores(), &|_| {}, scripts, requests)
 }
 
-/// The same with a plan that `change` has changed.
+/// [`forward_calmly`] with changes to the plan.
 pub(crate) fn forward_calmly_with(
     change: &dyn Fn(&mut Plan),
     scripts: &[&[Step]],

@@ -1,4 +1,4 @@
-//! Who is let in: networks, limits and passwords.
+//! Access control: networks, limits and passwords.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn plan(access: Access) -> Plan {
     plan
 }
 
-/// So many requests in an hour, at once: what tests need of time does not pass.
+/// A rate of `count` requests per hour with an equal burst, so that it does not recover during the test.
 fn hourly(key: RateKey, count: u32) -> Access {
     let rate = Rate {
         count: NonZeroU32::new(count).expect("some"),
@@ -87,7 +87,7 @@ fn networks_are_those_of_the_client_that_a_trusted_proxy_names() {
     assert_eq!(statuses(&exchange_text(&plan, request)), ["403"]);
     plan.forwarded.trust = Networks::everybody();
     assert_eq!(statuses(&exchange_text(&plan, request)), ["200"]);
-    // Only fields of the configured kind count, whatever `send` is.
+    // Only fields of the configured kind count, whatever is sent to servers.
     let other = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=192.0.2.1\r\n\r\n";
     for (x_forwarded, forwarded) in [(false, true), (true, true), (true, false), (false, false)] {
         (plan.forwarded.x_forwarded, plan.forwarded.forwarded) = (x_forwarded, forwarded);
@@ -217,7 +217,7 @@ fn a_client_that_goes_away_does_not_count_any_more() {
     });
 }
 
-/// Lets in ali, whose password is "open sesame".
+/// Admits the user ali with the password "open sesame".
 fn password() -> Access {
     let hash = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8";
     Access {
@@ -254,7 +254,7 @@ fn the_rate_is_looked_at_before_the_password() {
     assert_eq!(statuses(&responses), ["401", "429"]);
 }
 
-// A thread checks passwords, and simulated time does not wait for threads: hence on drivers of the kernel only.
+// A thread checks passwords, and virtual time does not wait for threads, so these tests use kernel drivers only.
 
 #[test]
 fn the_right_password_lets_in_and_no_other() {
@@ -286,7 +286,7 @@ fn a_request_waits_for_its_password_once_and_whole() {
     on_kernel_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let mut plan = upstream.plan();
-        // One request would be too many if the second look at it counted.
+        // If the second dispatch counted as well, the request would exceed the limit.
         plan.routes[0].access = Access {
             rate_limit: hourly(RateKey::Route, 1).rate_limit,
             ..password()

@@ -1,4 +1,4 @@
-//! Backup servers: whatever else a group is told, they get the requests that no other server takes.
+//! Backup servers get requests if no other server is available, whatever the other options of the group.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
 const BACKUP: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbackup";
 
-/// Forwards everything to a server that refuses connections and to a backup, which says what it is.
+/// Forwards everything to a server that refuses connections, and to a backup with its own response.
 fn plan(site: &TestCore) -> Plan {
     let (listener, gone) = site.listen();
     drop(listener);
@@ -36,7 +36,7 @@ async fn ask(client: &mut Peer, request: &str) -> String {
     client.receive_text().await
 }
 
-/// All requests of a client get their responses from the backup.
+/// Checks that all requests of a client get their responses from the backup.
 #[track_caller]
 fn is_used(change: fn(&mut Group)) {
     on_every_driver(move |site| async move {
@@ -91,7 +91,7 @@ fn with_what_else_decides_who_gets_a_request() {
         (group.servers.iter_mut()).for_each(|server| server.connections_max = bound);
     });
     is_used(|group| {
-        // Only where connections are tried at all.
+        // Only if connections are tried at all.
         group.retries.count = 1;
         group.retries.budget = 1;
         group.eject = None;

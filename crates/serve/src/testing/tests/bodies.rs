@@ -1,4 +1,4 @@
-//! Bodies on their way through: streamed, unchanged, in both directions at once.
+//! Forwarded bodies: streamed, unchanged, in both directions at once.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use onrush_http::Method;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// More than all buffers on the way can hold, so that it has to flow.
+/// More than all buffers on the path, so that flow control is used.
 const LARGE: usize = 3 << 20;
 
 fn bytes(count: usize) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn framed_by_length(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Chunks of growing sizes, from one byte on.
+/// Chunks of growing sizes, from one byte.
 fn framed_by_chunks(head: &str, body: &[u8]) -> Vec<u8> {
     let mut message = format!("{head}Transfer-Encoding: chunked\r\n\r\n").into_bytes();
     let mut rest = body;
@@ -46,7 +46,7 @@ fn body(message: &[u8]) -> &[u8] {
 type Frame = fn(&str, &[u8]) -> Vec<u8>;
 const FRAMES: [Frame; 2] = [framed_by_length, framed_by_chunks];
 
-/// Sizes around what one buffer holds, and a large one.
+/// Sizes around the size of a buffer, and a large one.
 const SIZES: [usize; 8] = [
     0,
     1,
@@ -159,7 +159,8 @@ fn a_client_of_http_1_0_gets_the_payload_of_large_chunks() {
 #[test]
 fn bodies_flow_in_both_directions_at_once() {
     on_every_driver(|site| async move {
-        // The server responds to each part before it has got the next: an echo. Neither side holds more than it must.
+        // The server responds to each part before it has received the next, like an echo. Neither side may buffer more
+        // than necessary.
         let (listener, server) = site.listen();
         site.core.spawn(async move {
             let mut peer = Peer::new(listener.accept().await.expect("a connection"));
@@ -248,7 +249,7 @@ fn a_response_that_comes_before_the_body_is_read_reaches_the_client() {
         async move {
             let address = site.serve(&upstream.plan());
             let mut client = site.connect(&address).await;
-            // The rest never comes, so that the way cannot swallow all of it.
+            // The rest is never sent, so that buffers on the path cannot absorb all of it.
             let mut message = framed_by_length("POST / HTTP/1.1\r\nHost: h\r\n", &bytes(800_000));
             message.truncate(100_000);
             send_all(&site, &client, message);

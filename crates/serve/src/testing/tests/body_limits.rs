@@ -1,4 +1,4 @@
-//! Bodies of requests that are too large: refused before they are read, and in chunks as soon as it is known.
+//! Request bodies above the limit: refused before they are read, or, if chunked, as soon as the limit is exceeded.
 
 use crate::testing::harness::{
     Step, configured, exchange_text, forward_with, on_every_driver, send,
@@ -7,7 +7,7 @@ use onrush_config::Plan;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Everything is forwarded, with at most `max` bytes of a body.
+/// Limits request bodies to `max` bytes.
 fn limited(max: u64) -> impl Fn(&mut Plan) {
     move |plan| plan.routes[0].request_body_max = Some(max)
 }
@@ -139,11 +139,11 @@ fn responses_of_our_own_have_the_limit_too() {
             ("/more", &["200", "200"]),
             ("/any", &["200", "200"]),
             ("/synthetic", &["413"]),
-            // What is behind a body that is not read is not seen.
+            // The request after an unread body is not parsed.
             ("/none", &["404"]),
         ] {
             if body == chunked && path == "/fixed" {
-                // Whether all of it has come before the response is up to the network.
+                // Whether the whole body arrives before the response depends on the network.
                 continue;
             }
             let request = format!("PUT {path} HTTP/1.1\r\nHost: h\r\n{body}");

@@ -1,4 +1,4 @@
-//! What responses say of being kept by caches.
+//! `Cache-Control` rules of routes.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::testing::harness::{Step, configured, exchange, forward_with, send};
 use onrush_config::Plan;
 
-/// Rules as a site has them.
+/// Typical rules of a site.
 const RULES: &str = "cache_control = [
   { status = [404, \"5xx\"], value = \"no-store\" },
   { type = \"text/html\", value = \"no-cache\" },
@@ -17,7 +17,7 @@ const RULES: &str = "cache_control = [
   \"max-age=60\",
 ]";
 
-/// What it says, all of it: no field of it twice.
+/// All values of `Cache-Control` in the response.
 fn said(response: &str) -> Vec<&str> {
     let head = response.split("\r\n\r\n").next().unwrap_or_default();
     let fields = head.split("\r\n").filter_map(|line| line.split_once(": "));
@@ -43,7 +43,7 @@ fn field<'r>(response: &'r str, name: &str) -> &'r str {
     found.next().expect("it is there").1
 }
 
-/// A directory with files, small and large.
+/// A directory with small and large files.
 fn site(keys: &str) -> (TempDir, Plan) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str, length: usize| {
@@ -80,7 +80,7 @@ fn files_say_what_the_first_rule_for_their_type_says() {
             ("HEAD", "Accept-Encoding: gzip\r\n"),
             ("GET", "Connection: close\r\n"),
         ] {
-            // A second one meets what the first has left in memory.
+            // The second response comes from the cache.
             for _ in 0..2 {
                 let response = ask(&plan, &format!("{method} {path}"), fields);
                 assert_eq!(status(&response), "200", "{response:.400}");
@@ -177,13 +177,13 @@ fn fixed_responses_say_it_unless_they_say_so_themselves() {
             "",
             "private",
         ),
-        // What leaves is of another type.
+        // The edited content type counts.
         (
             "status = 200, body = \"x\"",
             "response_headers = { set = { Content-Type = \"image/x\" } }",
             "public, max-age=31536000, immutable",
         ),
-        // They are for other responses, this is not.
+        // The edits apply to status 201 only.
         (
             "status = 200, body = \"x\"",
             "response_headers = { set = { Content-Type = \"image/x\" }, on = 201 }",
@@ -227,7 +227,7 @@ fn what_must_stay_as_it_is_is_not_compressed() {
     assert!(!is_encoded("max-age=60, No-Transform"));
 }
 
-/// The response to a request that is forwarded by a route with these keys to a server that responds with `own`.
+/// The client's response from a server that sends `own`, with these keys in the route.
 fn forwarded(keys: &str, own: &str, request: &str) -> String {
     let text = format!("[[route]]\nforward = \"http://10.0.0.1\"\n{keys}\n");
     let with_keys = configured(&text);
@@ -275,7 +275,7 @@ fn what_a_server_says_stays_and_what_it_does_not_is_said() {
         &GET.replace("GET", "HEAD"),
     );
     assert_eq!(said(&head), ["no-cache"]);
-    // Of which type the response is that has not changed, the server does not say.
+    // A 304 has no content type.
     let unchanged = forwarded(
         RULES,
         "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n",

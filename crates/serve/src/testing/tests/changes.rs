@@ -1,4 +1,4 @@
-//! Another configuration takes over while requests are under way.
+//! Reloading the configuration while requests are in flight.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -56,7 +56,7 @@ fn plan(servers: &[&Upstream]) -> Plan {
 #[test]
 fn requests_that_have_begun_end_as_they_began_and_the_next_ones_get_new_responses() {
     on_every_driver(|site| async move {
-        // It responds when there is a second connection.
+        // Responds after a second connection has been opened.
         let slow = site.upstream(&[
             &[Step::Read, Step::WaitForConnections(2), send(OLD)],
             &[Step::WaitForEnd],
@@ -80,7 +80,7 @@ fn requests_that_have_begun_end_as_they_began_and_the_next_ones_get_new_response
         assert_eq!(received_body(&mut asking).await, "old");
         site.until("the last request has gone", || is_gone(&first))
             .await;
-        // The connection goes on, with the configuration in force.
+        // The connection stays open and uses the new configuration.
         assert_eq!(body(&mut asking).await, "new");
         assert!(!is_gone(&second), "it is in force");
     });
@@ -117,20 +117,20 @@ fn what_is_known_of_a_server_stays_known() {
         }
         assert!(service.group(0).is_out(0));
         let asked = bad.requests().concat().len();
-        // In another order.
+        // In a different order.
         let second = site.apply(&service, &first, &plan(&[&good, &bad]));
         assert!(service.group(0).is_out(1) && !service.group(0).is_out(0));
         for _ in 0..20 {
             assert_eq!(body(&mut client).await, "old");
         }
         assert_eq!(bad.requests().concat().len(), asked, "it is still out");
-        // It gets the request that shows how it is when its time is over, as if nothing had happened.
+        // It gets its trial request when its ejection time is over, as if nothing had changed.
         site.core.sleep(Duration::from_secs(12)).await;
         for _ in 0..20 {
             assert_eq!(body(&mut client).await, "old");
         }
         assert_eq!(bad.requests().concat().len(), asked + 1);
-        // Where nothing takes servers out none is.
+        // Without ejection no server is out.
         let mut lenient = plan(&[&good, &bad]);
         lenient.upstreams[0].eject = None;
         let third = site.apply(&service, &second, &lenient);
@@ -216,7 +216,7 @@ fn a_core_serves_between_the_slices_of_a_large_configuration() {
                 its_served.set(its_served.get() + 1);
             }
         });
-        // Names in the registry show how far it is.
+        // The number of names in the registry shows the progress.
         let (watched, its_service, its_prepared) =
             (site.core.clone(), Rc::clone(&service), Rc::clone(&prepared));
         site.core.spawn(async move {
@@ -238,7 +238,7 @@ fn a_core_serves_between_the_slices_of_a_large_configuration() {
             .apply_in_slices(&service, &second, &fixed("last"), &mut slice)
             .await;
         prepared.set(true);
-        // On a simulated network time passes only while its core waits.
+        // On a simulated network, time passes only while its core waits.
         assert!(site.core.is_simulated() || served.get() > 1);
         let mut client = site.connect(&address).await;
         assert_eq!(body(&mut client).await, "last");

@@ -1,4 +1,4 @@
-//! Bounds on the connections of clients: whoever comes beyond them is closed, and whoever leaves makes room.
+//! Limits on client connections: connections above a limit are closed, and closed ones make room.
 
 use super::http2::Asking;
 use crate::testing::harness::{Peer, TestCore, configured, on_every_driver};
@@ -14,7 +14,7 @@ fn bounded(bounds: &str) -> Plan {
     ))
 }
 
-/// A client that was served.
+/// A client that has received a response.
 async fn served(site: &TestCore, address: &Address, say: &str) -> Peer {
     let mut client = site.connect(address).await;
     client.send(format!("{say}{GET}").as_bytes()).await;
@@ -23,10 +23,10 @@ async fn served(site: &TestCore, address: &Address, say: &str) -> Peer {
     client
 }
 
-/// One that was closed without a response.
+/// A connection that is closed without a response.
 async fn refused(site: &TestCore, address: &Address, say: &str) {
     let mut client = site.connect(address).await;
-    // It may be closed before all of it is sent.
+    // The server may close it first.
     let request = format!("{say}{GET}");
     let _ = crate::testing::harness::send_bytes(&client.stream, request.as_bytes()).await;
     assert_eq!(client.receive_all_or_reset().await.0, b"");
@@ -45,7 +45,7 @@ fn beyond_a_bound_connections_are_closed_until_others_have_ended() {
             let mut second = served(&site, &address, "").await;
             refused(&site, &address, "").await;
             refused(&site, &address, "").await;
-            // Those who are there are served on.
+            // Existing connections are still served.
             second.send(GET.as_bytes()).await;
             assert!(second.receive_message().await.ends_with("ok"));
             drop(first);
@@ -113,7 +113,7 @@ fn addresses_are_those_that_a_balancer_tells_of() {
         let _second = served(&site, &address, &v4("192.0.2.2")).await;
         refused(&site, &address, &v4("192.0.2.1")).await;
         let _third = served(&site, &address, &v6("2001:db8:0:1::1")).await;
-        // Who has one address of a /64 has them all.
+        // All addresses of a /64 count as one client.
         refused(&site, &address, &v6("2001:db8:0:1:ffff::2")).await;
         let _fourth = served(&site, &address, &v6("2001:db8:0:2::1")).await;
     });

@@ -1,4 +1,4 @@
-//! Scripts of other sites: what browsers are told, by responses and before requests.
+//! CORS: fields of responses, and preflight requests.
 
 use crate::testing::harness::{Step, configured, exchange_text, forward_with, send};
 use onrush_config::Plan;
@@ -16,7 +16,7 @@ fn ask(plan: &Plan, method: &str, fields: &str) -> String {
     exchange_text(plan, &request)
 }
 
-/// The lines about other origins, sorted.
+/// The CORS and Vary fields, sorted.
 fn said(response: &str) -> Vec<&str> {
     let head = response.split("\r\n\r\n").next().unwrap_or_default();
     let is_about = |line: &&str| line.starts_with("Access-Control-") || line.starts_with("Vary:");
@@ -81,7 +81,7 @@ fn a_preflight_request_gets_its_response_before_anybody_is_asked_who_he_is() {
     let response = ask(&plan, "OPTIONS", &format!("{question}https://evil\r\n"));
     assert!(response.starts_with("HTTP/1.1 204 "), "{response}");
     assert_eq!(said(&response), ["Vary: Origin"]);
-    // Who asks nothing has to say who he is, and a script may read that.
+    // A request that is not a preflight needs a login, and a script may read the 401.
     let response = ask(&plan, "OPTIONS", "Origin: https://a.example\r\n");
     assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
     let expected = [&OF_A[..3], &["Vary: Accept"], &OF_A[3..]].concat();
@@ -116,7 +116,7 @@ fn what_a_server_says_of_origins_is_replaced() {
     let expected = [&OF_A[..3], &["Vary: Accept"], &OF_A[3..]].concat();
     assert_eq!(said(&response), expected, "{response}");
     assert!(response.contains("\r\nX-Set: /p\r\n"), "{response}");
-    // No server, and an error that the script may read; it is no response of the route's.
+    // No server responds: the script may read the generated error, which the route's edits do not apply to.
     let outcome = forward_with(&change, &[&[Step::Read]], request);
     let response = outcome.response.replace('\n', "\r\n");
     assert!(response.starts_with("HTTP/1.1 502 "), "{response}");

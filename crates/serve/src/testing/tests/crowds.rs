@@ -1,4 +1,4 @@
-//! More clients than there are descriptors for: nobody is refused, and nobody waits for those who do nothing.
+//! More clients than descriptors: none is refused, and none waits for idle ones.
 
 use crate::testing::harness::Step;
 use crate::testing::harness::{on_every_driver, send};
@@ -17,7 +17,7 @@ fn fixed() -> Plan {
     Plan::one_liner(what, Vec::new())
 }
 
-/// Room for so many clients, and for one idle connection to a server.
+/// Shares for this many clients, and one idle connection to a server.
 fn room_for(clients: usize) -> Shares {
     Shares {
         pipes_per_core: 0,
@@ -40,7 +40,7 @@ fn all_of_more_clients_than_there_is_room_for_get_responses() {
             client.send(GET.as_bytes()).await;
             clients.push(client);
         }
-        // Those who are accepted first do not go away.
+        // Earlier clients keep their connections open.
         for client in &mut clients {
             let response = client.receive_message().await;
             assert!(response.ends_with("\r\n\r\nok"), "{response}");

@@ -1,4 +1,4 @@
-//! Responses over HTTP/2 that end before their requests do (RFC 9113 8.1).
+//! HTTP/2 responses that end before their requests do (RFC 9113 8.1).
 
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Cause, End};
@@ -6,7 +6,7 @@ use onrush_http::http2::{Cause, End};
 use super::http2::Asking;
 use crate::testing::harness::{Step, TestCore, configured, on_every_driver, send};
 
-/// Sends the beginning of `count` uploads one by one, and receives all of their responses.
+/// Starts `count` uploads one by one, and receives all of their responses.
 async fn upload_in_part(
     site: &TestCore,
     (path, fields): (&str, &[(&str, &str)]),
@@ -50,7 +50,7 @@ fn early_response_resets_its_stream() {
             while client.http.open_streams() > 0 {
                 client.receive().await;
             }
-            // It may have been received with the end of the response.
+            // The reset may have arrived with the end of the response.
             resets.extend(client.responses.values().filter_map(|it| it.reset));
             let expected = [Cause::Peer(Code::NO_ERROR)];
             assert_eq!(resets, expected, "{path} {fields:?}");
@@ -60,7 +60,7 @@ fn early_response_resets_its_stream() {
 
 #[test]
 fn early_responses_keep_no_streams() {
-    // Many more than are open at a time.
+    // Many more than the limit of concurrent streams.
     on_every_driver(|site| async move {
         let (mut client, _) = upload_in_part(&site, ("/fixed", &[]), 2_000).await;
         assert_eq!(client.get("/fixed").await.status, 200);

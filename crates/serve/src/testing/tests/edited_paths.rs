@@ -63,7 +63,7 @@ const EDITS: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Paths that some server may read as `/api/admin/secret`.
+/// Paths that a server may read as `/api/admin/secret`.
 fn paths() -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for slash in SLASHES {
@@ -88,8 +88,8 @@ fn paths() -> BTreeSet<String> {
     paths
 }
 
-/// The path as a server reads it. Each bit is a step: drop a host after two slashes; take a backslash, but not an encoded one,
-/// for a slash; drop parameters of segments without a name; decode; leave empty segments out; resolve dot segments.
+/// The path as a server reads it. Each bit enables a step: drop a host after two slashes; read an unencoded backslash
+/// as a slash; drop parameters of unnamed segments; decode; drop empty segments; resolve dot segments.
 fn reading(target: &str, bits: u32) -> String {
     let is = |bit: u32| bits & (1 << bit) != 0;
     let mut path = target.split('?').next().unwrap_or("").to_owned();
@@ -137,8 +137,8 @@ fn reading(target: &str, bits: u32) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// Sends all paths to `plan`, by HTTP/1.1 and HTTP/2, and returns how many were forwarded. Targets that a server got are in
-/// its requests.
+/// Sends all paths to `plan`, over HTTP/1.1 and HTTP/2, and returns how many were forwarded. The servers record the
+/// received targets.
 async fn send_all(site: &TestCore, plan: &Plan) -> usize {
     let address = site.serve(plan);
     let mut forwarded = 0;
@@ -197,7 +197,7 @@ fn files_do_not_pass_refusing_routes() {
     std::fs::create_dir(root.path().join("admin")).expect("it is ours");
     for name in ["admin/secret", "other"] {
         let file = std::fs::File::create(root.path().join(name)).expect("it is ours");
-        // Simulated cores have another time, and no file is from the future.
+        // Simulated cores have another clock, and the time of a file must not be in the future.
         file.set_modified(std::time::UNIX_EPOCH).expect("a time");
     }
     for path in ["/api", "/api/"] {

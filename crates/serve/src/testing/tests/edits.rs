@@ -1,4 +1,4 @@
-//! Header fields that a route removes, sets and adds, on requests and on responses of all kinds.
+//! Header fields that a route removes, sets and adds, on requests and on all kinds of responses.
 
 use std::fs::File;
 use std::io::Write;
@@ -37,7 +37,7 @@ pub(super) fn edits(
     }
 }
 
-/// What the server gets of a request without its end of line characters.
+/// The request as received by the server, with LF line ends.
 fn at_server(change: &dyn Fn(&mut Plan), request: &str) -> String {
     let request = request.replace('\n', "\r\n");
     let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request);
@@ -48,7 +48,7 @@ fn at_server(change: &dyn Fn(&mut Plan), request: &str) -> String {
     outcome.requests.concat().concat()
 }
 
-/// What the client gets of a response to a request with `X-A: 1`.
+/// The client's response to a request with `X-A: 1`.
 fn at_client(change: &dyn Fn(&mut Plan), response: &str) -> String {
     let request = "GET /p?q HTTP/1.1\r\nHost: h:80\r\nX-A: 1\r\n\r\n";
     let response = send(&response.replace('\n', "\r\n"));
@@ -336,7 +336,7 @@ fn responses_of_our_own_are_edited() {
         let mut file = File::create(directory.path().join(name)).expect("a new file");
         file.write_all(&vec![b'x'; bytes])
             .expect("it can be written");
-        // A file that has just changed is not told of as others are.
+        // A recently modified file has other response fields.
         file.set_modified(SystemTime::UNIX_EPOCH)
             .expect("its owner may");
     }
@@ -360,7 +360,7 @@ fn responses_of_our_own_are_edited() {
         (Action::Synthetic, "/a?s=20k", 200),
         (Action::Synthetic, "/a?P=1", 200),
     ] {
-        // Twice, since what is cached takes another way.
+        // Twice, because cached files use other code.
         let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").repeat(2);
         let target = path.split('?').next().unwrap_or(path);
         let responses = exchange_text(&plan(action.clone()), &request);
@@ -398,7 +398,7 @@ fn no_field_of_a_response_of_our_own_escapes_the_edits() {
         .to_vec(),
     };
     let ours = &["X-Powered-By", "Content-Encoding", "Vary"];
-    // HEAD and the end of the connection take another way.
+    // HEAD and closing connections use other code.
     let all = [
         "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
         "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -548,7 +548,7 @@ fn relayed_responses_are_edited_by_their_status() {
             !edited,
             "{on:?}: {response}"
         );
-        // Nor does it come behind the body; a 304 has none.
+        // Also not as a trailer; a 304 has none.
         let has_body = status != 304;
         assert_eq!(
             response.contains("\nX-Gone: 2\n"),
@@ -635,7 +635,7 @@ fn errors_of_our_own_are_edited_where_the_route_says_so() {
     }
 }
 
-/// A request with fields and trailers that CGI would take for those that a route sets or removes.
+/// A request with fields and trailers that CGI would confuse with those that a route sets or removes.
 const TWINS: &str = "POST / HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\nX_User: 1\nx-user: 1\nX_USER: 1\nX.User: 1\n\
                      X_Long-User_Name: 1\nX-Users: 2\nUser_Id: 2\nx_gone: 1\nX_Real_IP: 1\ncontent_length: 1\n\
                      X_Forwarded_For: 1\nX-Forwarded_Proto: 1\nTransfer_Encoding: 1\n\n\
@@ -654,7 +654,7 @@ fn what_a_route_sets_or_removes_cannot_be_sent_in_another_spelling() {
     let wanted = "POST / HTTP/1.1\nHost: h\nX-Users: 2\nUser_Id: 2\nTransfer-Encoding: chunked\nVia: 1.1 onrush\n\
                   X-User: me\nX-Long-User-Name: it\n\n1\nx\n0\nX-Sum: 2\n\n";
     assert_eq!(at_server(&user, TWINS), wanted);
-    // Where the route changes nothing, only what could pass for a field of framing or forwarding goes.
+    // Without edits by the route, only fields that could be confused with framing or forwarding fields are removed.
     let got = at_server(&|_| {}, TWINS);
     assert!(got.contains("\nX_User: 1\nx-user: 1\n"), "{got}");
     assert!(
@@ -738,7 +738,7 @@ fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
         let refused = outcome.response.matches("HTTP/1.1 431 ").count();
         assert_eq!((refused, outcome.requests.len()), (2, 0), "{outcome:?}");
     }
-    // Twice that is no longer a head.
+    // Twice that exceeds the limit of a head.
     let host = "h".repeat(onrush_engine::BUFFER_BYTES / 2);
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let told = |plan: &mut Plan| plan.forwarded.x_forwarded = true;
@@ -766,7 +766,7 @@ fn a_response_that_outgrows_its_bounds_on_the_way_is_a_502() {
     assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
 }
 
-/// A plan whose first route hides and refuses these fields of servers.
+/// A plan whose first route hides and refuses these server fields.
 fn of_servers(plan: &mut Plan, hide: &[&str], refuse: &[&str]) {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     plan.routes[0].edits.upstream = UpstreamHeaders {

@@ -1,5 +1,4 @@
-//! Servers that stop responding: with every default no request is lost that may be repeated, and they come back by
-//! themselves.
+//! Servers that stop responding: with the defaults no retryable request is lost, and the servers return by themselves.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -19,12 +18,12 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
 
-/// A server that is well.
+/// A healthy server.
 fn good(site: &TestCore) -> Upstream {
     site.upstream(&[&[Step::Read, send(OK), Step::Again]])
 }
 
-/// Forwards everything to a group of these servers, everything else at its default.
+/// Forwards everything to a group of these servers, with defaults.
 fn plan(servers: &[&Upstream]) -> Plan {
     let mut plan = servers[0].plan();
     let servers = servers
@@ -39,8 +38,8 @@ async fn status(client: &mut Peer, request: &str) -> String {
     client.receive_text().await[9..12].to_owned()
 }
 
-/// So many requests at the same time of one client each, half of which are in flight on a server that resets all of them
-/// at once; how many got a good response.
+/// Sends concurrent requests of `clients` clients, half of which are in flight on a server that resets all of them at
+/// once. Returns the number of good responses.
 async fn served_of(site: &TestCore, request: &str, clients: usize) -> usize {
     let in_flight = clients / 2;
     let bad = site.upstream(&[&[Step::Read, Step::WaitForConnections(in_flight), Step::Reset]]);
@@ -64,7 +63,7 @@ async fn served_of(site: &TestCore, request: &str, clients: usize) -> usize {
 #[test]
 fn all_that_a_server_had_in_flight_when_it_died_is_served_by_others() {
     on_every_driver(|site| async move {
-        // Many more than the budget for retries grants.
+        // Many more than the retry budget allows.
         assert_eq!(served_of(&site, GET, 200).await, 200);
     });
 }
@@ -111,7 +110,7 @@ fn a_server_that_has_just_failed_gets_no_request_that_cannot_be_repeated() {
             for _ in 0..20 {
                 failures += usize::from(status(&mut client, POST).await == "502");
             }
-            // One of each of the two places, and then the third is the only one that is asked.
+            // One failure on each of the two, then only the third is used.
             assert_eq!(failures, failures_then);
         }
         assert!((0..3).all(|server| !service.group(0).is_out(server)));
@@ -169,7 +168,7 @@ fn with_eject_false_each_request_finds_another_server_by_itself() {
         let other = good(&site);
         let mut plan = plan(&[&other, &other, &other]);
         plan.upstreams[0].eject = None;
-        // The budget grants ten of these and a fifth of the requests.
+        // The budget allows ten of these and a fifth of the requests.
         for server in 0..2 {
             plan.upstreams[0].servers[server].address = ServerAddress::Ip(gone);
         }
@@ -216,7 +215,7 @@ fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
         }
         let requests = || bad.requests().concat().len();
         assert_eq!(requests(), 5, "out after five failures");
-        // It is connected to, gets a request, and is out for twice the time.
+        // After a connection check it gets one request, and then is out for twice the time.
         for (wait, seen) in [(8, 5), (5, 6), (15, 6), (8, 7)] {
             site.core.sleep(Duration::from_secs(wait)).await;
             for _ in 0..20 {
@@ -257,7 +256,7 @@ fn a_server_that_responds_to_the_one_request_is_back() {
     on_simulated_cores(|site| async move {
         let dead = [Step::Read];
         let alive = [Step::Read, send(OK), Step::Again];
-        // Five failures and two looks at whether it takes connections.
+        // Five failures and two connection checks.
         let bad = site.upstream(&[&dead, &dead, &dead, &dead, &dead, &dead, &dead, &alive]);
         let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site)]));
         let mut client = site.connect(&address).await;

@@ -1,4 +1,4 @@
-//! The table of states and transitions in `proxy/ejection.rs`: each row of it happens.
+//! Checks every row of the table of states and transitions in `proxy/ejection.rs`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::testing::harness::{Step, TestCore, Upstream, on_simulated_cores, send
 const SOURCE: &str = include_str!("../../proxy/ejection.rs");
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// The server whose state is looked at; the other one is well.
+/// The server under test; the other one is healthy.
 const SERVER: u32 = 0;
 const OTHER: u32 = 1;
 
@@ -35,12 +35,12 @@ struct Row {
     state: &'static str,
     event: &'static str,
     next: &'static str,
-    /// The event in the log.
+    /// The logged event.
     logged: Option<&'static str>,
     is_counted: bool,
 }
 
-/// The rows, one for each state that a row is about.
+/// The rows; a row with several states is split.
 fn rows() -> Vec<Row> {
     let lines = SOURCE
         .lines()
@@ -67,7 +67,7 @@ fn rows() -> Vec<Row> {
     rows.collect()
 }
 
-/// Names of the events in the log.
+/// Collects the names of logged events.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -117,7 +117,7 @@ struct Walk {
     group: Rc<Group>,
     address: SocketAddr,
     opened: RefCell<Option<Upstream>>,
-    /// The request of the trial.
+    /// The trial request.
     trial: RefCell<Option<Reservation>>,
 }
 
@@ -143,7 +143,7 @@ impl Walk {
         }
     }
 
-    /// The server accepts connections from now on.
+    /// Makes the server accept connections.
     fn open(&self) {
         let mut opened = self.opened.borrow_mut();
         opened.get_or_insert_with(|| {
@@ -187,7 +187,7 @@ impl Walk {
         self.group.responded(at, 200, latency, &self.service.worker);
     }
 
-    /// Failures in a row, one less than the rule allows by default.
+    /// Consecutive failures, one less than the default limit.
     fn fail_four_times(&self) {
         (0..4).for_each(|_| self.fail(&self.request(SERVER), &Failure::Closed));
     }
@@ -200,7 +200,7 @@ impl Walk {
             .replace(self.group.reserve_trial(Method::Get, now));
     }
 
-    /// Brings the server from `in` into a state.
+    /// Brings the server from `in` to a state.
     async fn reach(&self, state: &str) {
         match state {
             "in" => {}
@@ -222,7 +222,7 @@ impl Walk {
         }
     }
 
-    /// Makes an event happen.
+    /// Triggers an event.
     async fn happen(&self, event: &str, before: &Reservation) {
         let failure = &Failure::Closed;
         match event {
@@ -273,7 +273,8 @@ impl Walk {
         }
     }
 
-    /// Whether the server is in this state. How a server that is out returns shows whether it was unreachable or unreliable.
+    /// Whether the server is in this state. The way an ejected server returns shows whether it was unreachable or
+    /// unreliable.
     async fn is_in(&self, state: &str) -> bool {
         let presence = self.presence();
         let (expected, back) = match state {

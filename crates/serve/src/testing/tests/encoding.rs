@@ -1,4 +1,4 @@
-//! Responses that are encoded on their way to the client, and those that must not be.
+//! Compression of responses, and responses that must not be compressed.
 
 mod edited;
 mod transports;
@@ -29,7 +29,7 @@ fn compress() -> Compress {
     }
 }
 
-/// Forwards to `upstream` and encodes.
+/// Forwards to `upstream` with compression.
 fn encoding_plan(upstream: &Upstream) -> Plan {
     let mut plan = upstream.plan();
     plan.routes[0].compress = Some(compress());
@@ -40,13 +40,13 @@ fn request(method: &str, fields: &str) -> String {
     format!("{method} / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")
 }
 
-/// What the client gets for `requests` of `method`, to which a server responds with `responses` on one connection. It means
-/// the same on every driver; where chunks and flushes are differs.
+/// The client's responses to `requests` of `method`, when a server sends `responses` on one connection. The decoded
+/// content is the same on every driver; chunk boundaries and flushes differ.
 fn received(method: Method, requests: &str, responses: &[Vec<u8>]) -> Vec<Received> {
     received_with(&|_| {}, method, requests, responses)
 }
 
-/// The same with something else changed in the plan.
+/// [`received`] with changes to the plan.
 fn received_with(
     change: &dyn Fn(&mut Plan),
     method: Method,
@@ -72,7 +72,7 @@ fn received_with(
                 response.head = without_date(&response.head);
             }
             let before = before.replace(responses.clone());
-            // What a server says is encoded may be anything, so nothing is expected of its content.
+            // Content that a server declares as encoded may be arbitrary, so failures to decode are compared as well.
             let means = |response: &Received| {
                 let content = response.try_content();
                 (response.head.clone(), content, response.trailers.clone())
@@ -89,7 +89,7 @@ fn without_date(head: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The one response to a GET that takes `codings`.
+/// The response to a GET with this `Accept-Encoding`.
 fn received_one(codings: &str, response: &[u8]) -> Received {
     let request = request("GET", &format!("Accept-Encoding: {codings}\r\n"));
     let mut responses = received(Method::Get, &request, &[response.to_vec()]);
@@ -110,7 +110,7 @@ fn text(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Bytes in which nothing can be found.
+/// Incompressible bytes.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {
@@ -122,7 +122,7 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// A response with a length.
+/// A response with `Content-Length`.
 fn sized(fields: &str, content: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{fields}\r\n",
@@ -131,7 +131,7 @@ fn sized(fields: &str, content: &[u8]) -> Vec<u8> {
     [head.as_bytes(), content].concat()
 }
 
-/// A response in chunks with `trailers`.
+/// A chunked response with `trailers`.
 fn chunked(fields: &str, content: &[u8], trailers: &str) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{fields}\r\n");
     let mut response = head.into_bytes();
@@ -435,11 +435,11 @@ fn an_event_arrives_before_the_next_one_is_made() {
                     }
                     received.extend(client.receive_exactly(1).await);
                 }
-                // The server goes on when it sees one more connection.
+                // The server continues when another connection is opened.
                 let waker = Address::Tcp(upstream.address);
                 drop(site.connect(&waker).await);
             }
-            // It has ended in the middle.
+            // The response was cut off.
             received.extend(client.receive_all().await);
             let (response, _) = Received::first(&received, Method::Get);
             assert!(!response.is_whole);
@@ -501,7 +501,7 @@ fn responses_go_as_they_are_while_memory_for_encoders_is_spent() {
     });
 }
 
-/// A response of the configuration, on a route that encodes.
+/// A plan with a fixed response and compression.
 fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
     let what = plan::OneLiner::Respond {
         status,
@@ -522,7 +522,7 @@ fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
 
 #[test]
 fn a_fixed_response_has_a_form_for_each_coding() {
-    // One that is sent with its head, and one that is not.
+    // A body that is sent with its head, and one that is not.
     for bytes in [2000, 100_000] {
         let content = text(bytes);
         let plan = fixed(404, &[("ETag", "\"e\""), ("X-A", "b")], &content);
@@ -561,7 +561,7 @@ fn a_fixed_response_that_is_not_worth_it_has_one_form() {
         fixed(200, &[("Cache-Control", "no-transform")], &content),
         fixed(206, &[], &content),
         fixed(200, &[], &content[..99]),
-        // No coding makes this shorter.
+        // No coding makes it shorter.
         fixed(200, &[], &noise(200)),
     ] {
         let request = request("GET", "Accept-Encoding: br, gzip, zstd\r\n");

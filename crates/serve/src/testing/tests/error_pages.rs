@@ -1,4 +1,4 @@
-//! What errors say: pages for people, problem details for programs, and whose errors they replace.
+//! Error pages, problem details, and interception of server errors.
 
 use crate::testing::harness::{
     Step, configured, exchange_text, forward_with, on_every_driver, send,
@@ -100,7 +100,7 @@ fn who_prefers_json_gets_problem_details() {
     let page = get(&plan, "/none", "Accept: text/html\r\n");
     assert_eq!(body(&page), "<h1>");
     assert!(page.contains("\r\nVary: Accept\r\n"), "{page}");
-    // A page that is JSON is as good for them.
+    // A JSON page also serves clients that prefer JSON.
     let json = get(&plan, "/denied", JSON);
     assert_eq!(body(&json), "{}");
     assert!(!json.contains("\r\nVary:"), "{json}");
@@ -147,7 +147,7 @@ fn when_to_come_again_may_be_all_that_is_said() {
     );
 }
 
-/// Everything is forwarded; errors from 400 on have a page.
+/// Forwards everything, with a page for errors from 400.
 fn paged(intercept: bool) -> impl Fn(&mut Plan) {
     move |plan| {
         plan.routes[0].error_pages = ErrorPages {
@@ -173,9 +173,9 @@ fn a_servers_error_is_replaced_only_where_that_is_wished() {
         (404, false, "", false),
         (200, true, "", false),
         (304, true, "", false),
-        // Its challenge is needed.
+        // Its `WWW-Authenticate` field is needed.
         (401, true, "", false),
-        // What the server says to programs is better than nothing.
+        // The server's own error is better for a client that prefers JSON.
         (404, true, JSON, false),
     ] {
         let response = format!("HTTP/1.1 {status} X\r\nX-Own: 1\r\nContent-Length: 3\r\n\r\nown");
@@ -217,7 +217,7 @@ fn behind_a_replaced_error_the_clients_connection_goes_on() {
     let outcome = forward_with(&paged(true), &scripts, requests);
     assert!(outcome.response.starts_with("HTTP/1.1 500 "), "{outcome:?}");
     assert!(outcome.response.ends_with("\n\n/next"), "{outcome:?}");
-    // Retries come first.
+    // Retries take precedence.
     let change = |plan: &mut Plan| {
         paged(true)(plan);
         plan.upstreams[0].retries.statuses = vec![500];

@@ -1,5 +1,5 @@
-//! What is said of requests against what the server does with them: configurations and requests by chance, on simulated networks,
-//! with servers that send back the head that they were sent.
+//! Compares explanations with the server's behaviour for random configurations and requests, on simulated networks,
+//! with servers that echo the head they received.
 
 mod making;
 
@@ -17,11 +17,11 @@ use crate::server::explain::{Choice, Explainer, Explanation, Outcome, Question, 
 use crate::testing::harness::{Peer, TestCore, on_simulated_core};
 use making::Maker;
 
-/// Requests to each configuration.
+/// Requests per configuration.
 const REQUESTS: u64 = 40;
-/// Configurations: `ONRUSH_EXPLAIN_CONFIGURATIONS` in the environment says another number.
+/// Default number of configurations; `ONRUSH_EXPLAIN_CONFIGURATIONS` in the environment overrides it.
 const CONFIGURATIONS: u64 = 250;
-/// Servers that groups are made of.
+/// Number of servers.
 const SERVERS: usize = 4;
 
 #[test]
@@ -57,7 +57,7 @@ fn what_is_said_of_a_request_is_what_the_server_does() {
     }
 }
 
-/// What becomes of requests: a test of nothing else would not say much.
+/// Kinds of outcomes that must occur for the test to be meaningful.
 const KINDS: [&str; 20] = [
     "forwarded",
     "forwarded to one server",
@@ -84,7 +84,7 @@ const KINDS: [&str; 20] = [
 #[derive(Default)]
 struct Findings {
     wrong: Vec<String>,
-    /// How many requests there were of each kind.
+    /// Number of requests of each kind.
     kinds: BTreeMap<String, u32>,
 }
 
@@ -111,10 +111,10 @@ impl Findings {
     }
 }
 
-/// As many of them are found in the output.
+/// Number of differences shown.
 const WRONG_SHOWN: usize = 10;
 
-/// Has one server and one explanation of it respond to the same requests.
+/// Compares one server and one explainer for the same requests.
 async fn compare(seed: u64, site: TestCore, files: Rc<str>, findings: Rc<RefCell<Findings>>) {
     let listeners: Vec<_> = (0..SERVERS).map(|_| site.listen()).collect();
     let servers: Vec<SocketAddr> = listeners.iter().map(|(_, address)| *address).collect();
@@ -154,7 +154,7 @@ async fn compare(seed: u64, site: TestCore, files: Rc<str>, findings: Rc<RefCell
     }
 }
 
-/// Responds with the head that it was sent, in a field, to everybody who connects.
+/// A server that responds with the received head, in a field.
 async fn echo(listener: Listener, address: SocketAddr) {
     while let Ok(stream) = listener.accept().await {
         let core = stream.core().clone();
@@ -178,7 +178,7 @@ async fn echo(listener: Listener, address: SocketAddr) {
     }
 }
 
-/// The PROXY protocol's header in version 2.
+/// A PROXY protocol header, version 2.
 fn introduction(client: SocketAddr, scheme: Scheme) -> Vec<u8> {
     let mut body = Vec::new();
     let family = match client {
@@ -196,7 +196,7 @@ fn introduction(client: SocketAddr, scheme: Scheme) -> Vec<u8> {
     body.extend(client.port().to_be_bytes());
     body.extend(443_u16.to_be_bytes());
     if scheme == Scheme::Https {
-        // PP2_TYPE_SSL: the client spoke TLS, and its certificate was not asked for.
+        // PP2_TYPE_SSL: the client used TLS without a client certificate.
         body.extend([0x20, 0, 5, 1, 0, 0, 0, 0]);
     }
     let length = (body.len() as u16).to_be_bytes();
@@ -217,7 +217,7 @@ impl Response<'_> {
     }
 }
 
-/// Whether what was said is what was done.
+/// Checks that the explanation matches the response.
 fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
     let equal = |what: &str, said: String, done: String| match said == done {
         true => Ok(()),
@@ -230,7 +230,7 @@ fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
         Outcome::Own {
             status, location, ..
         } => {
-            // It may depend on what comes with time, such as the body that a synthetic response waits for.
+            // The status may depend on later input, such as the body that a synthetic response waits for.
             if status.is_some() {
                 equal(
                     "status",

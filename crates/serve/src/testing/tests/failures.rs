@@ -1,4 +1,4 @@
-//! What clients get when a server fails: 502, or the end of a response that has begun, and never one that looks whole.
+//! Responses to clients when a server fails: 502, or a response that is visibly cut off.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use onrush_http::Method;
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// The reason for 502 when `script` is followed, and that the client's connection serves another request.
+/// The reason for 502 after `script`; also checks that the client's connection stays usable.
 fn reason(script: &[Step], request: &str) -> String {
     let outcome = forward_calmly(&[script, &[Step::Read, send(OK)]], &[request, GET].concat());
     let (failed, next) = outcome
@@ -143,7 +143,7 @@ fn a_server_that_stops_reading_a_body_is_a_502_and_ends_the_clients_connection()
     });
 }
 
-/// The record of the one request says that its response is not whole.
+/// Checks that the record of the only request marks an incomplete response.
 #[track_caller]
 fn assert_was_cut(service: &Service) {
     let seen = service.worker.meter.take_seen();
@@ -229,7 +229,7 @@ fn a_cut_response_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
                 let mut client = site.connect(&address).await;
                 client.send(b"GET / HTTP/1.0\r\n\r\n").await;
                 let (received, is_reset) = client.receive_all_or_reset().await;
-                // The reset may overtake the head of the response, and then there is nothing that could look whole.
+                // The reset may overtake the head of the response; then nothing could be taken for a complete one.
                 assert!(is_reset, "{}", received.escape_ascii());
                 assert_eq!(service.worker.meter.totals().failed(), 1);
                 assert_was_cut(&service);

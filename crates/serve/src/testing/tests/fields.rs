@@ -1,10 +1,10 @@
-//! Heads on their way through: what stays on its connection, what is added, what passes.
+//! Forwarded heads: hop-by-hop fields, added fields, and forwarded fields.
 
 use crate::testing::harness::{Step, forward, send};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// What the server gets of a request without its end of line characters; it responds with 200.
+/// The request as received by the server, with LF line ends; the server responds with 200.
 fn at_server(request: &str) -> String {
     let outcome = forward(&[&[Step::Read, send(OK)]], &request.replace('\n', "\r\n"));
     assert!(
@@ -14,7 +14,7 @@ fn at_server(request: &str) -> String {
     outcome.requests.concat().concat()
 }
 
-/// What the client gets of a response to an HTTP/1.1 request.
+/// The client's response to an HTTP/1.1 request.
 fn at_client(response: &str) -> String {
     let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     let response = send(&response.replace('\n', "\r\n"));
@@ -59,7 +59,7 @@ fn who_takes_trailers_lets_the_server_know() {
             "Connection: upgrade, TE\nUpgrade: websocket\nTE: trailers\n",
         ),
         ("Connection: TE\nTE: gzip\n", ""),
-        // Not said of this connection (RFC 9110 10.1.4).
+        // Not listed in Connection (RFC 9110 10.1.4).
         ("TE: trailers\n", ""),
     ] {
         assert_eq!(
@@ -191,7 +191,7 @@ fn fields_of_the_servers_connection_do_not_reach_the_client() {
 
 #[test]
 fn the_largest_head_that_is_read_is_also_forwarded() {
-    // Every field grows by a space, and the whole by Via.
+    // Every field grows by a space, and the head by Via.
     let room = 15 * 1024 - "GET / HTTP/1.1\r\nHost:h\r\n\r\n".len();
     let fields = 98;
     let mut request = String::from("GET / HTTP/1.1\r\nHost:h\r\n");

@@ -1,4 +1,4 @@
-//! What servers are told of clients, and whose word counts.
+//! Forwarding fields: what servers get, and which fields of clients are trusted.
 
 use onrush_config::plan::{FieldEdits, Network, Networks, Piece, Plan, Template, Variable};
 
@@ -6,7 +6,7 @@ use crate::testing::harness::{Step, forward_with, send};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// What the server gets of a request to host `h` with these fields, between Host and Via.
+/// The forwarding fields that the server gets for a request to host `h` with these fields.
 fn told(fields: &str, change: &dyn Fn(&mut Plan)) -> String {
     let request = format!("GET / HTTP/1.1\nHost: h\n{fields}\n").replace('\n', "\r\n");
     let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request);

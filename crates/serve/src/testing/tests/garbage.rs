@@ -1,4 +1,5 @@
-//! Clients that send what is no request: they are told so and left; nobody else notices, and nothing panics.
+//! Clients and servers that send garbage: they get an error or are disconnected, others are not affected, and nothing
+//! panics.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -65,7 +66,7 @@ fn what_is_no_request_is_refused_and_its_connection_ends() {
                 "{garbage}: {refused}"
             );
             assert!(refused.contains("\r\nConnection: close\r\n"), "{refused}");
-            // Nothing behind it is understood as a request.
+            // The rest is not parsed as a request.
             assert_eq!(client.receive_all().await, b"", "{garbage}");
             other.send(&GET.as_bytes()[20..]).await;
             assert!(other.receive_text().await.starts_with("HTTP/1.1 200 "));
@@ -185,7 +186,7 @@ fn a_malformed_body_that_came_with_its_head_is_refused_whatever_the_response() {
         let parsed = onrush_config::parse(&text, std::path::Path::new("c.toml")).expect("valid");
         for body in ["3\r\nabcd\r\n0\r\n\r\n", "3;\r\nabc\r\n0\r\n\r\n", "x"] {
             let plan = parsed.plan.clone();
-            // Where networks dribble, the body does not come with its head.
+            // On simulated networks the body does not arrive with its head.
             on_kernel_cores(move |site| {
                 let plan = plan.clone();
                 async move {
@@ -259,7 +260,7 @@ const RESPONSES: &[&str] = &[
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
 ];
 
-/// Bytes that mean something to a parser.
+/// Bytes that are significant to a parser.
 const MEANINGFUL: &[u8] = b"\r\n \t:;,/?*%0159aF\0\x7f\xff";
 
 #[derive(Clone, Debug)]
@@ -270,7 +271,7 @@ enum Change {
     EndHere,
 }
 
-/// Some of `valid` one behind the other, with bytes of no meaning between them, and a few changes anywhere.
+/// Several of `valid` in a row, with random bytes in between, and a few changes anywhere.
 fn soup(valid: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         8 => select(valid).prop_map(|text| text.as_bytes().to_vec()),
@@ -301,7 +302,7 @@ fn soup(valid: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A server with a response of its own, at /own, in front of one that responds to everything.
+/// A plan with a fixed response at /own that forwards everything else.
 fn own_and_forwarded(upstream: &Upstream) -> Plan {
     let text = format!(
         "[[route]]\npath = \"/own\"\nrespond = {{ status = 200, body = \"own\" }}\n[[route]]\nforward = \"http://{}\"",
@@ -320,7 +321,7 @@ fn whatever_clients_send_does_no_harm_to_a_kernels_driver() {
             let mut runner = TestRunner::deterministic();
             let soups = vec(soup(REQUESTS), 8);
             for _ in 0..50 {
-                // Several at a time, so that their sockets' places are used again by others.
+                // Several at a time, so that others reuse the table entries of their sockets.
                 let soups = soups
                     .new_tree(&mut runner)
                     .expect("it has no filters")
@@ -328,7 +329,7 @@ fn whatever_clients_send_does_no_harm_to_a_kernels_driver() {
                 let mut clients = Vec::new();
                 for soup in soups {
                     let client = site.connect(&address).await;
-                    // The server may have left before all of it is sent.
+                    // The server may close the connection first.
                     let _ = send_bytes(&client.stream, &soup).await;
                     let _ = client.stream.shutdown().await;
                     clients.push(client);
@@ -348,7 +349,7 @@ fn whatever_clients_send_does_no_harm_to_a_kernels_driver() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    // The scripted server panics when it gets what is no request, so this also says that nothing malformed passes.
+    // The scripted server panics on malformed requests, so this also checks that none is forwarded.
     #[test]
     fn whatever_a_client_sends_it_gets_a_response_or_is_left_and_others_are_served(
         seed: u64,
@@ -370,7 +371,7 @@ proptest! {
         });
     }
 
-    // Nothing can be said of the responses: the harness looks for panics, tasks that never end and buffers that are lost.
+    // The responses are arbitrary; the harness checks for panics, hanging tasks and leaked buffers.
     #[test]
     fn connections_that_are_reset_anywhere_leave_nothing_behind(
         seed: u64,
@@ -390,7 +391,7 @@ proptest! {
         });
     }
 
-    // The client of the harness panics when it gets what is no response.
+    // The harness panics on malformed responses.
     #[test]
     fn whatever_a_server_sends_the_client_gets_responses_or_one_that_is_cut(
         seed: u64,
@@ -410,11 +411,11 @@ proptest! {
                     match client.receive_response(Method::Get).await {
                         Some(interim) if interim.starts_with(b"HTTP/1.1 1") => {}
                         Some(_) => break,
-                        // Cut: the client must have been left, which is how it knows.
+                        // Truncated: the closed connection must signal it.
                         None => return assert_eq!(client.receive_all().await, b""),
                     }
                 }
-                // A response that is whole leaves a connection that works, unless it says that it does not.
+                // After a complete response the connection is usable, unless the response has `Connection: close`.
                 let mut other = site.connect(&address).await;
                 for client in [&mut client, &mut other] {
                     if send_bytes(&client.stream, GET.as_bytes()).await.is_ok()

@@ -1,4 +1,4 @@
-//! Groups of several servers: who gets a request, and what becomes of it when a server fails.
+//! Groups of several servers: selection, and retries when a server fails.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -44,7 +44,7 @@ async fn ask(client: &mut Peer, request: &str) -> String {
     client.receive_text().await
 }
 
-/// What stands behind the head of the response.
+/// The body of the response.
 async fn body(client: &mut Peer, request: &str) -> String {
     let response = ask(client, request).await;
     let (_, body) = response.split_once("\r\n\r\n").expect("a head");
@@ -85,7 +85,7 @@ fn a_server_that_resets_costs_no_request_that_may_be_repeated_and_then_no_other(
             assert_eq!(body(&mut client, GET).await, "good");
         }
         assert_eq!(service.worker.meter.totals().failed(), 0);
-        // Nor one that may not, where it is known already.
+        // A request that may not be retried does not fail either, once the failure is known.
         let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
         for _ in 0..4 {
             assert_eq!(body(&mut client, post).await, "good");
@@ -106,7 +106,7 @@ fn a_status_that_is_worth_another_attempt_is_not_shown_to_the_client() {
         for _ in 0..4 {
             assert_eq!(body(&mut client, GET).await, "good");
         }
-        // Where no other is left, its response is what the client gets.
+        // If no other server is left, the client gets this response.
         let mut client = site.connect(&site.serve(&only_busy)).await;
         assert_eq!(body(&mut client, GET).await, "busy");
     });
@@ -148,7 +148,7 @@ fn backup_servers_get_requests_only_when_no_other_is_up() {
     });
 }
 
-/// Two clients at the same time, where a server may have one connection; returns the second one's status.
+/// Two concurrent clients of a server limited to one connection; returns the status of the second.
 async fn second_of_two(site: &TestCore, queue_max: usize, patience: Duration) -> String {
     let slow = [
         Step::Read,
@@ -214,7 +214,7 @@ fn a_cookie_brings_a_client_back_to_its_server() {
             assert!(again.ends_with(&format!("\r\n\r\n{name}")), "{again}");
             assert!(!again.contains("Set-Cookie"), "{again}");
         }
-        // When that server is down another takes over, and says so.
+        // If that server is down, another takes over and sets a new cookie.
         let index = servers.iter().position(|server| server.connections() > 0);
         let index = index.expect("one had them all") as u32;
         let group = service.group(0);
@@ -390,7 +390,7 @@ fn a_server_that_fails_request_after_request_is_taken_out_for_a_while() {
 #[test]
 fn a_whole_request_may_take_so_long_and_no_longer() {
     on_simulated_cores(|site| async move {
-        // Every part of the response is in time; all of them together are not.
+        // Every part of the response is within its timeout, but not the whole response.
         let dribble = [
             Step::Read,
             send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"),

@@ -1,5 +1,5 @@
-//! Clients that hang up while their request waits, is sent or gets its response: it is given up at once. Those that
-//! only end their side get their responses.
+//! Clients that hang up while their request waits, is sent or gets its response: the request is cancelled at once.
+//! Half-closed clients get their responses.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").into_bytes()
 }
 
-/// A server that the test plays, and a plan that forwards everything to it.
+/// A server played by the test, and a plan that forwards everything to it.
 fn server(site: &TestCore, change: impl FnOnce(&mut Plan)) -> (Listener, Plan) {
     let (listener, address) = site.listen();
     let what = OneLiner::Forward(vec![ServerAddress::Ip(address)]);
@@ -28,7 +28,7 @@ fn server(site: &TestCore, change: impl FnOnce(&mut Plan)) -> (Listener, Plan) {
     (listener, plan)
 }
 
-/// The server takes one request at a time, and others wait.
+/// Limits the server to one request at a time.
 fn one_at_a_time(plan: &mut Plan) {
     plan.upstreams[0].servers[0].connections_max = NonZeroU32::new(1);
 }
@@ -44,14 +44,14 @@ async fn asked(server: &mut Peer) -> String {
     request.split(' ').nth(1).expect("a path").to_owned()
 }
 
-/// A client that asks for `path`.
+/// A client that requests `path`.
 async fn ask(site: &TestCore, proxy: &Address, path: &str) -> Peer {
     let client = site.connect(proxy).await;
     client.send(&get(path)).await;
     client
 }
 
-/// Asks for `path` and waits until that request stands in the queue.
+/// Requests `path` and waits until that request is queued.
 async fn ask_in_vain(site: &TestCore, proxy: &Address, service: &Service, path: &str) -> Peer {
     let client = ask(site, proxy, path).await;
     site.until("a request in the queue", || {
@@ -72,7 +72,7 @@ async fn given_up(site: &TestCore, service: &Service, count: u64) {
     .await;
 }
 
-/// So many requests have got a 2xx, and nothing has failed or been tried again.
+/// Checks that `count` requests got a 2xx, without failures or retries.
 fn assert_served(service: &Service, count: u64) {
     let totals = service.worker.meter.totals();
     assert_eq!((totals.requests, totals.statuses[2]), (count, count));
@@ -214,7 +214,7 @@ fn a_reset_while_an_upload_waits_for_its_server_is_noticed() {
         site.core.spawn(async move {
             let head = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50000000\r\n\r\n";
             let mut sent = send_bytes(&stream, head).await;
-            // More than all buffers on the way hold; its server reads nothing.
+            // More than all buffers on the path; its server reads nothing.
             while sent.is_ok() {
                 stream.set_deadline(Some(until_stuck(&stream)));
                 sent = send_bytes(&stream, &[b'x'; 16_000]).await;
@@ -228,7 +228,7 @@ fn a_reset_while_an_upload_waits_for_its_server_is_noticed() {
     });
 }
 
-/// How long a client is stuck before it hangs up.
+/// How long a client is blocked before it hangs up.
 fn until_stuck(stream: &Stream) -> Instant {
     stream.core().now_exact() + Duration::from_millis(50)
 }
@@ -274,7 +274,7 @@ fn a_synthetic_response_does_not_wait_for_who_has_hung_up() {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let (address, service) = site.serve_worker(&plan);
         let client = ask(&site, &address, "/?t=100000").await;
-        // Longer than anything travels.
+        // Longer than any network delay.
         site.core.sleep(Duration::from_millis(20)).await;
         hang_up(client);
         given_up(&site, &service, 1).await;

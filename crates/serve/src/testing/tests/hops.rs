@@ -1,5 +1,5 @@
-//! What of a message stays on its connection or with its route: fields of interim responses, trailers, and the Host that a
-//! route makes of a request.
+//! Parts of a message that are not forwarded: fields of interim responses, hop-by-hop trailers, and the Host that a
+//! route sets.
 
 use onrush_config::plan::{Action, Compress, Mirror, Plan, ResponsesEdited};
 use onrush_config::value::parse_template;
@@ -20,7 +20,7 @@ fn an_interim_response_has_no_field_that_the_route_removes_or_sets() {
     for on in [
         ResponsesEdited::OfRoute,
         ResponsesEdited::Always,
-        // What the final response will be is not known yet.
+        // The final status is not known yet.
         ResponsesEdited::Statuses(vec![(200, 200)]),
     ] {
         let change = |plan: &mut Plan| {
@@ -38,10 +38,10 @@ fn an_interim_response_has_no_field_that_the_route_removes_or_sets() {
     }
 }
 
-/// A message in chunks whose Connection names one of its trailers, with line ends as in a text.
+/// A chunked message whose Connection names one of its trailers, with LF line ends.
 const CHUNKED: &str = "Connection: close, X-Sum, TE\nTransfer-Encoding: chunked\n\n3\nabc\n0\nX-Sum: 1\nX-Kept: 2\nProxy-Connection: x\nx-sum: 3\n\n";
 
-/// What passes of it behind its head.
+/// The forwarded part after the head.
 const PASSED: &str = "\n\n3\nabc\n0\nX-Kept: 2\n\n";
 
 fn lines(text: &str) -> String {
@@ -52,7 +52,7 @@ fn lines(text: &str) -> String {
 fn trailers_that_connection_names_stay_on_their_connection() {
     let request = lines(&format!("POST / HTTP/1.1\nHost: h\n{CHUNKED}"));
     let response = send(&lines(&format!("HTTP/1.1 200 OK\n{CHUNKED}")));
-    // All at once, and in two pieces: the head goes on before its trailers come.
+    // All at once, and in two pieces: then the head is forwarded before its trailers arrive.
     let scripts: [&[Step]; 1] = [&[Step::Read, response]];
     for outcome in [
         forward(&scripts, &request),
@@ -79,7 +79,7 @@ fn what_one_request_names_is_no_news_of_the_next() {
 fn trailers_behind_an_encoded_body_are_held_back_like_others() {
     let head = "HTTP/1.1 200 OK\nContent-Type: text/plain\n";
     let response = send(&lines(&format!("{head}{CHUNKED}")));
-    // Where its chunks end differs with how the response arrives.
+    // Chunk boundaries depend on how the response arrives.
     on_every_driver(|site| {
         let upstream = site.upstream(&[&[Step::Read, response.clone()]]);
         let mut plan = upstream.plan();

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/2: what they get is what they would get by HTTP/1, many requests at a time.
+//! HTTP/2 clients: they get the same responses as over HTTP/1, for many concurrent requests.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use onrush_tls::Transport;
 
 use crate::testing::harness::{PATIENCE, Step, TestCore, configured, on_every_driver, send};
 
-/// A response as its client sees it.
+/// A response as received by a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -19,29 +19,29 @@ pub(super) struct Response {
     pub(super) interim: Vec<u16>,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Vec<(String, String)>,
-    /// Of its last head.
+    /// Sensitivity of its last head.
     pub(super) sensitivity: Sensitivity,
     pub(super) is_whole: bool,
-    /// Its last head is its end.
+    /// Whether its last head ends the stream.
     pub(super) ends_with_head: bool,
     pub(super) reset: Option<http2::Cause>,
 }
 
-/// A client of HTTP/2.
+/// An HTTP/2 client.
 pub(super) struct Asking {
     pub(super) stream: Transport,
     pub(super) http: Connection,
     pub(super) out: Vec<u8>,
     received: Vec<u8>,
     pub(super) responses: BTreeMap<u32, Response>,
-    /// The server has said that it takes no more.
+    /// Code of the last received GOAWAY.
     pub(super) goes: Option<Code>,
-    /// The last streams that it has said so for.
+    /// Last streams of the received GOAWAYs.
     pub(super) last: Vec<u32>,
 }
 
 impl Asking {
-    /// One with windows of this size for each stream.
+    /// Connects with this window for each stream.
     pub(super) async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
         let settings = LocalSettings {
             stream_window,
@@ -55,7 +55,7 @@ impl Asking {
         )
     }
 
-    /// One on a connection that is made.
+    /// A client on an existing connection.
     pub(super) fn over(site: &TestCore, stream: Transport, settings: LocalSettings) -> Self {
         stream.set_deadline(Some(site.core.now_exact() + PATIENCE));
         let mut out = Vec::new();
@@ -101,7 +101,7 @@ impl Asking {
         self.open_by(&[&pseudo, more].concat(), content, end)
     }
 
-    /// Writes these fields.
+    /// Writes a head with these fields.
     pub(super) fn open_by(
         &mut self,
         fields: &[(&str, &str)],
@@ -122,7 +122,7 @@ impl Asking {
         self.response(stream).await
     }
 
-    /// Sends all of a body, as its windows open.
+    /// Sends a body as the windows open.
     pub(super) async fn send_body(&mut self, stream: http2::Stream, mut body: &[u8]) {
         while !body.is_empty() {
             let room = self.http.sendable(stream).min(body.len());
@@ -143,7 +143,7 @@ impl Asking {
         }
     }
 
-    /// All of the response on a stream.
+    /// Receives the response on a stream.
     pub(super) async fn response(&mut self, stream: http2::Stream) -> Response {
         loop {
             match self.responses.get(&stream.id()) {
@@ -157,7 +157,7 @@ impl Asking {
         }
     }
 
-    /// Receives up to the end of the connection, of which there has to be a word before.
+    /// Receives until the end of the connection, which a GOAWAY must precede.
     pub(super) async fn until_the_end(&mut self) {
         while self.goes.is_none() {
             self.receive().await;
@@ -169,7 +169,7 @@ impl Asking {
         assert_eq!(self.goes, Some(Code::NO_ERROR));
     }
 
-    /// Receives something.
+    /// Receives some input.
     pub(super) async fn receive(&mut self) {
         let mut input = Input::default();
         let bytes = self.stream.recv(&mut input).await.expect("no error");
@@ -247,10 +247,10 @@ impl Asking {
     }
 }
 
-/// A field that nobody may index.
+/// A field that must never be indexed.
 pub(super) const SECRET: &str = "x-secret";
 
-/// How clients and servers of tests write a field.
+/// How clients and servers of tests encode a field.
 pub(super) fn indexing_of(name: &str) -> Indexing {
     match name {
         SECRET => Indexing::Never,
@@ -262,7 +262,7 @@ fn pattern(count: usize) -> Vec<u8> {
     (0..count).map(|index| (index * 31 % 251) as u8).collect()
 }
 
-/// Some responses of our own, and the rest from `server`.
+/// Some generated responses, and everything else from `server`.
 fn plan(server: &std::net::SocketAddr) -> Plan {
     configured(&format!(
         "[[route]]\npath = \"/fixed\"\nresponse_headers = {{ add = {{ X-Added = \"1\" }} }}\nrespond = {{ status = 200, body = \"hello\" }}\n\
@@ -417,7 +417,7 @@ fn requests_on_their_way_to_a_server_that_stops_get_their_responses() {
         site.core.stop(std::time::Duration::from_secs(10));
         for client in [&mut idle, &mut busy] {
             let late = client.open(("GET", "/fixed"), &[], End::Stream);
-            // It stays on its way until the first word of the end is here, and the answer to the ping behind it.
+            // It is in flight until the first GOAWAY has arrived, and the acknowledgement of the ping is sent after it.
             let on_its_way = std::mem::take(&mut client.out);
             while client.last.is_empty() || client.out.is_empty() {
                 client.receive().await;
@@ -448,14 +448,14 @@ fn who_takes_too_long_is_told_and_ended() {
             directory.path().display()
         );
         let address = site.serve(&configured(&text));
-        // Idle: behind its preface, and behind a request.
+        // Idle after the preface, and after a request.
         let mut idle = Asking::connect(&site, &address, WINDOW).await;
         idle.flush().await;
         idle.until_the_end().await;
         let mut idle = Asking::connect(&site, &address, WINDOW).await;
         assert_eq!(idle.get("/file").await.body.len(), 300_000);
         idle.until_the_end().await;
-        // A head without an end.
+        // A head without its end.
         let mut slow = Asking::connect(&site, &address, WINDOW).await;
         let before = slow.out.len();
         slow.open(("GET", "/file"), &[], End::Stream);
@@ -463,7 +463,7 @@ fn who_takes_too_long_is_told_and_ended() {
         slow.out[flags] &= !4;
         slow.flush().await;
         slow.until_the_end().await;
-        // Windows that never open, on all streams: what nobody takes is not read.
+        // Closed windows on all streams: data that cannot be sent is not read from the file.
         let mut closed = Asking::connect(&site, &address, 0).await;
         let before = site.core.pool().in_use();
         for _ in 0..100 {

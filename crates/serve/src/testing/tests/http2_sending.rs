@@ -1,4 +1,4 @@
-//! What leaves on a connection of HTTP/2 whose client takes little: when, in which order, and what is said of it.
+//! Sending on HTTP/2 connections whose clients read slowly: when, in which order, and what is recorded.
 
 use std::fs;
 use std::rc::Rc;
@@ -18,10 +18,10 @@ use crate::testing::harness::{Step, TestCore, configured, on_every_driver, on_ke
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A file that no socket takes at once.
+/// Size of a file that no socket buffer holds.
 const LARGE: usize = 12 << 20;
 
-/// Files, synthetic responses, and the rest from `server`.
+/// Files, synthetic responses, and everything else from `server`.
 fn plan(listen: &str, server: &std::net::SocketAddr) -> (TempDir, Plan) {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, bytes) in [("large", LARGE), ("other", 1 << 20), ("first", 1 << 20)] {
@@ -87,7 +87,7 @@ fn what_a_client_sends_is_read_while_it_takes_nothing() {
             };
             let large = client.open(("GET", path), &[("priority", "u=7")], End::Stream);
             client.flush().await;
-            // Until no socket takes more of it.
+            // Until the socket buffers are full.
             site.core.sleep(Duration::from_millis(300)).await;
             let upload = client.open(("POST", "/"), &[("priority", "u=0")], End::Open);
             client.send_body(upload, b"heard").await;
@@ -111,8 +111,8 @@ async fn receive_head(client: &mut Asking, stream: http2::Stream) {
     }
 }
 
-/// Asks for two responses at a time, through a window for both that is smaller than either; how much of the first there was when
-/// the second was whole.
+/// Requests two responses concurrently, with a shared window smaller than either. Returns how much of the first had
+/// arrived when the second was complete.
 async fn first_by_the_end_of_the_second(
     site: &TestCore,
     (first, second): (&str, &str),
@@ -149,7 +149,7 @@ fn a_window_that_all_streams_share_is_used_in_the_order_of_priorities() {
             assert!(first < 400_000, "{paths:?}: {first}");
         });
     }
-    // Who asks in parts shares it, however old the other is.
+    // Incremental streams share the window, regardless of their age.
     on_every_driver(|site| async move {
         let first = first_by_the_end_of_the_second(&site, files, ["i", "i"]).await;
         assert!((700_000..(1 << 20) + 1).contains(&first), "{first}");
@@ -196,7 +196,7 @@ fn a_request_ends_when_its_response_has_left() {
         let meter = &service.worker.meter;
         let under_way = || service.worker.live.stages().iter().sum::<u64>();
         assert_eq!((meter.totals().given_up, under_way()), (0, 3));
-        // One leaves, one is taken, and the last leaves with its connection.
+        // The first is reset, one is read, and the last is lost with its connection.
         client.http.reset(streams[0], Code::CANCEL, &mut client.out);
         client.flush().await;
         site.until("the first is given up", || meter.totals().given_up == 1)
@@ -225,7 +225,7 @@ fn what_is_taken_late_is_whole_and_counted_as_it_was_sent() {
         }
         let sum: usize = sizes.iter().sum();
         let sent = sent_bytes(&service);
-        // The heads are counted, too.
+        // Heads are counted, too.
         assert!((sum..sum + 1000).contains(&sent), "{sent} of {sum}");
         assert_eq!(service.worker.meter.totals().given_up, 0);
     });
@@ -247,7 +247,7 @@ fn what_leaves_last_on_a_connection_is_whole() {
             for stream in streams {
                 receive_head(&mut client, stream).await;
             }
-            // The connection ends with the last of its responses.
+            // The connection closes after the last of its responses.
             client.http.go_away(Code::NO_ERROR, &mut client.out);
             for (stream, size) in streams.into_iter().zip([500, 1000]) {
                 assert_eq!(client.response(stream).await.body.len(), size);
@@ -259,7 +259,7 @@ fn what_leaves_last_on_a_connection_is_whole() {
     });
 }
 
-/// Bytes of responses, by the requests that have ended.
+/// Response bytes of ended requests.
 fn sent_bytes(service: &Rc<Service>) -> usize {
     let routes = service.worker.registry.views(Kind::Route);
     routes.iter().map(|route| route.sent as usize).sum()

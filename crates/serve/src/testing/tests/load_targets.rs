@@ -1,4 +1,4 @@
-//! Echoes and sinks.
+//! Load targets: echo and sink.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -251,12 +251,12 @@ fn an_echo_counts_too_and_does_not_answer_another_echo() {
         let Address::Tcp(address) = address else {
             panic!("it has a port")
         };
-        // Another echo has the same port somewhere else.
+        // Another echo has the same port on another address.
         let other = ([127, 0, 0, 2], address.port()).into();
         let other = Datagram::bind(&site.core, other).unwrap();
         other.connect(address).unwrap();
         send(&other, b"ping").await;
-        // Whoever is heard after it shows that it was heard.
+        // A later reply shows that it was received.
         send(&near, b"pong").await;
         assert_eq!(receive(&near).await, b"pong");
         let views = service.worker.registry.datagram_views();

@@ -57,7 +57,7 @@ fn clients_share_the_items_of_their_core_and_a_reload_keeps_them() {
             !Rc::ptr_eq(&kept, &store(&service)),
             "there is room for less"
         );
-        // Who was there goes on with what there was.
+        // Existing connections keep their store.
         one.send(b"get shared\r\n").await;
         assert_eq!(one.receive_exactly(hit.len()).await, hit);
         one.finish().await;
@@ -74,7 +74,7 @@ fn a_client_that_is_silent_or_takes_nothing_is_ended() {
         let begun = site.core.now();
         assert!(silent.is_over().await);
         assert!(site.core.now().since(begun) >= Duration::from_secs(5));
-        // A flood of gets whose answers nobody reads: the server holds what it may, and gives up.
+        // A flood of gets whose responses are not read: the server buffers up to its limit, then disconnects.
         let mut deaf = site.connect(&address).await;
         let value = "v".repeat(100_000);
         deaf.send(format!("set key 0 0 100000\r\n{value}\r\n").as_bytes())

@@ -1,4 +1,4 @@
-//! Copies of requests for another group.
+//! Mirroring of requests to another group.
 
 use onrush_config::plan::{Action, Mirror, Plan};
 
@@ -8,7 +8,7 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const BAD: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 3\r\n\r\nbad";
 
-/// Forwards everything to one server, and `share` of ten thousand copies to another.
+/// Forwards everything to one server, and `share` of ten thousand requests are mirrored to another.
 fn plan(main: &Upstream, other: &Upstream, share: u16) -> Plan {
     let mut plan = main.plan();
     plan.upstreams.extend(other.plan().upstreams);
@@ -45,7 +45,7 @@ fn another_group_gets_the_same_requests_and_its_responses_are_dropped() {
 
 #[test]
 fn a_body_that_came_with_its_head_is_copied_with_it() {
-    // Simulated networks tear them apart.
+    // Simulated networks separate heads and bodies.
     let post = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     on_kernel_cores(|site| is_copied(site, [post, GET]));
     let chunks = "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX: y\r\n\r\n";

@@ -1,5 +1,5 @@
-//! Servers that speak HTTP/2: requests of many clients are streams of few connections, and each client gets its response,
-//! whatever the others do.
+//! HTTP/2 servers: requests of many clients share few connections, and each client gets its response, whatever the
+//! others do.
 
 mod bodies;
 mod capacity;
@@ -27,7 +27,7 @@ use crate::testing::harness::{
     Peer, TestCore, configured, on_every_driver, on_simulated_cores, send_bytes,
 };
 
-/// Forwards everything to the server, with `more` said of its group.
+/// Forwards everything to the server, with further keys of its group.
 fn plan(server: std::net::SocketAddr, more: &str) -> Plan {
     configured(&format!(
         "[[route]]\npath = \"/\"\nforward = \"up\"\n\
@@ -43,7 +43,7 @@ fn echo_path(asked: &Asked) -> Done {
     Done::Respond(Response::ok(asked.path()))
 }
 
-/// Sends a request of HTTP/1 to a server of `plan` and returns all that comes until the connection ends, which it is asked to.
+/// Sends an HTTP/1 request that closes the connection to a server of `plan`; returns all received text.
 async fn ask(site: &TestCore, plan: &Plan, request: &str) -> String {
     let address = site.serve(plan);
     let mut client = site.connect(&address).await;
@@ -51,7 +51,7 @@ async fn ask(site: &TestCore, plan: &Plan, request: &str) -> String {
     String::from_utf8(received).expect("text")
 }
 
-/// So many clients of HTTP/1 ask at the same time; returns the bodies of their responses.
+/// Sends concurrent requests of HTTP/1 clients; returns the bodies of their responses.
 async fn ask_all(site: &TestCore, plan: &Plan, clients: usize) -> Vec<String> {
     let address = site.serve(plan);
     let mut connections: Vec<Peer> = Vec::new();
@@ -69,7 +69,7 @@ async fn ask_all(site: &TestCore, plan: &Plan, clients: usize) -> Vec<String> {
     bodies
 }
 
-/// The body of a response in chunks, which stands behind its head.
+/// The payload of a chunked response.
 fn payload(response: &str) -> String {
     let (_, mut rest) = response.split_once("\r\n\r\n").expect("a head");
     let mut payload = String::new();
@@ -207,7 +207,7 @@ fn streams_that_are_reset_behind_data_take_nothing_of_the_connections_window() {
                 _ => Done::Cut(response, Code::INTERNAL_ERROR),
             }
         });
-        // The connection's window is that of one stream.
+        // The connection's window is as large as the window of one stream.
         let plan = plan(server, "streams_max = 1\nconnections_shared_max = 1");
         let address = site.serve(&plan);
         for _ in 0..3 {
@@ -532,7 +532,7 @@ fn clients_that_do_not_read_leave_others_room_in_the_window_of_their_connection(
             client.send(get("/").as_bytes()).await;
             stalled.push(client);
         }
-        // The first may be under way before all the others stand still.
+        // The first request may be in flight before all the others are stalled.
         for _ in 0..3 {
             let mut client = Asking::connect(&site, &address, 65_535).await;
             assert_eq!(client.get("/").await.body.len(), BYTES);

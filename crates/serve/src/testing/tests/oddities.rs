@@ -1,4 +1,4 @@
-//! What real servers send and should not: taken where it can be read in one way only, and never passed on as it is.
+//! Responses of real servers that violate the specification: accepted if unambiguous, and never forwarded as they are.
 
 use onrush_config::Plan;
 
@@ -7,7 +7,7 @@ use crate::testing::harness::{Step, forward, forward_with, on_every_driver, send
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// What the client gets of `response`, without its Date. A second request follows: on the same connection if `reused`.
+/// The client's response, without its Date. A second request follows: on the same connection if `reused`.
 fn relayed(response: &str, reused: bool) -> String {
     let response = send(response);
     let scripts: [&[Step]; 2] = match reused {
@@ -154,7 +154,7 @@ fn a_large_body_with_extensions_arrives_unchanged_but_for_them() {
     });
 }
 
-/// A request with a body of `length` of which `sent` bytes are sent before the early response, and the rest after it.
+/// A request whose body has `length` bytes, of which `sent` are sent before the early response and the rest after it.
 fn early_response(
     expect: &'static str,
     interim: &'static str,

@@ -1,5 +1,5 @@
-//! WebSocket to servers of HTTP/2 (RFC 8441): clients of either version get a tunnel on a stream of a connection that others share, and
-//! it is treated as one to a server of HTTP/1.
+//! WebSocket to HTTP/2 servers (RFC 8441): clients of both versions get a tunnel on a stream of a shared connection,
+//! which behaves like one to an HTTP/1 server.
 
 mod server;
 
@@ -25,16 +25,16 @@ use crate::testing::harness::{
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// What a server makes of it (RFC 6455 1.3).
+/// The corresponding `Sec-WebSocket-Accept` (RFC 6455 1.3).
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// The window of a stream.
 const WINDOW: u32 = 65_535;
 
-/// More than all windows and buffers on the way can hold, so that it has to flow.
+/// More than all windows and buffers on the path, so that flow control is used.
 const LARGE: usize = 1 << 20;
 
-/// What a client speaks.
+/// The client's protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
     Http1,
@@ -43,7 +43,7 @@ enum Version {
 
 const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
 
-/// A proxy before a server.
+/// A proxy in front of a server.
 struct Way {
     site: TestCore,
     server: Rc<Server>,
@@ -82,7 +82,7 @@ impl Way {
         Self::between(site, server, site.serve_worker(&plan(address, more)))
     }
 
-    /// A proxy that is there, before a server of it.
+    /// An existing proxy in front of its server.
     fn between(
         site: &TestCore,
         server: Rc<Server>,
@@ -97,7 +97,7 @@ impl Way {
         }
     }
 
-    /// A client that has asked for a WebSocket.
+    /// A client that has requested a WebSocket.
     async fn client(&self, version: Version) -> Client {
         match version {
             Version::Http1 => {
@@ -118,7 +118,7 @@ impl Way {
         self.tunnel_on(version, 0).await
     }
 
-    /// One on the connection of this number.
+    /// A tunnel on the server connection with this number.
     async fn tunnel_on(&self, version: Version, number: usize) -> Tunnel {
         let mut client = self.client(version).await;
         let server = self.server.asked(&self.site, number).await;
@@ -132,7 +132,7 @@ impl Way {
         }
     }
 
-    /// Another client asks for something and gets it, on the same connection to the server.
+    /// Another client gets a response over the same server connection.
     async fn get(&self) {
         let client = self.site.connect(&self.proxy).await;
         client.send(b"GET /other HTTP/1.1\r\nHost: h\r\n\r\n").await;
@@ -149,7 +149,7 @@ impl Way {
         );
     }
 
-    /// What is left of tunnels ends.
+    /// Closes all server connections.
     fn end(&self) {
         let all = self.server.connections.borrow();
         all.iter().for_each(|far| far.close());
@@ -188,7 +188,7 @@ impl Asking {
 }
 
 impl Version {
-    /// What says that there is a tunnel.
+    /// The status of a response that opens a tunnel.
     fn agreed(self) -> u16 {
         match self {
             Version::Http1 => 101,
@@ -198,7 +198,7 @@ impl Version {
 }
 
 impl Client {
-    /// The status and the fields of its response.
+    /// Status and fields of the response.
     async fn head(&mut self) -> (u16, Vec<(String, String)>) {
         match self {
             Client::Http1(peer) => {
@@ -249,7 +249,7 @@ impl Client {
         }
     }
 
-    /// Sends until nothing takes any more.
+    /// Sends until flow control stops it.
     async fn press(&mut self, site: &TestCore) {
         let (client, stream) = match self {
             Client::Http1(peer) => {
@@ -268,7 +268,7 @@ impl Client {
             sent += room;
             assert!(sent < LARGE, "nothing holds it up");
             site.core.sleep(Duration::from_secs(1)).await;
-            // There is room for it on this connection, and something to read.
+            // Other streams of this connection still work.
             assert_eq!(client.get("/fixed").await.body, b"hello");
         }
     }
@@ -284,7 +284,7 @@ impl Client {
         }
     }
 
-    /// It breaks.
+    /// Breaks the tunnel.
     async fn reset(self) {
         match self {
             Client::Http1(peer) => peer.stream.reset_when_dropped(),
@@ -295,7 +295,7 @@ impl Client {
         }
     }
 
-    /// Exactly `count` bytes.
+    /// Receives exactly `count` bytes.
     async fn hear(&mut self, count: usize) -> Vec<u8> {
         match self {
             Client::Http1(peer) => peer.receive_exactly(count).await,
@@ -316,7 +316,7 @@ impl Client {
         }
     }
 
-    /// All that comes up to the end, and whether that is a reset.
+    /// Receives until the end; returns whether that is a reset.
     async fn hear_all(&mut self) -> (Vec<u8>, bool) {
         match self {
             Client::Http1(peer) => peer.receive_all_or_reset().await,
@@ -330,7 +330,7 @@ impl Client {
         }
     }
 
-    /// So long as it waits from now on.
+    /// Restarts the deadline of receiving.
     fn wait_anew(&self, site: &TestCore) {
         let until = Some(site.core.now_exact() + PATIENCE);
         match self {
@@ -349,7 +349,7 @@ impl Tunnel {
         self.server.hear_all(&self.site).await
     }
 
-    /// Both ends end.
+    /// Closes both ends.
     async fn finish(mut self) {
         self.client.finish().await;
         assert_eq!(self.hear_all().await, (vec![], None));
@@ -390,7 +390,8 @@ fn a_websocket_is_an_extended_connect_for_a_server_of_http_2() {
             let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
             assert_eq!(server.of(|it| it.fields.clone()), wanted.into());
             assert!(!server.of(|it| it.has_ended));
-            // What a client says before it has heard anything is the tunnel's, and so is what comes with the response.
+            // Data that the client sends before the response belongs to the tunnel, and so does data sent with the
+            // response.
             client.say(b"early").await;
             let fields = [
                 ("sec-websocket-protocol", "talk"),
@@ -549,10 +550,10 @@ fn a_reset_of_one_end_is_one_of_the_other() {
             assert_eq!(tunnel.client.hear(10).await, b"ten bytes.");
             tunnel.server.reset(Code::INTERNAL_ERROR);
             assert_eq!(tunnel.client.hear_all().await, (vec![], true));
-            // The connection goes on.
+            // The connection stays usable.
             way.get().await;
 
-            // Who has said all and wants to hear no more has broken it, too (RFC 9113 8.1).
+            // A server that has ended its side and resets the stream has broken the tunnel, too (RFC 9113 8.1).
             let mut tunnel = way.tunnel(version).await;
             tunnel.server.say(b"bye");
             tunnel.server.end();
@@ -565,7 +566,7 @@ fn a_reset_of_one_end_is_one_of_the_other() {
             let has_ended = || way.tunnels() > before;
             site.until("the tunnel is over", has_ended).await;
 
-            // A connection that ends takes its tunnels with it.
+            // A closed connection ends its tunnels.
             let mut tunnel = way.tunnel(version).await;
             way.server.far(0).expect("it is there").close();
             assert_eq!(tunnel.client.hear_all().await, (vec![], true));
@@ -608,7 +609,7 @@ fn a_server_that_does_not_announce_it_is_not_asked() {
                 let mut client = way.client(version).await;
                 assert_eq!(client.head().await.0, 501);
                 assert_eq!(way.seen(), [(Some(501), record::End::Complete)]);
-                // The first has not known, the second has.
+                // At the first request the settings were unknown, at the second they are known.
                 way.get().await;
                 assert_eq!(way.seen().len(), 1);
                 assert_eq!(
@@ -695,7 +696,7 @@ fn what_is_not_granted_is_an_ordinary_response() {
                             || response.ends_with("\r\n\r\n1\r\n!\r\n0\r\n\r\n");
                         assert!(is_whole, "{response}");
                         assert!(!response.contains("Sec-WebSocket-Accept"), "{response}");
-                        // Its connection goes on.
+                        // The client's connection stays usable.
                         peer.send(b"GET /fixed HTTP/1.1\r\nHost: h\r\n\r\n").await;
                         assert!(peer.receive_text().await.ends_with("hello"));
                     }
@@ -706,7 +707,7 @@ fn what_is_not_granted_is_an_ordinary_response() {
                         assert_eq!(client.get("/fixed").await.body, b"hello");
                     }
                 }
-                // Nobody waits for what would come through the tunnel.
+                // The rest of the stream is reset.
                 let is_told = || server.of(|it| it.reset.is_some());
                 site.until("the server knows", is_told).await;
             }
@@ -726,7 +727,7 @@ fn what_a_server_may_have_seen_is_not_sent_again() {
             server.reset(Code::INTERNAL_ERROR);
             assert_eq!(client.head().await.0, 502);
             assert_eq!(server.far.requests(), 1);
-            // What it has done nothing for is (RFC 9113 8.7).
+            // A refused stream was not processed and is retried (RFC 9113 8.7).
             let mut client = way.client(version).await;
             way.server.asked(&site, 0).await.reset(Code::REFUSED_STREAM);
             way.server
@@ -829,7 +830,7 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
             let left = unsaid();
             site.core.sleep(Duration::from_secs(10)).await;
             assert_eq!(unsaid(), left, "it is held up");
-            // The other direction flows.
+            // The other direction still works.
             tunnel.client.wait_anew(&site);
             tunnel.client.say(b"x").await;
             assert_eq!(tunnel.hear(1).await, b"x");
@@ -838,7 +839,8 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
             }
             way.end();
 
-            // A server that reads nothing: it has the window of its stream, we have a portion, or the client's window.
+            // A server that reads nothing: its stream's window is filled, and the proxy holds a portion, or the
+            // client's window.
             let window = ANNOUNCED.stream_window as usize;
             let settings = LocalSettings {
                 connection_window: 4 * WINDOW,
@@ -866,7 +868,7 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
 fn what_breaks_with_bytes_in_it_takes_nothing_of_the_connections_window() {
     on_simulated_cores(|site| async move {
         for version in VERSIONS {
-            // The connection's window is that of one stream.
+            // The connection's window is as large as the window of one stream.
             let group = "streams_max = 1\nconnections_shared_max = 1";
             let mut way = Way::with(&site, ("", group), ANNOUNCED, Speaks::AtOnce);
             way.window = 0;
@@ -962,7 +964,7 @@ fn a_tunnel_lives_on_behind_the_last_word_of_its_connection() {
             let way = Way::new(&site);
             let mut tunnel = way.tunnel(version).await;
             tunnel.server.far.go_away();
-            // Others have a connection of their own as soon as it is known.
+            // Later requests use a new connection as soon as GOAWAY has arrived.
             tunnel.server.say(b"still here");
             assert_eq!(tunnel.client.hear(10).await, b"still here");
             let mut second = way.tunnel_on(version, 1).await;
@@ -1027,7 +1029,7 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
             async move {
                 let way = Way::new(&site);
                 let mut tunnel = way.tunnel(version).await;
-                // Long enough for all else on a busy machine.
+                // Long enough on a busy machine.
                 site.core.stop(Duration::from_secs(1));
                 site.until("it stops", || site.core.is_stopping()).await;
                 match &mut tunnel.client {
@@ -1035,7 +1037,7 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
                     client @ Client::Http2(..) => client.say(b"more").await,
                 }
                 assert_eq!(tunnel.hear(4).await, b"more");
-                // Nothing is left on its way, in a buffer that the core misses.
+                // Nothing is left in flight, in a buffer that the core would miss.
                 if let Client::Http2(client, _) = &mut tunnel.client {
                     while client.last.len() < 2 {
                         client.flush().await;
@@ -1070,7 +1072,7 @@ fn a_server_that_takes_them_is_found_however_many_others_there_are() {
         )));
         let way = Way::between(&site, server, (proxy, service));
         for version in VERSIONS {
-            // The budget of retries would have been spent before.
+            // More attempts than the retry budget allows.
             for _ in 0..20 {
                 let tunnel = way.tunnel(version).await;
                 drop(tunnel);

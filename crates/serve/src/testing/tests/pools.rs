@@ -1,4 +1,4 @@
-//! Idle connections to servers: reused, bounded, and given up in time.
+//! Idle connections to servers: reuse, limits and idle timeout.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn get(client: &mut Peer) {
     assert!(response.ends_with("\r\n\r\nok"), "{response}");
 }
 
-/// Gets responses to `count` requests at the same time, from a server whose script waits for as many connections.
+/// Gets responses to `count` concurrent requests, from a server whose script waits for as many connections.
 async fn get_at_once(site: &TestCore, address: &Address, count: usize) -> Vec<Peer> {
     let mut clients = Vec::new();
     for _ in 0..count {
@@ -31,7 +31,7 @@ async fn get_at_once(site: &TestCore, address: &Address, count: usize) -> Vec<Pe
     clients
 }
 
-/// What a server does that responds to nobody before it has five connections.
+/// Script of a server that responds only after five connections are open.
 fn responding_to_five_at_once() -> [Step; 4] {
     [
         Step::WaitForConnections(5),
@@ -126,7 +126,7 @@ fn a_connection_that_was_idle_too_long_is_closed() {
             site.core.sleep(Duration::from_secs(2)).await;
             get(&mut clients[0]).await;
         }
-        // The one used last is used next: the others were idle all the time.
+        // The most recently used connection is used next; the others were idle all the time.
         assert_eq!((upstream.connections(), upstream.open()), (3, 1));
         site.core.sleep(Duration::from_secs(15)).await;
         assert_eq!(upstream.open(), 0);
@@ -189,7 +189,7 @@ fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
         let mut client = site.connect(&address).await;
         for _ in 0..3 {
             get(&mut client).await;
-            // Its end reaches the proxy sooner or later; a request that comes before that is sent again.
+            // Its close may arrive at the proxy later; a request sent before that is retried.
             site.core.yield_now().await;
         }
         assert_eq!(upstream.connections(), 3);
@@ -234,7 +234,7 @@ fn idle_connections_hold_no_buffers() {
         let address = site.serve(&upstream.plan());
         let before = site.core.pool().in_use();
         let _clients = get_at_once(&site, &address, 5).await;
-        // With io_uring the kernel is lent up to 256, whatever is in flight.
+        // With io_uring the kernel holds up to 256.
         let is_ring = site.core.pool().in_use() > before + 20;
         let held_max = if is_ring { 256 } else { before };
         site.until("all are given back", || {
@@ -269,7 +269,7 @@ fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
         assert_eq!(upstream.open(), 1);
         service.group(0).retire_at_once();
         site.until("it is closed", || upstream.open() == 0).await;
-        // It has begun before.
+        // This request started before the group was retired.
         get(&mut client).await;
         site.until("it is closed, too", || upstream.open() == 0)
             .await;

@@ -1,4 +1,4 @@
-//! HTTP/2 clients get the same as HTTP/1 clients: local and forwarded responses, rules of routes, encodings.
+//! HTTP/2 clients get the same as HTTP/1 clients: local and forwarded responses, route rules, compression.
 
 use onrush_http::encoding::Coding;
 use onrush_http::http2::{self, LocalSettings};
@@ -8,7 +8,7 @@ use crate::observe::record::End;
 use crate::testing::harness::{Step, configured, on_every_driver, on_simulated_core, send};
 use crate::worker::compress::decode::decode;
 
-/// Of "open sesame".
+/// Hash of "open sesame".
 const HASH: &str = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8";
 
 const WINDOW: u32 = LocalSettings::DEFAULT.stream_window;

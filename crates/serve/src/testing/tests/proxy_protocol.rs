@@ -1,4 +1,4 @@
-//! The PROXY protocol: from balancers before us, and to servers behind us.
+//! The PROXY protocol: from load balancers to Onrush, and from Onrush to servers.
 
 use onrush_config::plan::{Check, Health, Network, Networks, Plan, ProxyVersion, Reuse};
 use onrush_http::Parsed;
@@ -12,7 +12,7 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const FROM_AFAR: &str = "PROXY TCP4 192.0.2.7 198.51.100.1 56324 443\r\n";
 
-/// What becomes of these bytes when everybody begins with the PROXY protocol, and servers are told of clients.
+/// The outcome of these bytes with PROXY protocol on the listener and X-Forwarded fields for servers.
 fn introduced(bytes: &str) -> Outcome {
     let change = |plan: &mut Plan| {
         plan.listen[0].proxy_protocol = Some(Networks::everybody());
@@ -106,7 +106,7 @@ fn access_rules_are_about_the_client_in_the_header() {
 fn servers_are_told_of_each_client_anew() {
     for version in [ProxyVersion::V1, ProxyVersion::V2] {
         on_every_driver(move |site| async move {
-            // That of version 2 begins as a head ends.
+            // A version 2 header starts with the end marker of a head.
             let heads = match version {
                 ProxyVersion::V1 => vec![Step::ReadHead],
                 ProxyVersion::V2 => vec![Step::ReadHead, Step::ReadHead],

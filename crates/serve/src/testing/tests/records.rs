@@ -1,4 +1,4 @@
-//! Each request has one record, whatever becomes of its client, of its server and of its core.
+//! Each request has exactly one record, whatever happens to its client, its server and its core.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -13,21 +13,21 @@ use crate::observe::meter::Seen;
 use crate::observe::record::End;
 use crate::testing::harness::{Step, TestCore, cut_off_on_resetting_core, send, send_bytes};
 
-/// A path whose response nobody reads.
+/// A path whose response is too long to be read.
 const ENDLESS: &str = "/synthetic/?s=90000000";
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
 
-/// What one run came to.
+/// Outcome of one run.
 #[derive(Default)]
 struct Outcome {
-    /// Requests whose last byte a client handed over, or began to.
+    /// Requests that a client has sent completely, or started to send the last byte of.
     asked: Cell<usize>,
-    /// Statuses of the responses that were received to their end.
+    /// Statuses of completely received responses.
     received: RefCell<Vec<u16>>,
 }
 
-/// Routes of every kind; servers that are well, die, fall silent, and cut their responses.
+/// Routes of all kinds; servers that work, die, hang, and truncate their responses.
 fn plan(site: &TestCore) -> Plan {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\nhalf";
     let well = [Step::Read, send(OK), Step::Again];
@@ -71,7 +71,7 @@ fn request(chance: &Random) -> (Method, String) {
         2 => get("/synthetic/?s=100000&t=20"),
         3 => get("/nowhere"),
         4 => post("0123456789"),
-        // The rest never comes.
+        // The rest never arrives.
         5 => post("01234"),
         6 => (Method::Get, "GET / HTTP/1.1\r\nno field\r\n\r\n".into()),
         7 => get(ENDLESS),
@@ -79,7 +79,7 @@ fn request(chance: &Random) -> (Method, String) {
     }
 }
 
-/// A client that asks a few times, and waits for some of the responses.
+/// A client that sends a few requests, and waits for some of the responses.
 async fn ask(
     site: TestCore,
     address: onrush_engine::Address,
@@ -101,7 +101,7 @@ async fn ask(
             return;
         }
         if chance.below(4) == 0 {
-            // It is gone a moment later.
+            // It disconnects a moment later.
             site.core
                 .sleep(Duration::from_millis(chance.below(60)))
                 .await;
@@ -124,7 +124,7 @@ async fn ask(
     }
 }
 
-/// One run: so many of a thousand sends reset their connection, and the core ends after so long.
+/// One run: `reset` of a thousand sends reset their connection, and the core stops after `ends_after`.
 fn run(seed: u64, reset: u32, ends_after: Option<Duration>) -> (Rc<Outcome>, Vec<Seen>) {
     let outcome: Rc<Outcome> = Rc::default();
     let meters: Rc<RefCell<Option<Rc<crate::site::service::Service>>>> = Rc::default();
@@ -147,7 +147,7 @@ fn run(seed: u64, reset: u32, ends_after: Option<Duration>) -> (Rc<Outcome>, Vec
                     site.core.sleep(time).await;
                     site.core.stop(Duration::from_millis(chance.below(100)));
                 }
-                // All is over by then.
+                // Everything is over by then.
                 None => site.core.sleep(Duration::from_secs(60)).await,
             }
         }

@@ -1,12 +1,12 @@
-//! A request that died on a reused connection before any byte of its response is sent once more, if that is harmless.
+//! A request that fails on a reused connection before any byte of its response is retried once, if that is safe.
 
 use crate::testing::harness::{Step, forward, forward_calmly, on_every_driver, send};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A first request makes a connection; the second one, `request`, meets what follows of `then` on it, and a server that
-/// responds on the next connection. Returns what the client got for the second and how many retries there were.
+/// The first request opens a connection. The second, `request`, meets the steps `then` on it, and a working server on
+/// the next connection. Returns the status of the second response and the number of retries.
 fn second(request: &str, then: &[Step]) -> (String, u64) {
     let first = [&[Step::Read, send(OK)], then].concat();
     let outcome = forward(&[&first, &[Step::Read, send(OK)]], &[GET, request].concat());
@@ -53,7 +53,7 @@ fn bytes_after_a_response_without_a_body_cost_the_next_request_nothing() {
             "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n",
         ),
     ] {
-        // They come with the response, or after the next request.
+        // Sent with the response, or after the next request.
         let with_it = send(&format!(
             "{response}<p>the body of the response before</p>\r\n"
         ));
@@ -118,7 +118,7 @@ fn a_request_on_a_fresh_connection_is_never_sent_again() {
 fn a_request_is_sent_again_at_most_once_however_many_idle_connections_there_are() {
     const CONNECTIONS: usize = 4;
     on_every_driver(|site| async move {
-        // All of them are made at the same time, and all die of their second request.
+        // All connections are opened at the same time, and all fail on their second request.
         let script = [
             Step::Read,
             Step::WaitForConnections(CONNECTIONS),

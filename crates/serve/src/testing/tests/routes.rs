@@ -1,4 +1,4 @@
-//! Which route a request takes, and responses that send it elsewhere.
+//! Route matching, and redirects.
 
 use std::num::NonZeroU32;
 
@@ -73,7 +73,7 @@ fn a_route_may_be_for_one_scheme_only() {
     let mut plan = plan(vec![plain, Route::to(respond(200))]);
     let request = |said: &str| format!("GET / HTTP/1.1\nHost: h\nX-Forwarded-Proto: {said}\n\n");
     assert_eq!(status(&plan, &request("https")), "301");
-    // Who has taken TLS off before us may say so.
+    // A trusted proxy that terminates TLS may report the scheme.
     plan.forwarded.trust = Networks(vec![
         Network::new([127, 0, 0, 1].into(), 32).expect("a prefix"),
     ]);
@@ -96,7 +96,7 @@ fn a_route_may_be_for_some_networks_only() {
     assert_eq!(status(&plan, request), "200");
 }
 
-/// The response to a request that is redirected to the place of this template, from below `/old`.
+/// The response to a request redirected to this template, on a route for `/old`.
 fn redirected(request: &str, template: &str) -> String {
     let mut route = Route::to(Action::Redirect {
         status: 308,
@@ -106,7 +106,7 @@ fn redirected(request: &str, template: &str) -> String {
     exchange_text(&plan(vec![route, Route::to(respond(404))]), request)
 }
 
-/// Where a request for `target` is redirected to.
+/// The location to which a request for `target` is redirected.
 fn location(target: &str, template: &str) -> String {
     let request =
         format!("GET {target} HTTP/1.1\r\nHost: h.example:80\r\nX-A: a b\u{e9}\tc\r\n\r\n");
@@ -242,7 +242,7 @@ fn a_redirect_to_a_host_that_is_none_is_refused() {
     let request = "GET /old/x HTTP/1.0\r\n\r\n";
     let response = redirected(request, "https://{host}{uri}");
     assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
-    // A proxy in front says what the client has asked by, and whom.
+    // A proxy in front reports scheme and host.
     let request = "GET /old/x HTTP/1.1\r\nHost: h\r\nX-A: https\r\nX-B: b.example:8\r\n\r\n";
     let response = redirected(request, "{header:X-A}://{header:X-B}{uri}");
     assert!(
@@ -320,7 +320,7 @@ fn each_request_is_split_between_groups_anew() {
         }
         let taken = upstreams.map(|upstream| upstream.requests().concat().len());
         assert_eq!(taken[0] + taken[1], requests);
-        // Six standard deviations of a binomial with n = 200 and p = 1/4 are 37.
+        // Six standard deviations of a binomial distribution with n = 200 and p = 1/4 are 37.
         assert!((50 - 37..=50 + 37).contains(&taken[1]), "{taken:?}");
     });
 }

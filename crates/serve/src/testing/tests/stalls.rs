@@ -1,5 +1,5 @@
-//! A process that is held up sees responses, ends and deadlines at the same time. What has come is taken, and no server is
-//! blamed for what it had no time for.
+//! A stalled process sees responses, hangups and deadlines at the same time. Data that has arrived is used, and servers
+//! are not blamed for the stall.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ use crate::testing::harness::{Peer, TestCore, on_calm_cores};
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// So long a server may take, and longer than that the core is held up.
+/// Timeout of servers; the stall is longer.
 const PATIENCE: Duration = Duration::from_millis(300);
 const STALL: Duration = Duration::from_millis(600);
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
-/// A group of two servers, both of which the test plays, and one failure takes one out.
+/// A group of two servers played by the test; one failure ejects a server.
 struct Stage {
     listener: Listener,
     front: Address,
@@ -50,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// A server that has received a request.
+    /// The server's end of a connection on which a request has arrived.
     async fn server(&self) -> Peer {
         let mut server = Peer::new(self.listener.accept().await.expect("a connection"));
         server.receive_until(b"\r\n\r\n").await;
@@ -108,7 +108,7 @@ fn a_server_is_not_taken_out_for_time_that_the_core_was_held_up() {
         site.hold_up(STALL);
         assert_eq!(status(&mut client).await, "504");
         assert!(!stage.is_any_out());
-        // By its own fault it is.
+        // A failure of its own ejects it.
         site.core.sleep(STALL).await;
         client.send(GET).await;
         let _silent = stage.server().await;
@@ -144,7 +144,7 @@ fn a_check_whose_time_the_core_was_held_up_for_is_made_again() {
         assert!(is_up());
         drop(silent);
         again.send(OK).await;
-        // By its own fault it is down.
+        // A failure of its own marks it down.
         let _silent = stage.server().await;
         site.until("a failure", || !is_up()).await;
     });

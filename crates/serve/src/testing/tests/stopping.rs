@@ -1,5 +1,5 @@
-//! A server that is asked to stop: who has asked gets a response, idle connections end in their time, what is in flight
-//! is finished, but not for ever.
+//! Stopping a server: requests get responses, idle connections close in time, and requests in flight finish within the
+//! drain timeout.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const PATIENT: Duration = Duration::from_secs(200);
 
-/// What outlives the runs of its cores.
+/// Objects that outlive the runs of their cores.
 type Kept<T> = Rc<RefCell<Vec<T>>>;
 
 fn fixed() -> Plan {
@@ -37,7 +37,7 @@ fn synthetic() -> Plan {
     Plan::one_liner(OneLiner::Synthetic, Vec::new())
 }
 
-/// A request that takes a while.
+/// A request with a delayed response.
 const SLOW: &str = "GET /?t=20 HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[test]
@@ -65,7 +65,7 @@ fn what_was_idle_for_long_is_not_waited_for() {
         let before = site.core.now();
         site.core.stop(PATIENT);
         assert_eq!(client.receive_all_or_reset().await, (Vec::new(), false));
-        // In simulated time.
+        // Simulated time.
         assert!(site.core.now().since(before) < STOP_IDLE / 2);
     });
 }
@@ -96,7 +96,7 @@ fn whoever_has_connected_is_accepted_and_gets_a_response() {
             client.send(GET.as_bytes()).await;
             clients.push(client);
         }
-        // In one turn with the last of them.
+        // In the same turn as the last of them.
         site.core.stop(PATIENT);
         for client in &mut clients {
             let response = String::from_utf8(client.receive_all().await).unwrap();
@@ -134,7 +134,7 @@ fn who_pipelines_without_end_is_ended() {
         let client = site.connect(&address).await;
         let (stream, core) = (Rc::clone(&client.stream), site.core.clone());
         core.spawn(async move {
-            // Until the server has had enough.
+            // Until the server closes the connection.
             while send_bytes(&stream, GET.repeat(10).as_bytes()).await.is_ok() {}
         });
         let mut client = client;
@@ -224,7 +224,7 @@ fn a_head_that_is_arriving_is_waited_for() {
         client.send(GET.as_bytes()).await;
         client.send(&GET.as_bytes()[..10]).await;
         client.receive_text().await;
-        // Whether these bytes were there before the stop or not, they are no reason to lose the response.
+        // The response must not be lost, whether these bytes arrived before the stop or after it.
         site.core.sleep(Duration::from_millis(5)).await;
         site.core.stop(PATIENT);
         site.until("it stops", || site.core.is_stopping()).await;
@@ -241,10 +241,10 @@ fn a_request_that_came_during_the_response_to_another_gets_its_own_and_nothing_i
         let address = site.serve(&synthetic());
         let mut client = site.connect(&address).await;
         client.send(SLOW.as_bytes()).await;
-        // It is in the kernel when the stop comes.
+        // It is in the kernel when the stop begins.
         client.send(SLOW.as_bytes()).await;
         site.core.stop(PATIENT);
-        // It reads late: a reset would have thrown the responses away by then.
+        // The client reads late; a reset would have discarded the responses by then.
         site.core.sleep(Duration::from_millis(100)).await;
         let responses = String::from_utf8(client.receive_all().await).unwrap();
         assert_eq!(
@@ -259,7 +259,7 @@ fn a_request_that_came_during_the_response_to_another_gets_its_own_and_nothing_i
 fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
-        // Both ends outlive their core's run; they are given up when the next one's are kept.
+        // Both ends outlive their core's run; they are dropped when the next run keeps its own.
         let kept: Rc<RefCell<Vec<(Peer, Stream)>>> = Rc::clone(&kept);
         kept.borrow_mut().clear();
         async move {
@@ -273,7 +273,7 @@ fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
                 let at_server = listener.accept().await.expect("a connection");
                 kept.borrow_mut().push((client, at_server));
             }
-            // Long enough for the listener to see that no handshake is under way.
+            // Long enough for the listener to detect that no handshake is in progress.
             site.core.stop(Duration::from_millis(500));
             site.until("it stops", || site.core.is_stopping()).await;
         }
@@ -281,7 +281,7 @@ fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
     assert!(cut_off.iter().all(|&count| count == 3), "{cut_off:?}");
 }
 
-/// What comes of a connection whose core has ended, and whether that ends with a reset.
+/// The bytes received on a connection whose core has ended, and whether it ends with a reset.
 fn rest_of(client: Transport) -> (Vec<u8>, bool) {
     let core = client.core().clone();
     let rest = Rc::new(RefCell::new(None));
@@ -303,7 +303,7 @@ fn rest_of(client: Transport) -> (Vec<u8>, bool) {
     rest.take().expect("it comes to an end")
 }
 
-/// A connection to `address`, with TLS or without.
+/// Connects to `address`, with or without TLS.
 async fn connect(site: &TestCore, address: &Address, tls: Option<&Tls>) -> Transport {
     let core = &site.core;
     let stream = Stream::connect(core, address, None)
@@ -323,7 +323,7 @@ async fn connect(site: &TestCore, address: &Address, tls: Option<&Tls>) -> Trans
     connected.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// One of HTTP/1.0 gets what comes in chunks up to the end of its connection.
+/// An HTTP/1.0 client gets a chunked response without framing, up to the end of the connection.
 #[test]
 fn a_response_that_is_cut_off_does_not_look_whole() {
     const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\n\r\n";
@@ -335,7 +335,7 @@ fn a_response_that_is_cut_off_does_not_look_whole() {
         (GET, CHUNKED, true),
         (GET, LONG, true),
         (GET, "", false),
-        // Last, since it leaves a connection to its server.
+        // Last, because it leaves a connection to its server open.
         (GET, WHOLE, false),
     ];
     let self_signed = Tls {
@@ -343,10 +343,10 @@ fn a_response_that_is_cut_off_does_not_look_whole() {
         ..Tls::self_signed()
     };
     for tls in [None, Some(self_signed)] {
-        // With TLS an orderly end is a message, in a buffer that the core would miss.
+        // With TLS, closing sends a message, in a buffer that the core would miss.
         let cases = CASES.into_iter();
         let cases: Vec<_> = cases.filter(|case| tls.is_none() || case.2).collect();
-        // They outlive their cores' runs, and so do the servers.
+        // Clients and servers outlive their cores' runs.
         let kept: Kept<(Vec<Transport>, Vec<Stream>)> = Rc::default();
         cut_off_on_every_driver(|site| {
             let (kept, tls, cases) = (Rc::clone(&kept), tls.clone(), cases.clone());
@@ -390,7 +390,7 @@ fn a_response_that_is_cut_off_does_not_look_whole() {
     }
 }
 
-/// Both ends of requests, and who is between them.
+/// Client, servers and service.
 type Ends = (Asking, Vec<Stream>, Rc<Service>);
 
 #[test]

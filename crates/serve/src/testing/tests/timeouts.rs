@@ -1,4 +1,4 @@
-//! Everybody who lets others wait is cut, each in his own way. The time is virtual, but for what only a kernel can do.
+//! Timeouts of clients and servers, each with its own reaction. In virtual time except where a kernel is needed.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn an_empty_line_behind_a_request_leaves_the_connection_idle() {
         let mut client = site.connect(&address).await;
         client.send(&[GET.as_bytes(), b"\r\n"].concat()).await;
         client.receive_text().await;
-        // Longer than a head may take, shorter than a connection may be idle.
+        // Longer than the timeout of a head, shorter than the idle timeout.
         site.core.sleep(Duration::from_secs(30)).await;
         client.send(GET.as_bytes()).await;
         let response = client.receive_text().await;
@@ -275,7 +275,7 @@ fn a_slow_upload_does_not_run_into_the_time_for_the_response() {
     });
 }
 
-/// A configuration that forwards to `upstream`, and these keys of its route.
+/// A configuration that forwards to `upstream`, with these keys in its route.
 fn forwarding(upstream: &crate::testing::harness::Upstream, keys: &str) -> Plan {
     crate::testing::harness::configured(&format!(
         "[timeouts]\nupstream_first_byte = \"1h\"\nclient_send = \"1h\"\ntunnel_idle = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\nconnections_max = 1\n[[route]]\nforward = \"app\"\n{keys}",

@@ -1,4 +1,4 @@
-//! TLS on both sides of us: towards the servers that requests are forwarded to, which are ours, too.
+//! TLS on both sides: towards clients, and towards servers, which are instances of Onrush, too.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use onrush_tls::{ClientSetup, Connector, Transport};
 
 use crate::testing::harness::{Step, TestCore, on_every_driver, send};
 
-/// A server of synthetic responses that speaks TLS.
+/// A TLS server with synthetic responses.
 fn server(profile: TlsProfile) -> Plan {
     let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
     plan.listen[0].tls = Some(Tls {
@@ -24,7 +24,7 @@ fn server(profile: TlsProfile) -> Plan {
     plan
 }
 
-/// What forwards to it.
+/// A proxy that forwards to it.
 fn proxy(site: &TestCore, address: &Address, verify: Verify) -> Address {
     let Address::Tcp(address) = *address else {
         unreachable!("claims here are of TCP")
@@ -124,7 +124,7 @@ fn old_clients_may_offer_http_1_0_alone() {
     });
 }
 
-/// Somebody who has signed nothing.
+/// A certificate that has signed nothing.
 const NOBODY: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBeTCCAR+gAwIBAgIUayXD7Kth3azNKmI+9g0j77W8XqowCgYIKoZIzj0EAwIw
@@ -199,7 +199,7 @@ fn certificate(directory: &Path, names: &[&str]) -> Certificate {
     }
 }
 
-/// The status of a response to a request for `host` on a connection whose client asked for `name`.
+/// The status of a request for `host` on a connection with the SNI `name`.
 async fn status_for(site: &TestCore, address: &Address, name: &str, host: &str) -> String {
     let setup = ClientSetup {
         verify: onrush_tls::Verify::Nothing,
@@ -248,13 +248,13 @@ fn requests_for_the_host_of_another_certificate_get_421() {
                 ("a.example", "www.a.example", "200"),
                 ("b.example", "www.a.example", "200"),
                 ("b.example", "x.a.example", "421"),
-                // No certificate covers it, so that no other connection would be better.
+                // No certificate covers it, so another connection would not help.
                 ("a.example", "other.example", "200"),
                 ("a.example", "127.0.0.1", "200"),
-                // The client got the first certificate for want of a better one.
+                // The client got the first certificate because none matched.
                 ("other.example", "other.example", "200"),
                 ("other.example", "b.example", "421"),
-                // An address is not sent as a name.
+                // IP addresses are not sent as SNI.
                 ("127.0.0.1", "b.example", "200"),
             ] {
                 let found = status_for(&site, &both, name, host).await;

@@ -1,4 +1,4 @@
-//! What servers are told of traces: whose they go on with, and which part of them each attempt is.
+//! Trace context sent to servers: which traces are continued, and the span of each attempt.
 
 use onrush_config::plan::{Network, Networks, Plan};
 use onrush_http::trace_context::TraceParent;
@@ -8,7 +8,7 @@ use crate::testing::harness::{Step, configured, forward_calmly_with, forward_wit
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// Traces are made as `[tracing]` says with these keys, beside where they go.
+/// Enables tracing with these keys.
 fn tracing(keys: &str) -> impl Fn(&mut Plan) {
     let text = format!(
         "[tracing]\nendpoint = \"http://127.0.0.1:4318\"\n{keys}\n[[route]]\nsynthetic = true\n"
@@ -22,14 +22,14 @@ fn trusting(plan: &mut Plan) {
     plan.forwarded.trust = Networks(vec![loopback]);
 }
 
-/// The values that a request, as a server got it, has of a field.
+/// The values of a field in a request as received by a server.
 fn values<'r>(request: &'r str, name: &str) -> Vec<&'r str> {
     let fields = request.lines().filter_map(|line| line.split_once(": "));
     let fields = fields.filter(|field| field.0 == name);
     fields.map(|field| field.1).collect()
 }
 
-/// What a server is told when a client says this of its trace.
+/// The traceparent and tracestate that a server gets if a client sends these fields.
 fn told(said: &str, change: &dyn Fn(&mut Plan)) -> (Vec<String>, Vec<String>) {
     let request = format!("GET / HTTP/1.1\nHost: h\n{said}\n").replace('\n', "\r\n");
     let outcome = forward_with(change, &[&[Step::Read, send(OK)]], &request);
@@ -105,7 +105,7 @@ fn the_trace_of_who_is_believed_goes_on() {
             assert_eq!(format!("{:02x}", own.flags), flags);
             assert_eq!(states, ["a=1,b=2,c=3"]);
         }
-        // What is no trace is not gone on with, and its tracestate belongs to none.
+        // An invalid traceparent is not continued, and its tracestate is dropped.
         for wrong in [
             "traceparent: 00-junk\ntracestate: a=1\n".to_owned(),
             "tracestate: a=1\n".to_owned(),
@@ -121,7 +121,7 @@ fn the_trace_of_who_is_believed_goes_on() {
 #[test]
 fn each_attempt_is_a_span_of_its_own_and_those_of_one_request_are_one_trace() {
     let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-    // The second request meets the end of the connection of the first, and goes on a fresh one.
+    // The second request finds the first connection closed, and is retried on a new one.
     let died = [Step::Read, send(OK), Step::Read];
     for (sample, is_sampled) in [("sample = 1", true), ("sample = 0", false)] {
         let outcome = forward_calmly_with(
@@ -146,7 +146,7 @@ fn each_attempt_is_a_span_of_its_own_and_those_of_one_request_are_one_trace() {
         });
         assert_ne!(parents[0].trace, parents[1].trace);
         assert_eq!(parents[1].trace, parents[2].trace);
-        // Nobody hears of those that are not recorded: they have the number of the request.
+        // Unsampled attempts have no spans of their own: they use the span ID of the request.
         assert_eq!(parents[1].span != parents[2].span, is_sampled);
     }
 }

@@ -1,4 +1,4 @@
-//! What servers of HTTP/1 see of clients of HTTP/2, and the other way.
+//! Translation between HTTP/1 servers and HTTP/2 clients, and vice versa.
 
 use onrush_http::http2::End;
 use onrush_http::http2::hpack::{Encoder, Indexing};

@@ -1,5 +1,5 @@
-//! Connections that change their protocol: who gets a tunnel, and that it passes everything on, ends as its ends do, and
-//! costs nothing while it waits.
+//! Protocol upgrades: which requests get a tunnel, and that it forwards everything, ends when its ends do, and holds no
+//! buffers while idle.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -23,10 +23,10 @@ const GRANT: &str =
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// More than all buffers on the way can hold, so that it has to flow.
+/// More than all buffers on the path, so that flow control is used.
 const LARGE: usize = 1 << 20;
 
-/// A server that a test plays, and a proxy before it.
+/// A scripted server behind a proxy.
 struct Way {
     site: TestCore,
     listener: Listener,
@@ -47,7 +47,7 @@ impl Way {
         }
     }
 
-    /// A tunnel: its client's end, and its server's.
+    /// A tunnel: the client's end and the server's end.
     async fn tunnel(&self) -> (Peer, Peer) {
         let mut client = self.site.connect(&self.proxy).await;
         client.send(ASK.as_bytes()).await;
@@ -63,7 +63,7 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|index| (index * 31 % 251) as u8).collect()
 }
 
-/// What the server gets of a request; it responds with 200.
+/// The request as received by the server, which responds with 200.
 fn at_server(request: &str) -> String {
     let outcome = forward(&[&[Step::Read, send(OK)]], &request.replace('\n', "\r\n"));
     assert!(
@@ -166,7 +166,7 @@ fn a_response_that_grants_no_tunnel_is_an_ordinary_one() {
         !first.contains("Connection:") && second.ends_with("\n\nok"),
         "{outcome:?}"
     );
-    // A server that was asked for a tunnel gets no other request on that connection.
+    // A connection on which an upgrade was requested is not reused.
     assert_eq!(outcome.requests.len(), 2, "{outcome:?}");
 }
 
@@ -265,7 +265,7 @@ fn a_reset_of_one_end_is_one_of_the_other() {
 
 #[test]
 fn a_reset_is_one_at_once_whatever_its_tunnel_has_in_flight() {
-    /// Bulk, which goes through a pipe: then the tunnel waits for more of it.
+    /// Bulk data, which is spliced through a pipe; then the tunnel waits for more.
     const UPLOADED: usize = 2_600_000;
     on_every_driver(|site| async move {
         let way = Way::new(&site, |_| {});
@@ -290,7 +290,7 @@ fn a_reset_is_one_at_once_whatever_its_tunnel_has_in_flight() {
 fn a_client_that_hangs_up_ends_its_tunnel_though_the_server_takes_nothing() {
     on_every_driver(|site| async move {
         let (client, server) = Way::new(&site, |_| {}).tunnel().await;
-        // As much as there is room for on the way.
+        // As much as the buffers on the path hold.
         let until = site.core.now() + Duration::from_millis(200);
         client.stream.set_deadline(Some(until));
         while send_bytes(&client.stream, &bytes(LARGE)).await.is_ok() {}
@@ -306,7 +306,7 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
     on_simulated_cores(|site| async move {
         let idle_max = |plan: &mut Plan| plan.timeouts.tunnel_idle = Duration::from_secs(10);
         let (mut client, mut server) = Way::new(&site, idle_max).tunnel().await;
-        // One end that speaks is enough for both.
+        // Traffic in one direction keeps the tunnel open.
         for _ in 0..5 {
             site.core.sleep(Duration::from_secs(7)).await;
             server.send(b"ping").await;
@@ -329,7 +329,7 @@ fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
                 _ => (server, client),
             };
             ended.finish().await;
-            // Bytes from the other end keep the tunnel open.
+            // Traffic from the other end keeps the tunnel open.
             for _ in 0..5 {
                 site.core.sleep(Duration::from_secs(7)).await;
                 left.send(b"pong").await;
@@ -347,7 +347,7 @@ fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
 #[test]
 fn tunnels_with_one_end_left_hold_no_buffers() {
     on_every_driver(|site| async move {
-        // With io_uring the kernel is lent up to 256 buffers.
+        // With io_uring the kernel holds up to 256 buffers.
         const TUNNELS: usize = 300;
         let way = Way::new(&site, |_| {});
         let mut tunnels = Vec::new();
@@ -393,7 +393,7 @@ fn a_tunnel_that_waits_holds_no_buffer_and_one_with_a_slow_reader_few() {
         });
         site.core.sleep(Duration::from_secs(30)).await;
         assert!(!is_sent.get(), "the server is held up, too");
-        // Of the sender and in its tunnel: one that the socket does not take, and one that waits for it.
+        // In the sender and in its tunnel: one being sent, and one waiting.
         assert!(
             site.core.pool().in_use() <= 4,
             "{}",
@@ -438,7 +438,7 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
             let way = Way::new(&site, |_| {});
             let (client, mut server) = way.tunnel().await;
             let idle = way.tunnel().await;
-            // Long enough for all else on a busy machine.
+            // Long enough on a busy machine.
             site.core.stop(Duration::from_secs(1));
             site.until("it stops", || site.core.is_stopping()).await;
             client.send(b"more").await;

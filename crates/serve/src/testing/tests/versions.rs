@@ -1,4 +1,4 @@
-//! Clients and servers of HTTP/1.0, and responses without a body.
+//! HTTP/1.0 clients and servers, and responses without a body.
 
 use super::http2::Asking;
 use crate::testing::harness::{Step, configured, forward, on_every_driver, send};
@@ -183,7 +183,7 @@ fn speaking(versions: &str) -> String {
     )
 }
 
-/// Whether these bytes have a GOAWAY that says that the rules were broken, behind no stream.
+/// Whether these bytes contain a GOAWAY with PROTOCOL_ERROR and last stream 0.
 fn has_goaway(bytes: &[u8]) -> bool {
     let (kind, last_stream) = ([7, 0, 0, 0, 0, 0], [0; 4]);
     let goaway = [
@@ -208,7 +208,7 @@ fn a_listener_speaks_the_versions_that_it_is_told() {
             let response = client.exchange(GET.as_bytes()).await;
             match has_http1 {
                 true => assert!(response.starts_with(b"HTTP/1.1 204 "), "{versions}"),
-                // RFC 9113 3.4: what is no preface is an error of the connection.
+                // RFC 9113 3.4: an invalid preface is a connection error.
                 false => assert!(has_goaway(&response), "{versions}: {response:?}"),
             }
             if has_http2 {

@@ -1,5 +1,4 @@
-//! WebSocket through clients of HTTP/2 (RFC 8441): its server sees an upgrade of HTTP/1, and the stream is a tunnel that is
-//! treated as one of HTTP/1.
+//! WebSocket for HTTP/2 clients (RFC 8441): the server gets an HTTP/1.1 upgrade, and the stream becomes a tunnel.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,13 +28,13 @@ const EXTENDED: [(&str, &str); 5] = [
     (":authority", "example.org"),
 ];
 
-/// The window of a client's streams, and of all that comes to us on one.
+/// The window of a client's streams, and of request bodies at the server.
 const WINDOW: u32 = 65_535;
 
-/// More than all windows and buffers on the way can hold, so that it has to flow.
+/// More than all windows and buffers on the path, so that flow control is used.
 const LARGE: usize = 1 << 20;
 
-/// A server that a test plays, and a proxy before it.
+/// A scripted server behind a proxy.
 struct Way {
     site: TestCore,
     listener: Listener,
@@ -76,7 +75,7 @@ impl Way {
         self.tunnel_of(client).await
     }
 
-    /// A tunnel of this client.
+    /// Opens a tunnel for this client.
     async fn tunnel_of(&self, mut client: Asking) -> Tunnel {
         let stream = client.open_by(&EXTENDED, Content::Any, End::Open);
         client.flush().await;
@@ -92,7 +91,7 @@ impl Way {
         }
     }
 
-    /// The server's end of the next connection, and the head that has come there.
+    /// The server's end of the next connection, and the received head.
     async fn asked(&self) -> (Peer, String) {
         let mut server = Peer::new(self.listener.accept().await.expect("a connection"));
         let head = server.receive_until(b"\r\n\r\n").await;
@@ -101,7 +100,7 @@ impl Way {
 }
 
 impl Asking {
-    /// What has come on a stream.
+    /// The response so far on a stream.
     fn of(&mut self, stream: http2::Stream) -> &mut Response {
         self.responses.entry(stream.id()).or_default()
     }
@@ -134,7 +133,7 @@ impl Tunnel {
         self.client.flush().await;
     }
 
-    /// Exactly `count` bytes.
+    /// Receives exactly `count` bytes.
     async fn hear(&mut self, count: usize) -> Vec<u8> {
         while self.client.of(self.stream).body.len() < count {
             self.client.flush().await;
@@ -145,7 +144,7 @@ impl Tunnel {
         std::mem::replace(body, rest)
     }
 
-    /// All that comes up to the end, and how it is reset, if it is.
+    /// Receives until the end of the stream; returns the code if it is reset.
     async fn hear_all(&mut self) -> (Vec<u8>, Option<Code>) {
         let response = self.client.response(self.stream).await;
         let code = response.reset.map(|cause| match cause {
@@ -156,14 +155,14 @@ impl Tunnel {
     }
 }
 
-/// The field of this name in a head.
+/// The value of a field in a head.
 fn field<'h>(head: &'h str, name: &str) -> &'h str {
     let mut lines = head.split("\r\n").filter_map(|line| line.split_once(": "));
     let found = lines.find(|(found, _)| found.eq_ignore_ascii_case(name));
     found.unwrap_or_else(|| panic!("no {name}: {head}")).1
 }
 
-/// What a server says that agrees.
+/// A response that accepts the upgrade.
 fn grant(head: &str) -> String {
     let accept = websocket::accept(field(head, "sec-websocket-key").as_bytes());
     let accept = String::from_utf8_lossy(&accept);
@@ -312,13 +311,13 @@ fn a_reset_of_one_end_is_one_of_the_other() {
         client.http.reset(stream, Code::CANCEL, &mut client.out);
         client.flush().await;
         assert_eq!(tunnel.server.receive_all_or_reset().await, (vec![], true));
-        // The same connection goes on, and so does a tunnel beside one that breaks.
+        // The client's connection stays usable, and one tunnel that breaks does not affect others.
         let mut tunnel = way.tunnel_of(tunnel.client).await;
         tunnel.server.stream.reset_when_dropped();
         tunnel.server = site.connect(&way.proxy).await;
         assert_eq!(tunnel.hear_all().await, (vec![], Some(Code::CANCEL)));
         assert_eq!(tunnel.client.get("/fixed").await.body, b"hello");
-        // A connection that is gone takes its tunnels with it.
+        // A closed connection ends its tunnels.
         let tunnel = way.tunnel_of(tunnel.client).await;
         tunnel.client.stream.reset_when_dropped();
         drop(tunnel.client);
@@ -331,7 +330,7 @@ fn a_reset_of_one_end_is_one_of_the_other() {
 fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
     on_simulated_cores(|site| async move {
         let way = Way::new(&site, "[timeouts]\nclient_send = \"5s\"", "");
-        // A client that opens no window: its server is held up, and the connection is not given up for that.
+        // A client that opens no window stalls its server, and the connection is kept.
         let mut tunnel = way.tunnel(0).await;
         let stream = Rc::clone(&tunnel.server.stream);
         site.core.spawn(async move {
@@ -347,7 +346,7 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
             tunnel.say(b"x").await;
             assert_eq!(tunnel.server.receive_exactly(1).await, b"x");
         }
-        // A server that takes nothing: its client has the window of the stream, and no more.
+        // A server that reads nothing: the client can fill the window of the stream and no more.
         let client = Asking::connect(&site, &way.proxy, WINDOW).await;
         let mut tunnel = way.tunnel_of(client).await;
         let mut sent = 0;
@@ -359,7 +358,7 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
                 client
                     .stream
                     .set_deadline(Some(site.core.now_exact() + PATIENCE));
-                // There is room for it on this connection, and something to read.
+                // Other streams of this connection still work.
                 assert_eq!(client.get("/fixed").await.body, b"hello");
                 if client.http.sendable(stream) == 0 {
                     break;
@@ -431,7 +430,7 @@ fn what_is_not_granted_is_an_ordinary_response() {
             let stream = client.open_by(&EXTENDED, Content::Any, End::Open);
             let response = client.response(stream).await;
             assert_eq!(response.status, status, "{said}");
-            // Nobody waits for what would come through the tunnel.
+            // The rest of the stream is reset.
             while client.http.is_open(stream) {
                 client.receive().await;
             }
@@ -510,7 +509,7 @@ fn fields_in_a_tunnel_are_no_orderly_end_of_it() {
         let code = tunnel.hear_all().await.1;
         assert_eq!(code, Some(Code::PROTOCOL_ERROR));
         assert_eq!(tunnel.server.receive_all_or_reset().await, (vec![], true));
-        // The others of its connection go on.
+        // Other streams of the connection continue.
         assert_eq!(tunnel.client.get("/fixed").await.body, b"hello");
     });
 }
@@ -523,14 +522,14 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
         async move {
             let way = Way::new(&site, "", "");
             let mut tunnel = way.tunnel(WINDOW).await;
-            // Long enough for all else on a busy machine.
+            // Long enough on a busy machine.
             site.core.stop(Duration::from_secs(1));
             while tunnel.client.goes.is_none() {
                 tunnel.client.receive().await;
             }
             tunnel.say(b"more").await;
             assert_eq!(tunnel.server.receive_exactly(4).await, b"more");
-            // Nothing is left on its way, in a buffer that the core misses.
+            // Nothing is left in flight, in a buffer that the core would miss.
             while tunnel.client.last.len() < 2 {
                 tunnel.client.flush().await;
                 tunnel.client.receive().await;
@@ -538,7 +537,7 @@ fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
             kept.borrow_mut().push(tunnel);
         }
     });
-    // The connection's task and the tunnel's.
+    // The connection's task and the tunnel's task.
     assert!(cut_off.iter().all(|&count| count == 2), "{cut_off:?}");
     for tunnel in kept.take() {
         assert_eq!(tunnel.server.rest(), (vec![], true));

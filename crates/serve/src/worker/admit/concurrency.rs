@@ -56,7 +56,8 @@ pub(crate) struct Ticket {
     place: Option<(Rc<Concurrency>, u32, u8)>,
 }
 
-/// Position of a counted request in a table of at most 65,535 keys. Unlike a [`Ticket`], it does not refer to the table.
+/// Position of a counted request in a table of at most 65,535 keys. Unlike a [`Ticket`], it does not refer to the
+/// table.
 #[derive(Debug)]
 #[must_use = "the request counts until it leaves"]
 pub(crate) struct Place(NonZeroU16);

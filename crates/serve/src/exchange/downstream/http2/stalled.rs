@@ -1,5 +1,6 @@
-//! Stalled streams: a part of the response waits because the client's window of the stream is exhausted. A stalled stream does not
-//! block other streams, holds a bounded part of its response, and is reset when the client takes too long.
+//! Stalled streams: a part of the response waits because the client's window of the stream is exhausted. A stalled
+//! stream does not block other streams, holds a bounded part of its response, and is reset when the client takes too
+//! long.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -68,7 +69,8 @@ impl Session {
         self.end_streams(late.iter().map(|(_, stream)| *stream), Code::CANCEL);
     }
 
-    /// Resets streams that have made little progress since `until`, the longest stalled first, until their weights reach `excess`.
+    /// Resets streams that have made little progress since `until`, the longest stalled first, until their weights
+    /// reach `excess`.
     pub(crate) fn end_longest_stalled(&self, mut excess: u32, until: Instant) {
         let is_meant = |_: &Flow, stall: &Stall| stall.slow_since.0 <= until;
         let mut stalled = self.state.borrow().stalled_streams(is_meant);

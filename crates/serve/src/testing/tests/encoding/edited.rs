@@ -1,5 +1,5 @@
-//! Edits of responses come before their encoding: what they say counts as what the server has said, and what encoding says
-//! stays said.
+//! Edits of responses are applied before compression: edited fields count like fields of the server, and fields set by
+//! compression stay.
 
 use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
 use onrush_http::Method;
@@ -12,7 +12,7 @@ use crate::worker::compress::decode::Received;
 
 const GZIP: Option<Coding> = Some(Coding::Gzip);
 
-/// What the client gets of a server's response with these fields.
+/// The client's response from a server with these fields.
 fn forwarded(edits: &FieldEdits, fields: &str) -> Received {
     let request = request("GET", "Accept-Encoding: gzip\r\n");
     let response = sized(fields, &text(500));
@@ -20,7 +20,7 @@ fn forwarded(edits: &FieldEdits, fields: &str) -> Received {
     received_with(&change, Method::Get, &request, &[response]).remove(0)
 }
 
-/// What it gets of a response of the configuration with these.
+/// The client's response from a fixed response with these fields.
 fn responded(edits: &FieldEdits, fields: &[(&str, &str)]) -> Received {
     let mut plan = fixed(200, fields, &text(500));
     plan.routes[0].edits.response = edits.clone();

@@ -1,4 +1,4 @@
-//! Encoded responses for many clients at once, and through TLS on both sides.
+//! Compressed responses for many concurrent clients, and over TLS on both sides.
 
 use onrush_config::plan::{
     Certificate, OneLiner, Plan, Route, ServerAddress, Tls, UpstreamTls, Verify,
@@ -18,7 +18,7 @@ fn each_of_many_clients_gets_its_response_in_its_coding() {
         let echo = [Step::Read, Step::Echo, Step::Again];
         let upstream = site.upstream(&[&echo]);
         let mut plan = encoding_plan(&upstream);
-        // The server does not say what it sends.
+        // The server sends no content type.
         plan.routes[0].edits.response =
             edits(&[], &[("Content-Type", template("text/plain"))], &[]);
         let address = site.serve(&plan);
@@ -46,7 +46,7 @@ fn each_of_many_clients_gets_its_response_in_its_coding() {
     });
 }
 
-/// Forwards to `address` over TLS, whoever is there.
+/// Forwards to `address` over TLS without verification.
 fn forwarding_over_tls(address: &Address) -> Plan {
     let Address::Tcp(address) = *address else {
         unreachable!("claims here are of TCP")
@@ -77,7 +77,7 @@ fn encoding(mut plan: Plan) -> Plan {
 
 #[test]
 fn responses_are_encoded_between_two_connections_of_tls() {
-    // One that fits a record, and one of many.
+    // A body that fits one TLS record, and a large one.
     for bytes in [1000, 300_000] {
         for coding in ALL {
             on_every_driver(|site| async move {

@@ -1,4 +1,4 @@
-//! Configurations and requests by chance: each part is drawn from a few that meet often.
+//! Random configurations and requests, drawn from a few parts that often interact.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use onrush_engine::Address;
 use onrush_engine::random::Random;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Draws parts.
+/// Draws random parts.
 pub(super) struct Maker {
     random: Random,
-    /// Where the servers are.
+    /// Addresses of the servers.
     servers: Vec<SocketAddr>,
-    /// Where files are.
+    /// Directory of files.
     files: String,
 }
 
@@ -55,7 +55,7 @@ const BALANCES: [&str; 9] = [
     "balance = \"hash\"\nhash = \"header:X-A\"",
     "balance = \"hash\"\nhash = \"cookie:user\"",
 ];
-/// That of the password `open sesame`, quick to check.
+/// Hash of the password `open sesame`, cheap to verify.
 const HASH: &str = "$5$rounds=1000$0123456789abcdef$hMqyugAVjDQo776SPDVVKvzB/HICJXIdagCAitBHeU8";
 
 impl Maker {
@@ -72,7 +72,7 @@ impl Maker {
         self.random.below(bound as u64) as usize
     }
 
-    /// Whether something happens that does in so many of a hundred cases.
+    /// True with a probability of `percent`.
     fn happens(&self, percent: u64) -> bool {
         self.random.below(100) < percent
     }
@@ -81,7 +81,7 @@ impl Maker {
         &all[self.below(all.len())]
     }
 
-    /// One in quotes, or a list of several.
+    /// One quoted string, or a list of several.
     fn some_of(&self, all: &[&str]) -> String {
         let count = 1 + self.below(2);
         let texts: Vec<_> = (0..count)
@@ -93,7 +93,7 @@ impl Maker {
         }
     }
 
-    /// The text of a configuration with all of its [`LISTENERS`], each of which begins with the PROXY protocol.
+    /// A configuration with all [`LISTENERS`], which expect the PROXY protocol.
     pub(super) fn configuration(&self) -> String {
         let mut text = String::new();
         if self.happens(30) {
@@ -123,7 +123,7 @@ impl Maker {
         let first = self.below(self.servers.len());
         let servers = (0..count).map(|at| {
             let address = self.servers[(first + at) % self.servers.len()];
-            // One at least is none.
+            // At least one server is not a backup.
             let backup = at > 0 && self.happens(20);
             format!("{{ address = \"{address}\", backup = {backup} }}")
         });
@@ -139,7 +139,7 @@ impl Maker {
         }
     }
 
-    /// Conditions in a table or a line each, as `separator` says.
+    /// Conditions, as one table or one per line, according to `separator`.
     fn conditions(&self, percent: u64, separator: &str) -> String {
         let mut all = Vec::new();
         let mut may = |condition: &dyn Fn() -> String| {
@@ -157,7 +157,7 @@ impl Maker {
         may(&|| format!("from = {}", self.some_of(&NETWORKS)));
         may(&|| format!("scheme = \"{}\"", self.one_of(&["http", "https"])));
         may(&|| format!("listener = {}", self.some_of(&LISTENERS)));
-        // A key stands in a table once.
+        // Keys must be unique within a table.
         let mut keys: Vec<String> = Vec::new();
         all.retain(|condition| {
             let key = condition.split(' ').next().unwrap_or("").to_owned();
@@ -268,7 +268,7 @@ impl Maker {
         }
     }
 
-    /// Who comes, how, and by which listener.
+    /// Listener index, client address and scheme.
     pub(super) fn coming(&self) -> (usize, SocketAddr, Scheme) {
         let address = self.one_of(&[
             "10.1.2.3",
@@ -286,7 +286,7 @@ impl Maker {
         (self.below(LISTENERS.len()), (address, port).into(), scheme)
     }
 
-    /// A request as it is sent, head and body.
+    /// A request, head and body.
     pub(super) fn request(&self) -> Vec<u8> {
         let method = self.one_of(&[
             "GET", "GET", "GET", "POST", "PUT", "OPTIONS", "HEAD", "DELETE",
@@ -379,7 +379,7 @@ impl Maker {
             15,
             &["X-Forwarded-Proto: https", "X-Forwarded-Host: told.example"],
         );
-        // The user with the password, the user with another one, nobody with it, and what is no login.
+        // Valid credentials, a wrong password, an unknown user, and malformed credentials.
         may(
             30,
             &[

@@ -1,5 +1,4 @@
-//! Small bodies of clients of HTTP/2 that come with their heads: they go to a server with them, and again where nothing was done
-//! for them.
+//! Small request bodies of HTTP/2 clients that arrive with their heads: they are sent together, and again on a retry.
 
 use onrush_config::Plan;
 use onrush_http::http2::code::Code;
@@ -19,7 +18,7 @@ fn echo_body(asked: &Asked) -> Done {
     Done::Respond(Response::ok(&body))
 }
 
-/// Sends a call whose body stands behind its head, in so many frames, and a last one that is empty.
+/// Sends a request with its body in `frames` frames, then an empty last frame.
 fn call(client: &mut Asking, path: &str, body: &[u8], frames: usize) -> onrush_http::http2::Stream {
     let stream = client.open(("POST", path), &[], End::Open);
     for piece in body.chunks(body.len().div_ceil(frames)) {
@@ -36,7 +35,7 @@ fn call(client: &mut Asking, path: &str, body: &[u8], frames: usize) -> onrush_h
 
 #[test]
 fn a_call_that_nothing_was_done_for_is_sent_again_with_its_body() {
-    // Simulated networks tear them apart.
+    // Simulated networks separate heads and bodies.
     on_kernel_cores(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match (asked.path(), asked.connection) {
             ("/goes", 0) => Done::GoAway,
@@ -87,7 +86,7 @@ fn what_came_of_them_is_given_back_to_the_windows() {
                  [upstream.up]\nservers = [\"{servers}\"]\nprotocol = \"{protocol}\"\n"
             )));
             let mut client = Asking::connect(&site, &address, WINDOW).await;
-            // Four times the window of a connection, for those that are kept and those that are too large for it.
+            // Four times the connection's window, for bodies that are kept and bodies that are too large for it.
             for (path, bytes) in [
                 ("/own", 10_000),
                 ("/", 10_000),
@@ -119,7 +118,7 @@ fn a_server_of_http_1_gets_one_chunk_or_what_the_length_says() {
         let stream = client.open(("POST", "/"), &[("content-length", "5")], End::Open);
         client.send_body(stream, b"hello").await;
         assert_eq!(client.response(stream).await.status, 200);
-        // The pieces in which they come are the network's.
+        // The network determines the pieces in which they arrive.
         let requests = server.requests().concat().concat();
         let (first, second) = requests.split_at(requests.rfind("POST").expect("two of them"));
         assert!(first.ends_with("\n\n5\nhello\n0\n\n"), "{first}");
@@ -145,7 +144,7 @@ fn one_that_is_too_large_or_not_as_long_as_it_says_reaches_no_server() {
         let written = client.http.data(stream, 5, End::Open, &mut client.out);
         written.expect("it is open");
         client.out.extend_from_slice(b"hello");
-        // What is said to be the sixth are a sixth and a seventh.
+        // The frame has two bytes, and only one is left.
         let written = client.http.data(stream, 2, End::Stream, &mut client.out);
         written.expect("it is open");
         client.out.extend_from_slice(b"!!");
@@ -202,7 +201,7 @@ fn a_copy_has_them_too() {
     }
 }
 
-/// A server whose responses have a length and trailers.
+/// A plan with a server whose responses have a length and trailers.
 fn serve_trailers(site: &TestCore) -> Plan {
     let (server, _) = serve(site, 100, |asked| {
         let body = "x".repeat(match asked.path() {
@@ -219,7 +218,7 @@ fn serve_trailers(site: &TestCore) -> Plan {
     plan(server, "")
 }
 
-/// Asks for a path with these fields, and checks that the response ends with trailers.
+/// Requests a path with these fields, and checks that the response ends with trailers.
 async fn check_trailers(site: &TestCore, plan: &Plan, (path, fields): (&str, &str)) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}Connection: close\r\n\r\n");
     let response = ask(site, plan, &request).await;

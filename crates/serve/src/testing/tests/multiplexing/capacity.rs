@@ -1,4 +1,5 @@
-//! Streams as the capacity of a server: who waits for one is said to, and nobody does while another server has some.
+//! Streams as the capacity of a server: waiting is reported as queueing, and no request waits while another server has
+//! capacity.
 
 use onrush_http::http2::End;
 use onrush_http::http2::code::Code;
@@ -94,7 +95,7 @@ fn who_waits_for_a_stream_is_said_to() {
 #[test]
 fn who_waits_for_a_stream_waits_on_when_the_connection_takes_no_more() {
     on_every_driver(|site| async move {
-        // One at a time, and one for each connection.
+        // One stream at a time, and one request per connection.
         let (server, seen) = serve(&site, 1, |asked| {
             Done::RespondLast(Response::ok(asked.path()).with("content-length", "2"))
         });

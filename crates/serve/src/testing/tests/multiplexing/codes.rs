@@ -1,4 +1,4 @@
-//! Codes of resets: what a server says by one is heard by its client, and held against nobody who is well.
+//! Reset codes: they are forwarded to the client and do not count against healthy peers.
 
 use onrush_engine::Input;
 use onrush_http::http2::code::Code;
@@ -78,7 +78,7 @@ fn a_body_that_nothing_was_done_for_is_the_clients_to_send_again() {
         });
         let address = site.serve(&plan(server, "eject = false"));
         let mut client = Asking::connect(&site, &address, 65_535).await;
-        // More than is kept for another attempt.
+        // Larger than the body kept for a retry.
         let long = [b'x'; 20_000];
         for path in ["/goes", "/refused"] {
             let stream = client.open(("POST", path), &[], End::Open);
@@ -110,7 +110,7 @@ fn bodies_that_wait_for_a_server_leave_the_window_to_the_one_that_has_it() {
         let streams: Vec<_> = (0..12)
             .map(|_| client.open(("POST", "/"), &[], End::Open))
             .collect();
-        // All but the first wait; together they have more than a connection's window.
+        // All but the first are waiting; together they exceed a connection's window.
         let (first, others) = streams.split_first().expect("there are twelve");
         for stream in others {
             client.send_body(*stream, &[b'x'; 60_000]).await;
@@ -127,7 +127,7 @@ fn bodies_that_wait_for_a_server_leave_the_window_to_the_one_that_has_it() {
 fn who_leaves_in_the_middle_of_an_upload_is_no_bad_request() {
     for protocol in ["h1", "h2"] {
         on_every_driver(|site| async move {
-            // One of HTTP/1 that takes requests and says nothing.
+            // An HTTP/1 server that accepts requests and never responds.
             let (listener, held) = site.listen();
             site.core.spawn(async move {
                 let mut input = Input::default();

@@ -1,4 +1,4 @@
-//! Servers of HTTP/2 that do not respond: a request fails when its own time is over, and others on the same connection go on.
+//! HTTP/2 servers that do not respond: a request fails at its own timeout, and others on the same connection continue.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn requests_of_a_connection_that_ends_are_sent_again() {
 
 #[test]
 fn a_server_that_hangs_is_taken_out_after_five_requests() {
-    // Only simulated cores are never held up; the time of a core that was is not held against the server.
+    // Simulated cores only: kernel cores may stall, and timeouts during a stall do not count against the server.
     on_simulated_cores(|site| async move {
         let (hung, seen) = serve(&site, 100, |_| Done::Hold);
         let (good, _) = serve(&site, 100, ok);

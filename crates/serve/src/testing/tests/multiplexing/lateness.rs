@@ -1,4 +1,4 @@
-//! Times of requests while the connection to their server is not made yet.
+//! Timeouts of requests while the connection to their server is being opened.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const WINDOW: u32 = 65_535;
 #[test]
 fn who_has_no_time_left_does_not_wait_for_the_connection() {
     on_simulated_cores(|site| async move {
-        // It takes connections, and says nothing of TLS.
+        // It accepts connections and never answers the TLS handshake.
         let (listener, server) = site.listen();
         let core = site.core.clone();
         site.core.spawn(async move {
@@ -37,7 +37,7 @@ fn who_has_no_time_left_does_not_wait_for_the_connection() {
         let since = site.core.now_exact();
         let mut client = Asking::connect(&site, &address, WINDOW).await;
         let patient = client.open(("GET", "/patient"), &[], End::Stream);
-        // More than there are streams: what was given up before is not sent at once when the connection is made.
+        // More than the number of streams, so that cancelled requests would be sent at once when the connection opens.
         for _ in 0..4 {
             let hurried: Vec<_> = (0..50)
                 .map(|_| client.open(("GET", "/hurried"), &[], End::Stream))
@@ -55,7 +55,7 @@ fn who_has_no_time_left_does_not_wait_for_the_connection() {
     });
 }
 
-/// Passes what comes on `from` on to `to`, until it ends.
+/// Copies bytes from `from` to `to` until it ends.
 async fn pass(from: Rc<Stream>, to: Rc<Stream>) {
     let mut input = Input::default();
     while from.recv(&mut input).await.is_ok_and(|bytes| bytes > 0) {
@@ -73,7 +73,7 @@ fn the_time_for_a_response_begins_when_the_connection_is_made() {
         let server = site.serve(&configured(
             "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"self-signed\"\n[[route]]\npath = \"/\"\nrespond = { status = 200, body = \"ok\" }\n",
         ));
-        // A way that is long for the first bytes.
+        // A path with a long delay for the first bytes.
         let core = site.core.clone();
         site.core.spawn(async move {
             while let Ok(near) = listener.accept().await {

@@ -1,4 +1,4 @@
-//! A server of HTTP/2 that does what a test says.
+//! An HTTP/2 server controlled by a callback of the test.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use onrush_http::http2::{self, Connection, End, Event, LocalSettings, Role};
 use crate::testing::harness::{PATIENCE, TestCore, send_bytes};
 use crate::testing::tests::http2::indexing_of;
 
-/// A request as the server sees it.
+/// A request as received by the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) fields: BTreeMap<String, String>,
     pub(super) sensitivity: Sensitivity,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Vec<(String, String)>,
-    /// Which of the connections it came on, from 0.
+    /// Number of its connection, from 0.
     pub(super) connection: usize,
 }
 
@@ -31,21 +31,22 @@ impl Asked {
     }
 }
 
-/// What becomes of one.
+/// The server's reaction to a request.
 pub(super) enum Done {
     /// A response.
     Respond(Response),
-    /// The same, and the connection takes no more.
+    /// A response, and GOAWAY.
     RespondLast(Response),
-    /// The same, after responses to all requests whose streams were reset: the server had them before it received the resets.
+    /// A response, after responses to all streams that were reset: the server had sent them before it received the
+    /// resets.
     RespondAfterReset(Response),
-    /// The same, and its stream is reset behind the data.
+    /// A response whose stream is reset after the data.
     Cut(Response, Code),
-    /// Its stream is reset.
+    /// The stream is reset.
     Reset(Code),
-    /// The connection takes no more, and nothing was done for this one.
+    /// GOAWAY, and the request is not processed.
     GoAway,
-    /// The connection ends.
+    /// The connection is closed.
     Close,
     /// Nothing.
     Hold,
@@ -82,20 +83,20 @@ impl Response {
 
 type Decide = Rc<dyn Fn(&Asked) -> Done>;
 
-/// What is known of it.
+/// Observations of the server.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) connections: Cell<usize>,
-    /// How many of them have ended.
+    /// Number of closed connections.
     pub(super) ended: Cell<usize>,
-    /// Streams that were open on one connection at a time.
+    /// Maximum number of concurrent streams on a connection.
     pub(super) streams_most: Cell<usize>,
     pub(super) asked: RefCell<Vec<Asked>>,
-    /// Streams that the other side has reset.
+    /// Codes of streams reset by the peer.
     pub(super) resets: RefCell<Vec<Code>>,
 }
 
-/// Starts one that allows so many streams at a time.
+/// Starts a server that allows this many concurrent streams.
 pub(super) fn serve(
     site: &TestCore,
     streams_max: u32,
@@ -124,7 +125,7 @@ struct One {
     out: Vec<u8>,
     received: Vec<u8>,
     asked: BTreeMap<u32, Asked>,
-    /// What is still to be sent of responses.
+    /// Response bodies still to be sent.
     sending: Vec<(http2::Stream, Done, Vec<u8>)>,
     /// Streams that were reset.
     reset: Vec<u32>,
@@ -156,7 +157,7 @@ impl One {
         }
     }
 
-    /// Sends what there is, and receives something; `None` at the end.
+    /// Sends all output and receives some input; `None` at the end.
     async fn step(&mut self) -> Option<()> {
         self.send_bodies();
         let out = std::mem::take(&mut self.out);
@@ -182,7 +183,7 @@ impl One {
         Some(())
     }
 
-    /// One step over what has come; `None` when the connection is to end.
+    /// Handles one event of the input; `None` if the connection must end.
     fn take(&mut self, received: &[u8]) -> Option<usize> {
         let step = self.http.receive(received, &mut self.out);
         let step = step.expect("it is HTTP/2");
@@ -247,7 +248,7 @@ impl One {
         Some(bytes)
     }
 
-    /// A request is whole.
+    /// Handles a complete request.
     fn done(&mut self, stream: http2::Stream) -> Option<()> {
         let Some(asked) = self.asked.remove(&stream.id()) else {
             return Some(());
@@ -270,7 +271,7 @@ impl One {
             Done::Cut(response, code) => self.respond(stream, response, Some(code)),
             Done::Reset(code) => self.http.reset(stream, code, &mut self.out),
             Done::GoAway => {
-                // As a server does that has not looked at it: the frame names the stream before.
+                // Like a server that has not processed it: the frame names the previous stream.
                 self.go_away(stream.id().saturating_sub(2));
             }
             Done::Close => return None,
@@ -279,14 +280,14 @@ impl One {
         Some(())
     }
 
-    /// Nothing was done for streams above `last`.
+    /// Sends GOAWAY with this last stream.
     fn go_away(&mut self, last: u32) {
         self.out.extend([0, 0, 8, 7, 0, 0, 0, 0, 0]);
         self.out.extend(last.to_be_bytes());
         self.out.extend([0, 0, 0, 0]);
     }
 
-    /// Writes responses to streams that were reset: a head with status 200, and a body.
+    /// Writes responses to reset streams: a head with status 200, and a body.
     fn respond_late(&mut self) {
         for id in std::mem::take(&mut self.reset) {
             for (kind, flags, payload) in [(1, 4, &b"\x88"[..]), (0, 1, b"hello")] {
@@ -327,11 +328,11 @@ impl One {
             encoder.status(status, out);
             put(fields.iter().copied(), encoder, out);
         };
-        // Who has reset it wants none.
+        // Ignore the error: the peer may have reset the stream.
         let _ = self.http.head(stream, end, &mut self.out, write);
     }
 
-    /// Writes bodies as far as their windows are open.
+    /// Writes bodies as far as the windows allow.
     fn send_bodies(&mut self) {
         let sending = std::mem::take(&mut self.sending);
         for (stream, done, mut body) in sending {
@@ -349,7 +350,7 @@ impl One {
                 Done::Cut(_, code) => self.http.reset(stream, code, &mut self.out),
                 Done::Respond(response) if response.trailers.is_empty() => {
                     let _ = self.http.data(stream, 0, End::Stream, &mut self.out);
-                    // Nobody wants the rest of a request that has its response (RFC 9113 8.1).
+                    // The response is complete, so the rest of the request is not needed (RFC 9113 8.1).
                     self.http.reset(stream, Code::NO_ERROR, &mut self.out);
                 }
                 Done::Respond(response) => {

@@ -105,7 +105,7 @@ fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
     // Together, they hold more than `HTTP2_DROPPED_MAX`.
     const STREAMS: usize = 90;
     for is_due in [false, true] {
-        // Time passes at once.
+        // Virtual time passes immediately.
         on_simulated_cores(move |site| async move {
             let (servers, _) = servers(&site);
             let (address, service) = site.serve_worker(&plan(servers, ""));

@@ -1,4 +1,4 @@
-//! The end of a server whose servers speak HTTP/2.
+//! Stopping a proxy with HTTP/2 servers.
 
 use onrush_http::http2::End;
 
@@ -20,7 +20,7 @@ fn a_connection_that_is_made_behind_the_order_to_close_ends_with_its_request() {
             seen.connections.get() == 1
         })
         .await;
-        // As a stop does, while requests are still taken whose clients have not heard of it.
+        // As on a stop, while requests of clients that have not received GOAWAY yet are still accepted.
         let site_in_force = service.site();
         site_in_force.groups.iter().for_each(|group| group.clear());
         assert_eq!(client.get("/crossed").await.body, b"/crossed");

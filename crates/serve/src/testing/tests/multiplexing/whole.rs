@@ -1,4 +1,4 @@
-//! Responses that are there as a whole when their requests hear of them, which need no task.
+//! Responses that are complete when their request is woken, and are forwarded without a task.
 
 use onrush_config::Plan;
 use onrush_http::http2::End;
@@ -10,7 +10,7 @@ use super::server::{Done, Response, serve};
 use crate::testing::harness::{configured, on_every_driver};
 use crate::testing::tests::http2::{Asking, SECRET};
 
-/// Forwards everything to these servers, with `more` said of their group and of the route.
+/// Forwards everything to these servers, with further keys of the group and the route.
 fn plan(servers: &[std::net::SocketAddr], group: &str, route: &str) -> Plan {
     let servers: Vec<String> = servers.iter().map(|it| format!("\"{it}\"")).collect();
     configured(&format!(
@@ -38,7 +38,7 @@ fn a_whole_response_passes_with_all_that_it_has() {
         let route = "response_headers = { add = { X-Version = \"1\" } }";
         let address = site.serve(&plan(&[server], "", route));
         let mut client = Asking::connect(&site, &address, 65_535).await;
-        // The first waits for the connection to the server, all others for their responses alone.
+        // The first request waits for the connection to the server, the others only for their responses.
         assert_eq!(client.get("/first").await.fields["x-own"], "/first");
         let paths = ["/one", "/empty", "/trailers", "/missing", "/two"];
         let streams: Vec<_> = paths
@@ -183,8 +183,8 @@ fn what_does_not_fit_windows_and_frames_is_begun_at_once() {
         let address = site.serve(&plan(&[server], "", ""));
         for (path, window, bytes) in [("/long", 65_535, 17_000), ("/short", 1, 5)] {
             let mut client = Asking::connect(&site, &address, window).await;
-            // The first waits for the connection to the server. Behind its request the client of the others sends nothing that
-            // would have the server look at its connection.
+            // The first request waits for the connection to the server. The client then sends nothing else that would
+            // make the proxy look at its connection.
             for _ in 0..3 {
                 let response = client.get(path).await;
                 assert_eq!((response.status, response.body.len()), (200, bytes));
@@ -254,7 +254,7 @@ fn what_nobody_may_index_is_handed_on_as_such() {
             seen.asked.borrow_mut().clear();
             let address = site.serve(&plan(&[server], "", route));
             let mut client = Asking::connect(&site, &address, 65_535).await;
-            // Before and behind it everything is indexed, and the same again.
+            // Fields before and after the secret one are indexed, then repeated.
             let mut wanted = Vec::new();
             for (path, secret) in [
                 ("/", None),

@@ -1,4 +1,5 @@
-//! A server of HTTP/2 whose streams a test plays by hand: what comes is kept, and what is to be said leaves as its windows open.
+//! An HTTP/2 server with streams controlled by the test: received data is kept, and queued data is sent as windows
+//! open.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,13 +17,13 @@ use onrush_http::http2::{self, Cause, Connection, End, Event, LocalSettings, Rol
 
 use crate::testing::harness::{PATIENCE, TestCore};
 
-/// One that takes WebSocket.
+/// Settings that allow extended CONNECT.
 pub(super) const ANNOUNCED: LocalSettings = LocalSettings {
     extended_connect: ExtendedConnect::Allowed,
     ..LocalSettings::DEFAULT
 };
 
-/// A stream as the server sees it.
+/// Server state of a stream.
 #[derive(Default)]
 pub(super) struct Seen {
     stream: Option<http2::Stream>,
@@ -30,13 +31,13 @@ pub(super) struct Seen {
     pub(super) heard: Vec<u8>,
     pub(super) has_ended: bool,
     pub(super) reset: Option<Cause>,
-    /// It is not read: what comes stays in its window.
+    /// Not read: received data stays in its window.
     is_deaf: bool,
     unsaid: Vec<u8>,
     ends: bool,
 }
 
-/// What is known of it.
+/// Accepted connections.
 #[derive(Default)]
 pub(super) struct Server {
     pub(super) connections: RefCell<Vec<Rc<Far>>>,
@@ -46,9 +47,9 @@ pub(super) struct Server {
 pub(super) struct Far {
     state: RefCell<State>,
     task: RefCell<Option<Waker>>,
-    /// Nothing is sent.
+    /// Holds back all output.
     is_silent: Cell<bool>,
-    /// It is to end.
+    /// Close the connection.
     is_closing: Cell<bool>,
 }
 
@@ -57,15 +58,15 @@ struct State {
     out: Vec<u8>,
     received: Vec<u8>,
     streams: BTreeMap<u32, Seen>,
-    /// The next that the test has not looked at.
+    /// The next stream that the test has not looked at.
     next: u32,
 }
 
-/// Whether it says its settings at once.
+/// Whether the server sends its settings at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaks {
     AtOnce,
-    /// When [`Far::speak`] says so.
+    /// On [`Far::speak`].
     Later,
 }
 
@@ -100,12 +101,12 @@ impl Server {
         (server, address)
     }
 
-    /// The connection of this number, from 0.
+    /// The connection with this number, from 0.
     pub(super) fn far(&self, number: usize) -> Option<Rc<Far>> {
         self.connections.borrow().get(number).cloned()
     }
 
-    /// The next request of the connection of this number.
+    /// The next request of the connection with this number.
     pub(super) async fn asked(&self, site: &TestCore, number: usize) -> Asked {
         let has_come = || self.far(number).is_some_and(|far| far.has_next());
         site.until("a request", has_come).await;
@@ -115,7 +116,7 @@ impl Server {
     }
 }
 
-/// A request that has come.
+/// A received request.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) far: Rc<Far>,
@@ -138,7 +139,7 @@ impl Asked {
         )
     }
 
-    /// Responds, and ends the stream where `end` says so.
+    /// Responds; ends the stream according to `end`.
     pub(super) fn respond(&self, status: u16, fields: &[(&str, &str)], end: End) {
         let state = &mut *self.far.state.borrow_mut();
         let stream = state.streams[&self.id].stream.expect("it has come");
@@ -158,7 +159,7 @@ impl Asked {
         self.far.wake();
     }
 
-    /// Nothing follows what was said.
+    /// Ends the stream after the queued bytes.
     pub(super) fn end(&self) {
         self.of(|seen| seen.ends = true);
         self.far.wake();
@@ -171,17 +172,17 @@ impl Asked {
         self.far.wake();
     }
 
-    /// Bytes that the windows of the other side have not taken.
+    /// Bytes that the peer's windows have not taken yet.
     pub(super) fn unsaid(&self) -> usize {
         self.of(|seen| seen.unsaid.len())
     }
 
-    /// What comes from now on is not read.
+    /// Stops reading the stream.
     pub(super) fn be_deaf(&self) {
         self.of(|seen| seen.is_deaf = true);
     }
 
-    /// Exactly `count` bytes of what has come.
+    /// Exactly `count` received bytes.
     pub(super) async fn hear(&self, site: &TestCore, count: usize) -> Vec<u8> {
         let is_there = || self.of(|seen| seen.heard.len() >= count);
         site.until("bytes of the client", is_there).await;
@@ -191,7 +192,7 @@ impl Asked {
         })
     }
 
-    /// All that comes up to the client's end; how it is reset, if it is.
+    /// All bytes until the client's end, and the code if it resets the stream.
     pub(super) async fn hear_all(&self, site: &TestCore) -> (Vec<u8>, Option<Code>) {
         let is_over = || self.of(|seen| seen.has_ended || seen.reset.is_some());
         site.until("the client's end", is_over).await;
@@ -221,13 +222,13 @@ impl Far {
         state.next - 2
     }
 
-    /// Sends what was held back.
+    /// Sends the held-back output.
     pub(super) fn speak(&self) {
         self.is_silent.set(false);
         self.wake();
     }
 
-    /// Takes no more streams; those that there are go on.
+    /// Sends GOAWAY; existing streams continue.
     pub(super) fn go_away(&self) {
         let state = &mut *self.state.borrow_mut();
         frame::go_away(state.next - 2, Code::NO_ERROR, "", &mut state.out);
@@ -291,7 +292,7 @@ impl Far {
 }
 
 impl State {
-    /// Writes what windows take.
+    /// Writes as much as the windows allow.
     fn write(&mut self) {
         for seen in self.streams.values_mut() {
             let Some(stream) = seen.stream.filter(|&stream| self.http.is_open(stream)) else {
