@@ -127,7 +127,6 @@ impl Exchange {
         }
     }
 
-    /// The counters of the request's route and group.
     #[inline]
     fn way<'s>(&self, settings: &'s Settings) -> (Option<&'s Traffic>, Option<&'s Traffic>) {
         if self.route == NONE {
@@ -148,26 +147,22 @@ impl Exchange {
         })
     }
 
-    /// Timeouts of the current request.
     #[inline]
     pub(crate) fn timeouts(&self) -> &Timeouts {
         self.timeouts_in_hand().expect("a request is in hand")
     }
 
-    /// Settings of the current request.
     #[inline]
     pub(crate) fn settings(&self) -> &Settings {
         self.settings.as_ref().expect("a request is in hand")
     }
 
-    /// Sets the route.
     #[inline]
     pub(crate) fn begin(&mut self, route: usize) {
         self.route = Index(route as u32);
         self.group = NONE;
     }
 
-    /// Sets the group that the request is forwarded to.
     #[inline]
     pub(crate) fn forward_to(&mut self, group: usize) {
         self.group = Index(group as u32);

@@ -56,7 +56,6 @@ pub(crate) struct Worker {
     pub(crate) log: Log,
     /// Whether the core is stopping: responses then close their connections.
     pub(crate) stopping: Cell<bool>,
-    /// When the stop started.
     pub(crate) stop_began: Cell<Instant>,
     /// Timeout of a stop.
     pub(crate) drain: Cell<Duration>,
@@ -72,7 +71,6 @@ pub(crate) struct Worker {
     pub(crate) spare_parked: SpareParked,
     /// Bytes of request bodies held by client streams.
     pub(crate) uploads_held: UploadsHeld,
-    /// Stalled streams by client address.
     pub(crate) stalled: StalledByAddress,
     /// Requests in flight by client of a group.
     pub(crate) group_clients: CoreClientCounts,

@@ -52,7 +52,6 @@ fn numbered(number: usize, servers: &[SocketAddr]) -> String {
     )
 }
 
-/// A client with one connection.
 struct Client(BufReader<TcpStream>);
 
 impl Client {

@@ -29,7 +29,6 @@ const OTHERS: usize = 16;
 const LOOKS: u32 = 200;
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A kind of connection.
 struct Kind {
     name: &'static str,
     /// Routes of the configuration; `{behind}` is the address of a server that accepts upgrades.
@@ -256,7 +255,6 @@ fn agreeing() -> SocketAddr {
     address
 }
 
-/// Runs a client on a core of this thread.
 fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Core) -> F) -> T {
     let core = Core::new(0, Io::Epoll).expect("every kernel has epoll");
     let outcome: Rc<Cell<Option<T>>> = Rc::default();

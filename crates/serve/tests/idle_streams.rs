@@ -147,7 +147,6 @@ struct Asking {
 }
 
 impl Asking {
-    /// Connects with stream windows of 0.
     async fn connect(core: &Core, address: SocketAddr) -> Asking {
         let stream = Stream::connect(core, &Address::Tcp(address), None).await;
         let mut out = Vec::new();
@@ -256,7 +255,6 @@ fn memory_of_stalled_streams_is_returned_to_the_system() {
     server.stop();
 }
 
-/// Resident memory of the process in bytes.
 fn resident() -> usize {
     const PAGE_BYTES: usize = 4096;
     let pages = std::fs::read_to_string("/proc/self/statm").expect("every process has it");
@@ -324,7 +322,6 @@ fn started(io: Io, behind: SocketAddr) -> Server {
     Server::start(check(plan).expect("it names no files")).expect("it can be served")
 }
 
-/// Runs a client on a core of this thread.
 fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Core) -> F) -> T {
     let core = Core::new(0, Io::Epoll).expect("every kernel has epoll");
     let outcome: Rc<Cell<Option<T>>> = Rc::default();

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-/// Appends `text` as a quoted JSON string.
 pub(crate) fn push_string(text: &str, out: &mut String) {
     out.push('"');
     for letter in text.chars() {

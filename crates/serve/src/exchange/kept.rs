@@ -74,7 +74,6 @@ impl Kept {
         spare.take().unwrap_or_default()
     }
 
-    /// Resets the box and returns it to the spare ones.
     pub(super) fn put(mut kept: Box<Kept>, spare: &Spare) {
         kept.connection_fields = ConnectionFields::default();
         kept.ticket = None;

@@ -100,7 +100,6 @@ impl Exchange {
         }
     }
 
-    /// Records the stage of the request.
     #[inline]
     pub(crate) fn is_at(&self, stage: Stage) {
         if let Some(underway) = self.underway() {

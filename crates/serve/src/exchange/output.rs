@@ -8,7 +8,6 @@ use crate::limits::OUTPUT_BUFFERS_MAX;
 /// Smaller bodies are copied into the output buffer; larger ones are passed on in the buffer they arrived in.
 pub(crate) const COPY_MAX: usize = 4096;
 
-/// Framing of the body being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum BodyFraming {
     /// Unframed: the head has the length, or the bytes are framed already.
@@ -119,7 +118,6 @@ impl Output {
         Ok(())
     }
 
-    /// Hands the buffer to the stream.
     pub(crate) fn queue(&mut self, stream: &Transport) {
         if let Some(buffer) = self.buffer.take() {
             self.pass(buffer.len() as u64);

@@ -15,11 +15,9 @@ pub(crate) const SERVER: &[u8] = b"Server: onrush\r\n";
 /// Head and body of a response to an HTTP/1.1 request on a persistent connection.
 #[derive(Debug)]
 pub(crate) struct Rendered {
-    /// Changes only at `date_at`.
     bytes: RefCell<Vec<u8>>,
     head_length: usize,
     date_at: usize,
-    /// Version of the date in `bytes`.
     date_version: Cell<u64>,
 }
 

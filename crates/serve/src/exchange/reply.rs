@@ -249,7 +249,6 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Ends the body.
     #[inline]
     pub(crate) fn end(&mut self) -> Result<(), Error> {
         match &mut self.to {

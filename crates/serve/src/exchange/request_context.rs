@@ -25,7 +25,6 @@ pub(crate) struct Source<'a> {
     pub(crate) origin: &'a OnceCell<ClientOrigin>,
 }
 
-/// The client and the exchange of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
     pub(crate) worker: &'a Worker,

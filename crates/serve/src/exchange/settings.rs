@@ -29,7 +29,6 @@ pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     /// Limit of stalled streams per client address on this core.
     pub(crate) stalled_streams_max: u32,
-    /// Limits of request heads.
     pub(crate) request_limits: Limits,
     /// HTTP/2 streams that a client may reset per second and connection.
     pub(crate) resets_per_second: u32,
@@ -41,7 +40,6 @@ pub(crate) struct Settings {
     pub(crate) treatments: Vec<Treatment>,
     /// The access log, if configured.
     pub(crate) log: Option<CoreLog>,
-    /// Tracing, if configured.
     pub(crate) tracing: Option<CoreTracing>,
     /// Counters of each group, in the order of the groups.
     pub(crate) groups: Vec<Rc<Traffic>>,
@@ -55,7 +53,6 @@ pub(crate) struct Treatment {
     pub(crate) prefix: String,
     /// Edits of forwarded requests.
     pub(crate) rules: Rules,
-    /// Edits of responses.
     pub(crate) response_edits: Option<ResponseEdits>,
     pub(crate) cors: Option<Cors>,
     /// Response compression.

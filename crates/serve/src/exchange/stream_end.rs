@@ -20,7 +20,6 @@ pub(crate) trait StreamEnd {
     /// Waits until the stream can send more.
     fn poll_room(&self, context: &Context<'_>) -> Poll<Result<(), Error>>;
 
-    /// Sends the bytes of `input`.
     fn put(&self, input: &mut Input);
 
     fn put_bytes(&self, bytes: Vec<u8>);
@@ -41,7 +40,6 @@ pub(crate) trait StreamEnd {
     fn moved(&self) -> u64;
 }
 
-/// The error of a stream that is reset.
 pub(crate) fn reset() -> Error {
     Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
 }

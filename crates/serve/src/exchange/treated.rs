@@ -7,7 +7,6 @@ use crate::rules::error_page::{ErrorPage, Form};
 use crate::rules::response_edits::Applied;
 
 impl Exchange {
-    /// Options of the request's route.
     #[inline]
     pub(crate) fn treatment(&self) -> Option<&Treatment> {
         let settings = self.settings.as_ref()?;
@@ -22,7 +21,6 @@ impl Exchange {
         }
     }
 
-    /// The error page for a generated response with this status.
     pub(crate) fn error_page(&self, status: u16) -> Option<&ErrorPage> {
         let pages = match self.treatment() {
             Some(treatment) => &treatment.error_pages,
@@ -45,7 +43,6 @@ impl Exchange {
         pages.is_some_and(|pages| pages.intercepts(status, form))
     }
 
-    /// Whether a request trailer with this name is forwarded.
     pub(crate) fn request_keeps(&self, trailer: &[u8]) -> bool {
         let kept = self.kept.as_ref();
         !kept.is_some_and(|kept| kept.connection_fields.contain(trailer))

@@ -40,7 +40,6 @@ pub(crate) struct AccessLog {
     writer: Writer,
 }
 
-/// The log on one core.
 pub(crate) struct CoreLog {
     log: Arc<AccessLog>,
     core: Core,

@@ -34,13 +34,11 @@ impl Effort {
         self.connected.observe(class(duration), duration);
     }
 
-    /// Counts a retry.
     pub(crate) fn retries(&self, why: Class) {
         let counter = &self.retries[why as usize];
         counter.set(counter.get() + 1);
     }
 
-    /// Counts an ended request that was retried.
     pub(super) fn has_ended(&self, retries: u8) {
         let Some(again) = usize::from(retries).checked_sub(1) else {
             return;

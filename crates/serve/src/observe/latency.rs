@@ -73,7 +73,6 @@ const fn starts() -> [[u8; 8]; 64] {
     starts
 }
 
-/// The class of a duration.
 #[inline]
 pub(crate) fn class(duration: Duration) -> usize {
     let nanoseconds = u64::try_from(duration.as_nanos())
@@ -96,7 +95,6 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Counts a duration of a known class.
     #[inline]
     pub(crate) fn observe(&self, class: usize, duration: Duration) {
         let counts = self

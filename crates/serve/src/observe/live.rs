@@ -85,7 +85,6 @@ struct Request {
     stage: Stage,
     /// Number of the client's connection.
     connection: u32,
-    /// The server it is sent to.
     server: Option<Rc<dyn Destination>>,
 }
 
@@ -136,7 +135,6 @@ impl Live {
         }
     }
 
-    /// Frees memory of ended requests.
     pub(crate) fn drop_unused(&self) {
         let Slots { all, free } = &mut *self.0.borrow_mut();
         let used = all.iter().rposition(|slot| slot.request.is_some());
@@ -149,7 +147,6 @@ impl Live {
         }
     }
 
-    /// Number of requests at each stage.
     pub(crate) fn stages(&self) -> [u64; Stage::ALL.len()] {
         let mut counts = [0; Stage::ALL.len()];
         for request in self
@@ -201,7 +198,6 @@ impl Live {
 }
 
 impl Underway {
-    /// Sets the stage.
     #[inline]
     pub(crate) fn is_at(&self, stage: Stage) {
         if self.stage.replace(stage) == stage {
@@ -213,7 +209,6 @@ impl Underway {
         }
     }
 
-    /// Sets the server.
     pub(crate) fn goes_to(&self, server: Rc<dyn Destination>) {
         let slot = &mut self.slots.borrow_mut().all[self.slot as usize];
         if let Some(request) = &mut slot.request {

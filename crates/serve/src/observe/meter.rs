@@ -22,14 +22,12 @@ pub(crate) struct Meter {
     statuses: [Cell<u64>; 6],
     refused: Cell<u64>,
     given_up: Cell<u64>,
-    /// By [`Class`].
     failures: [Cell<u64>; Class::ALL.len()],
     retried: Cell<u64>,
     tunnels: Cell<u64>,
     unfinished: Cell<u64>,
     /// By [`MirrorOutcome`].
     mirrored: [Cell<u64>; MirrorOutcome::ALL.len()],
-    /// By [`Message`].
     trailers_dropped: [Cell<u64>; Message::ALL.len()],
     #[cfg(test)]
     seen: RefCell<Vec<Seen>>,
@@ -72,13 +70,11 @@ impl Meter {
         add(&self.connections_refused);
     }
 
-    /// Counts a failed TLS handshake.
     pub(crate) fn handshake_failed(&self) {
         add(&self.connections);
         add(&self.handshakes_failed);
     }
 
-    /// Counts an ended request.
     #[inline]
     pub(crate) fn observe(&self, record: &Record, end: End) {
         if let Some(status) = record.status() {

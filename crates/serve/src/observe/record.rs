@@ -120,7 +120,6 @@ impl Record {
         self.failure.set(Some(class));
     }
 
-    /// Records a retry.
     pub(crate) fn retry(&self) {
         self.retries.set(self.retries.get().saturating_add(1));
     }

@@ -100,7 +100,6 @@ impl Registry {
         Rc::clone(&names.all[place])
     }
 
-    /// Datagram counters of the listener with this name.
     pub(crate) fn datagrams(&self, name: &str) -> Rc<DatagramTraffic> {
         let all = &mut *self.datagrams.borrow_mut();
         if let Some(known) = all.iter().find(|traffic| traffic.name() == name) {

@@ -44,7 +44,6 @@ impl Responses {
         self.rare.ejections.set(self.rare.ejections.get() + 1);
     }
 
-    /// Counts a failed attempt.
     pub(crate) fn fail(&self) {
         let counter = &self.statuses[0];
         counter.set(counter.get() + 1);

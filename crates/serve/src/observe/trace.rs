@@ -50,12 +50,10 @@ pub(crate) struct Tracing {
     salt: u64,
 }
 
-/// Tracing on one core.
 pub(crate) struct CoreTracing {
     tracing: Arc<Tracing>,
     core: usize,
     ids: Random,
-    /// Tracing options of each route.
     routes: Vec<RouteTracing>,
     /// Whether log lines contain trace and span IDs.
     are_logged: bool,
@@ -212,7 +210,6 @@ impl CoreTracing {
         }
     }
 
-    /// A random span ID.
     pub(crate) fn span_id(&self) -> NonZeroU64 {
         NonZeroU64::new(self.ids.bits()).unwrap_or(NonZeroU64::MIN)
     }
@@ -264,7 +261,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) forwards: Forwards,
 }
 
-/// Whether a request is forwarded to a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forwards {
     ToServer,

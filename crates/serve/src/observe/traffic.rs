@@ -29,7 +29,6 @@ pub(crate) struct Traffic {
     effort: Box<Effort>,
 }
 
-/// An ended request.
 #[derive(Clone, Copy)]
 pub(crate) struct Ended<'r> {
     pub(crate) record: &'r Record,
@@ -37,7 +36,6 @@ pub(crate) struct Ended<'r> {
     /// Bytes of its response.
     pub(crate) sent: u64,
     pub(crate) duration: Duration,
-    /// The [`class`] of `duration`.
     pub(crate) class: usize,
 }
 

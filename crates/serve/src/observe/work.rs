@@ -90,7 +90,6 @@ impl ProfileView {
     }
 }
 
-/// How long a busy-polling core had work.
 pub(crate) fn had_work(core: &Core) -> Option<Duration> {
     core.busy_polls().then(|| core.worked())
 }

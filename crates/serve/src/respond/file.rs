@@ -67,7 +67,6 @@ impl Files {
         }
     }
 
-    /// Limits the number of cached open files.
     pub(crate) fn keep_open(&self, max: usize) {
         self.cache.keep_open(max);
     }

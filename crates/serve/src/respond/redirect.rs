@@ -11,7 +11,6 @@ use crate::routing::variables::Facts;
 use crate::rules::error_page::Form;
 use crate::rules::location::{Location, Nowhere};
 
-/// A configured redirect.
 #[derive(Debug)]
 pub(crate) struct Redirect {
     status: u16,

@@ -93,7 +93,6 @@ fn put_or_part(part: &'static [u8], reply: &mut Reply<'_>) -> Result<(), Error> 
     }
 }
 
-/// A synthetic body.
 struct Body {
     /// Repeated up to `length`.
     pattern: &'static [u8],

@@ -129,7 +129,6 @@ enum Step {
 
 struct Report {
     outcome: Result<(), StartError>,
-    /// Receives the next order.
     next: Promise<Order>,
 }
 
@@ -266,7 +265,6 @@ impl Server {
     }
 }
 
-/// The holds that share no claim with `others`.
 fn beside(holds: &[Hold], others: &[Hold]) -> Vec<Hold> {
     let beside = holds.iter().filter(|hold| hold.is_beside(others));
     beside.cloned().collect()

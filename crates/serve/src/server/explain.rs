@@ -236,7 +236,6 @@ impl Explainer {
     }
 }
 
-/// The client of the question.
 fn client(question: &Question) -> Client {
     let scheme = match question.scheme {
         plan::Scheme::Http => Scheme::Http,

@@ -37,12 +37,10 @@ impl Hold {
     }
 }
 
-/// The stream claims, in order.
 pub(super) fn streams(holds: &[Hold]) -> impl Iterator<Item = &Arc<Claim>> {
     holds.iter().filter_map(|hold| hold.streams.as_ref())
 }
 
-/// The stream claims as weak references.
 pub(super) fn streams_weak(holds: &[Hold]) -> impl Iterator<Item = Weak<Claim>> {
     streams(holds).map(Arc::downgrade)
 }

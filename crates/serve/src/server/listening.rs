@@ -17,7 +17,6 @@ use crate::site::service::Service;
 use crate::worker::Worker;
 use crate::worker::crowd::room::{is_want_of_room, wait_for_room};
 
-/// The listener of one address.
 pub(super) struct Listening {
     claim: Arc<Claim>,
     listener: Listener,

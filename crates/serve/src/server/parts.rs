@@ -37,7 +37,6 @@ pub(super) fn shares(limit: Option<u64>, plan: &Plan, cores: usize) -> Result<Sh
     }
 }
 
-/// Opens the access log of `plan`, if configured.
 pub(super) fn access_log(
     plan: &Plan,
     cores: usize,
@@ -72,7 +71,6 @@ pub(super) fn tracing(
     opened.map(Some).map_err(StartError::Tracing)
 }
 
-/// Parameters of claims.
 pub(super) struct Claiming<'a> {
     pub(super) accepting: Option<&'a Accepting>,
     pub(super) cpus: &'a [Option<usize>],

@@ -138,11 +138,9 @@ pub fn check(plan: Plan) -> Result<Checked, Unusable> {
 /// Contents of the files of a plan. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Found {
-    /// The users of each route.
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
     pub(crate) page_files: PageFiles,
-    /// Request fields for the trace collector.
     pub(crate) collector_fields: Vec<(String, String)>,
     pub(crate) troubles: Troubles,
 }
@@ -238,7 +236,6 @@ fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
     }
 }
 
-/// Request fields for the trace collector, from the plan and from its file.
 fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, String)> {
     let Some(tracing) = &plan.tracing else {
         return Vec::new();
@@ -310,7 +307,6 @@ fn why_not_bound(path: &Path) -> Option<String> {
     }
 }
 
-/// Why no file can be created at a path.
 fn why_not_made(path: &Path) -> Option<String> {
     let directory = directory_of(path);
     let shown = directory.display();

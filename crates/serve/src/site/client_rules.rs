@@ -3,7 +3,6 @@
 use onrush_config::plan::{Host, Tls};
 use onrush_tls::ClientNames;
 
-/// The rules of one listener.
 pub(crate) struct ClientRules {
     names: ClientNames,
     /// Whether each rule requests client certificates.

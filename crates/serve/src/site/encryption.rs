@@ -20,7 +20,6 @@ use crate::worker::trouble::{Trouble, Troubles};
 pub(crate) struct Encryption {
     pub(crate) acceptors: Vec<Option<Arc<Acceptor>>>,
     pub(crate) connectors: Vec<Option<Arc<Connector>>>,
-    /// The connector of the trace collector.
     pub(crate) collector: Option<Arc<Connector>>,
 }
 
@@ -117,7 +116,6 @@ impl Encryption {
     }
 }
 
-/// TLS settings of the trace collector.
 fn collector_tls(plan: &Plan) -> Option<&UpstreamTls> {
     plan.tracing.as_ref()?.collector.tls.as_ref()
 }

@@ -21,7 +21,6 @@ pub(crate) struct Target {
     pub(crate) mirror: Option<Mirror>,
 }
 
-/// The response of a route.
 pub(crate) enum Response {
     Fixed(Fixed),
     File(Single),
@@ -50,7 +49,6 @@ impl Target {
 }
 
 impl Response {
-    /// Whether requests are forwarded.
     pub(crate) fn is_forwarded(&self) -> bool {
         matches!(self, Response::Forward(_))
     }

@@ -66,7 +66,6 @@ pub(crate) fn exchange(plan: &Plan, request: &[u8]) -> Vec<u8> {
     response.take().expect("the simulated driver exists")
 }
 
-/// [`exchange`] as text.
 pub(crate) fn exchange_text(plan: &Plan, request: &str) -> String {
     String::from_utf8(exchange(plan, request.as_bytes())).expect("a response in UTF-8")
 }
@@ -250,7 +249,6 @@ impl TestCore {
         (address, service, resources)
     }
 
-    /// Serves `plan`; returns the address of each listener.
     pub(crate) fn serve_all(&self, plan: &Plan) -> Vec<Address> {
         let resources = resources(plan, Shares::UNLIMITED, None);
         self.prepared_at(plan.listen.len(), &resources).0
@@ -273,7 +271,6 @@ impl TestCore {
         (addresses, prepared.expect("the plan can be served").0)
     }
 
-    /// Applies `plan` to `service`, replacing `before`.
     pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
         at_once(async |slice| self.apply_in_slices(service, before, plan, slice).await)
     }
@@ -307,7 +304,6 @@ impl TestCore {
         (listener, address)
     }
 
-    /// Listens again on an address of [`TestCore::listen`].
     pub(crate) fn listen_again(&self, address: SocketAddr) -> Listener {
         let claims = self.claims.borrow();
         let mut claims = claims.iter();
@@ -322,7 +318,6 @@ impl TestCore {
     }
 }
 
-/// Parses a configuration.
 pub(crate) fn configured(text: &str) -> Plan {
     match onrush_config::parse(text, std::path::Path::new("onrush.toml")) {
         Ok(parsed) => parsed.plan,
@@ -337,7 +332,6 @@ impl Service {
     }
 }
 
-/// The resources of a plan.
 pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>) -> Resources {
     let found = crate::site::check::read(plan).expect("a test has the files of its plan");
     let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
@@ -493,7 +487,6 @@ impl Peer {
         }
     }
 
-    /// Receives exactly `count` bytes.
     pub(crate) async fn receive_exactly(&mut self, count: usize) -> Vec<u8> {
         let mut received = Vec::new();
         loop {

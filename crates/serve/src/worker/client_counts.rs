@@ -25,7 +25,6 @@ impl ClientCounts {
 }
 
 impl CoreClientCounts {
-    /// The key of a client address in the group with this number.
     pub(crate) fn key(&self, all: &ClientCounts, group: u64, address: IpAddr) -> Key {
         let (keys, all) = all.used();
         self.0.get_or_init(|| Rc::new(all.clone()));
@@ -39,7 +38,6 @@ impl CoreClientCounts {
         }
     }
 
-    /// Number of requests that a client has in flight.
     pub(crate) fn requests(&self, client: Key) -> u32 {
         self.0.get().map_or(0, |table| table.requests(client))
     }

@@ -146,7 +146,6 @@ fn of_server(plan: &Plan, cores: usize, per_client: u64) -> u64 {
     of_idle_server(plan, cores) + checks as u64 + surplus as u64 * per_client
 }
 
-/// Connections to servers that are kept ready.
 fn of_ready(plan: &Plan, cores: usize) -> u64 {
     let ready =
         |group: &onrush_config::plan::Upstream| group.connections_ready * group.servers.len();
@@ -170,14 +169,12 @@ fn of_request(action: &Action) -> u64 {
     }
 }
 
-/// Descriptors for resolving the names of `upstreams`.
 fn descriptors_of_names(upstreams: &[Upstream]) -> u64 {
     let servers = upstreams.iter().flat_map(|upstream| &upstream.servers);
     let needed = servers.map(|server| descriptors_of_name(&server.address));
     needed.max().unwrap_or(0)
 }
 
-/// Descriptors for resolving one address.
 fn descriptors_of_name(address: &ServerAddress) -> u64 {
     match address {
         ServerAddress::Name { .. } | ServerAddress::Srv(_) => DESCRIPTORS_OF_RESOLVER,

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The limit and the count.
 #[derive(Debug)]
 pub(crate) struct Kept {
     max: Cell<usize>,

@@ -8,7 +8,6 @@ use std::cell::RefCell;
 pub(crate) struct Spare(RefCell<Vec<Box<dyn Any>>>);
 
 impl Spare {
-    /// Takes a box, if there is one.
     pub(crate) fn take<T: 'static>(&self) -> Option<Box<T>> {
         let spare = self.0.borrow_mut().pop()?;
         spare.downcast().ok()

@@ -11,7 +11,6 @@ use crate::limits::{SLICE_ITEMS, SLICE_TIME};
 use crate::observe::work::UPKEEP;
 use crate::worker::Worker;
 
-/// The time slice of the running task.
 pub(crate) struct TimeSlice {
     /// `None` before the core starts, when no requests are waiting.
     core: Option<Core>,

@@ -69,7 +69,6 @@ enum Waiting {
 }
 
 impl Waiter {
-    /// Wakes the waiter.
     pub(crate) fn wake(&self) {
         match self.0.take() {
             Waiting::Nobody => {}
@@ -109,7 +108,6 @@ impl Waiter {
         }
     }
 
-    /// Parks a request.
     pub(crate) fn park(&self, parked: Rc<dyn Parked>) {
         self.0.replace(Waiting::Parked(parked));
     }

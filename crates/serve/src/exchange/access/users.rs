@@ -15,7 +15,6 @@ use sha_crypt::ShaCrypt;
 
 use crate::limits::USERS_FILE_BYTES_MAX;
 
-/// Users of one route.
 #[derive(Debug)]
 pub(crate) struct Users {
     hashes: HashMap<Box<[u8]>, Hash>,

@@ -82,7 +82,6 @@ fn run(queue: impl Iterator<Item = Job>) {
 }
 
 impl Pending {
-    /// Waits for the outcome.
     pub(crate) async fn outcome(&mut self) -> Outcome {
         (&mut self.0).await.unwrap_or(Outcome::Unknown)
     }

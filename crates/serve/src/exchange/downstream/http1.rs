@@ -45,7 +45,6 @@ pub(crate) struct Request<'h, 'b> {
 pub(crate) const ALL_OF_IT: u32 = u32::MAX;
 
 impl Http1 {
-    /// Wraps `stream`, from which `input` has been received.
     pub(crate) fn new(stream: Transport, input: Input) -> Self {
         Self {
             stream,

@@ -152,7 +152,6 @@ impl Stream {
         self.session.cut_off(&self.flow, code);
     }
 
-    /// Limits a body without a `Content-Length`.
     pub(crate) fn limit_body(&mut self, bytes_max: u64) {
         if self.framing == Framing::Chunked {
             self.flow.incoming.body().bytes_max.set(bytes_max);
@@ -197,7 +196,6 @@ impl Stream {
         self.session.flush(&self.flow)
     }
 
-    /// Whether the stream was reset.
     pub(crate) fn is_reset(&self) -> bool {
         self.flow.is_reset.get()
     }

@@ -102,7 +102,6 @@ fn framed(framing: Framing, body: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// Reader of the body.
 pub(crate) enum RequestBody<'a> {
     Http1 {
         stream: &'a Transport,
@@ -121,7 +120,6 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Whether the whole body has been read.
     pub(crate) fn is_complete(&self) -> bool {
         match self {
             RequestBody::Http1 { reader, .. } => reader.is_complete(),

@@ -29,7 +29,6 @@ pub(crate) enum MadeOf {
     More,
 }
 
-/// Writes fields.
 pub(crate) struct Fields<'b> {
     to: To<'b>,
     length: Option<BodyLength>,
@@ -67,7 +66,6 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// Writes pairs into `out`.
     pub(crate) fn pairs(out: &'b mut Vec<Pair>) -> Self {
         Self {
             to: To::Pairs(out),

@@ -27,10 +27,8 @@ pub(crate) struct Reply<'a> {
 /// What happens to the connection after all output is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Ending {
-    /// It stays open.
     #[default]
     Open,
-    /// It is closed.
     Close,
     /// It is reset: the last response is incomplete, and an orderly close would mark it as complete.
     Reset,

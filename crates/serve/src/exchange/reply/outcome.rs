@@ -30,7 +30,6 @@ impl Persistence {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLarge;
 
-/// Whether an interim response was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interim {
     Written,

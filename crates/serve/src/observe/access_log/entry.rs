@@ -80,7 +80,6 @@ impl Entry {
         };
     }
 
-    /// Whether there was a head.
     pub(super) fn has_head(&self) -> bool {
         !self.method().is_empty()
     }
@@ -129,12 +128,10 @@ impl Entry {
         self.queued.set(Some(before + duration));
     }
 
-    /// Records the connection time.
     pub(crate) fn connect(&self, duration: Duration) {
         self.connected.set(Some(duration));
     }
 
-    /// Records the time to first byte.
     pub(crate) fn begin_response(&self, duration: Duration) {
         self.first_byte.set(Some(duration));
     }

@@ -1,15 +1,12 @@
 //! Escaping of untrusted text, so that a log line stays one line and can be parsed.
 
-/// Escaping method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Escape {
     /// `\xHH` as in nginx: control characters, quotes, backslashes and non-ASCII bytes.
     Plain,
-    /// As in a JSON string.
     Json,
 }
 
-/// Writes `bytes`, escaped.
 pub(super) fn write_escaped(bytes: &[u8], escape: Escape, out: &mut Vec<u8>) {
     if is_harmless(bytes) {
         out.extend_from_slice(bytes);

@@ -52,7 +52,6 @@ struct Piece {
 /// Encoding of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value {
-    /// Plain text.
     Plain,
     /// A JSON number.
     Number,

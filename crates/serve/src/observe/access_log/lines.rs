@@ -43,7 +43,6 @@ struct Bell {
 
 /// Why the thread was woken.
 pub(super) enum Call {
-    /// There are lines.
     Lines,
     /// Reopen the output after writing the queued lines.
     Reopen,
@@ -114,7 +113,6 @@ impl Lines {
         self.ends.load(Ordering::Acquire)
     }
 
-    /// Counts lost lines.
     pub(super) fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Ordering::Relaxed);
     }

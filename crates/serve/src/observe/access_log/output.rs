@@ -234,7 +234,6 @@ mod tests {
 
     use super::*;
 
-    /// A disk with `room` bytes free.
     struct Disk {
         room: usize,
         written: Vec<u8>,

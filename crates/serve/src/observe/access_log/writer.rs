@@ -64,7 +64,6 @@ impl Writer {
         })
     }
 
-    /// Waits for the end of the thread.
     pub(super) fn wait(&self, patience: Duration) -> Waited {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // Nothing is ever sent: either the channel disconnects or the wait times out.

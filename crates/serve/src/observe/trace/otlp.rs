@@ -114,7 +114,6 @@ fn server_span(span: &mut Writer, request: &Finished) {
     span.fixed32(16, flags);
 }
 
-/// Attributes from the request head.
 fn head_attributes(span: &mut Writer, request: &Finished, method: &str) {
     let entry = &request.span.entry;
     text(span, 9, "http.request.method", method.as_bytes());
@@ -143,7 +142,6 @@ fn head_attributes(span: &mut Writer, request: &Finished, method: &str) {
     }
 }
 
-/// Attributes of routing and outcome.
 fn way_attributes(span: &mut Writer, request: &Finished) {
     if let Some(route) = &request.route {
         text(span, 9, "http.route", route.as_bytes());

@@ -60,7 +60,6 @@ impl SpanCounts {
         self.lost[why as usize].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Number of lost spans.
     pub(super) fn lost(&self) -> u64 {
         let lost = self.lost.iter();
         lost.map(|count| count.load(Ordering::Relaxed)).sum()

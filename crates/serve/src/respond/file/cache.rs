@@ -27,7 +27,6 @@ pub(crate) struct Cache {
     files: RefCell<HashMap<Box<[u8]>, Rc<Entry>, PathHash>>,
     /// Invariant: the number of `files` that hold a descriptor.
     open: Cell<usize>,
-    /// Limit of `open`.
     open_max: Cell<usize>,
     /// When unused files were last evicted.
     room_made: Cell<Instant>,

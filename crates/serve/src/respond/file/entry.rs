@@ -140,7 +140,6 @@ impl Entry {
         self.encoded[place].get_or_init(render).as_deref()
     }
 
-    /// Modification time in seconds and nanoseconds.
     pub(super) fn modified_time(&self) -> (i64, u32) {
         (
             self.metadata.modified_seconds,
@@ -160,7 +159,6 @@ impl Entry {
         }
     }
 
-    /// Writes `ETag` and `Last-Modified`.
     pub(crate) fn write_validators(&self, head: &mut Fields<'_>) {
         write_validators(head, &self.etag, self.last_modified.as_ref());
     }
@@ -170,7 +168,6 @@ impl Entry {
     }
 }
 
-/// Reads up to `length` bytes.
 fn read(file: &File, length: u64) -> Result<Vec<u8>, Error> {
     let mut content = vec![0; length as usize];
     let mut filled = 0;

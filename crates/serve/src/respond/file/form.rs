@@ -180,7 +180,6 @@ impl Coded<'_> {
     }
 }
 
-/// Responds with a precompressed sibling.
 fn respond_with_sibling(
     entry: &Rc<Entry>,
     sibling: &Rc<Entry>,

@@ -33,7 +33,6 @@ pub(super) enum Ranges {
     Several(Vec<Range<u64>>, Boundary),
 }
 
-/// The value of `Content-Range`.
 pub(super) fn content_range(range: &Range<u64>, entry: &Entry) -> String {
     let length = entry.metadata.length;
     format!("bytes {}-{}/{length}", range.start, range.end - 1)
@@ -150,7 +149,6 @@ async fn send_range(
     Ok(())
 }
 
-/// Sends the first `length` bytes of the file, encoded.
 async fn send_encoded(
     (file, length): (&File, u64),
     encoding: &mut Encoding,

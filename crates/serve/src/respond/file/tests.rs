@@ -55,7 +55,6 @@ impl Tree {
         touch(&path);
     }
 
-    /// A sparse file of zeros.
     fn write_sparse(&self, path: &str, length: u64) {
         let path = self.path(path);
         fs::File::create(&path).unwrap().set_len(length).unwrap();

@@ -159,7 +159,6 @@ fn value(name: &str, wanted: &ValueMatch) -> String {
     format!("{name} = {wanted:?}")
 }
 
-/// All conditions of a `not`, as a table.
 fn conditions(when: &When) -> String {
     let mut all = Vec::new();
     if !when.hosts.is_empty() {

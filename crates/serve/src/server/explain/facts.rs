@@ -23,7 +23,6 @@ fn fact(key: &'static str, value: impl Into<String>) -> Fact {
     Fact { key, value }
 }
 
-/// Limits of requests of a route.
 pub(super) fn limits(route: &Route, of_all: &Timeouts) -> Vec<Fact> {
     let mut all = Vec::new();
     let access = &route.access;
@@ -101,7 +100,6 @@ fn time(time: Duration) -> String {
     format!("{time:?}")
 }
 
-/// Edits of responses by a route.
 pub(super) fn edits(edits: &Edits) -> Vec<Fact> {
     let FieldEdits { remove, set, add } = &edits.response;
     let hidden = edits.upstream.hide.iter().map(|name| fact("hide", name));

@@ -173,7 +173,6 @@ fn forwarded(
     Ok(Outcome::Forward(Forward { groups, mirror }))
 }
 
-/// The head sent to servers of a group.
 fn sent(
     group: &Rc<Group>,
     head: &RequestHead<'_, '_>,

@@ -115,7 +115,6 @@ impl Upstream {
         self.seen.requests.borrow().len()
     }
 
-    /// Number of open connections.
     pub(crate) fn open(&self) -> usize {
         self.connections() - self.seen.ended.get()
     }
@@ -215,7 +214,6 @@ impl Peer {
         self.receive_framed(framing).await.map(without_dates)
     }
 
-    /// A response as text.
     pub(crate) async fn receive_text(&mut self) -> String {
         let response = self.receive_response(Method::Get).await;
         String::from_utf8(response.expect("a response")).expect("in UTF-8")

@@ -7,7 +7,6 @@ use onrush_config::Plan;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Limits request bodies to `max` bytes.
 fn limited(max: u64) -> impl Fn(&mut Plan) {
     move |plan| plan.routes[0].request_body_max = Some(max)
 }

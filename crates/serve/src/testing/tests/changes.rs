@@ -188,7 +188,6 @@ fn a_server_that_nobody_has_any_more_is_not_looked_after() {
     });
 }
 
-/// A plan with `slices` slices of routes, and a group with as many servers.
 fn large(slices: usize) -> Plan {
     let count = slices * SLICE_ITEMS;
     let servers: Vec<String> = (1..=count)

@@ -48,7 +48,6 @@ fn at_server(change: &dyn Fn(&mut Plan), request: &str) -> String {
     outcome.requests.concat().concat()
 }
 
-/// The client's response to a request with `X-A: 1`.
 fn at_client(change: &dyn Fn(&mut Plan), response: &str) -> String {
     let request = "GET /p?q HTTP/1.1\r\nHost: h:80\r\nX-A: 1\r\n\r\n";
     let response = send(&response.replace('\n', "\r\n"));
@@ -766,7 +765,6 @@ fn a_response_that_outgrows_its_bounds_on_the_way_is_a_502() {
     assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
 }
 
-/// A plan whose first route hides and refuses these server fields.
 fn of_servers(plan: &mut Plan, hide: &[&str], refuse: &[&str]) {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     plan.routes[0].edits.upstream = UpstreamHeaders {

@@ -46,7 +46,6 @@ fn received(method: Method, requests: &str, responses: &[Vec<u8>]) -> Vec<Receiv
     received_with(&|_| {}, method, requests, responses)
 }
 
-/// [`received`] with changes to the plan.
 fn received_with(
     change: &dyn Fn(&mut Plan),
     method: Method,
@@ -89,7 +88,6 @@ fn without_date(head: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The response to a GET with this `Accept-Encoding`.
 fn received_one(codings: &str, response: &[u8]) -> Received {
     let request = request("GET", &format!("Accept-Encoding: {codings}\r\n"));
     let mut responses = received(Method::Get, &request, &[response.to_vec()]);
@@ -122,7 +120,6 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// A response with `Content-Length`.
 fn sized(fields: &str, content: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{fields}\r\n",
@@ -131,7 +128,6 @@ fn sized(fields: &str, content: &[u8]) -> Vec<u8> {
     [head.as_bytes(), content].concat()
 }
 
-/// A chunked response with `trailers`.
 fn chunked(fields: &str, content: &[u8], trailers: &str) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{fields}\r\n");
     let mut response = head.into_bytes();

@@ -21,7 +21,6 @@ use making::Maker;
 const REQUESTS: u64 = 40;
 /// Default number of configurations; `ONRUSH_EXPLAIN_CONFIGURATIONS` in the environment overrides it.
 const CONFIGURATIONS: u64 = 250;
-/// Number of servers.
 const SERVERS: usize = 4;
 
 #[test]
@@ -217,7 +216,6 @@ impl Response<'_> {
     }
 }
 
-/// Checks that the explanation matches the response.
 fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
     let equal = |what: &str, said: String, done: String| match said == done {
         true => Ok(()),

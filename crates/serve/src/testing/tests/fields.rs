@@ -14,7 +14,6 @@ fn at_server(request: &str) -> String {
     outcome.requests.concat().concat()
 }
 
-/// The client's response to an HTTP/1.1 request.
 fn at_client(response: &str) -> String {
     let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     let response = send(&response.replace('\n', "\r\n"));

@@ -44,7 +44,6 @@ async fn ask(client: &mut Peer, request: &str) -> String {
     client.receive_text().await
 }
 
-/// The body of the response.
 async fn body(client: &mut Peer, request: &str) -> String {
     let response = ask(client, request).await;
     let (_, body) = response.split_once("\r\n\r\n").expect("a head");

@@ -44,14 +44,12 @@ async fn asked(server: &mut Peer) -> String {
     request.split(' ').nth(1).expect("a path").to_owned()
 }
 
-/// A client that requests `path`.
 async fn ask(site: &TestCore, proxy: &Address, path: &str) -> Peer {
     let client = site.connect(proxy).await;
     client.send(&get(path)).await;
     client
 }
 
-/// Requests `path` and waits until that request is queued.
 async fn ask_in_vain(site: &TestCore, proxy: &Address, service: &Service, path: &str) -> Peer {
     let client = ask(site, proxy, path).await;
     site.until("a request in the queue", || {

@@ -41,7 +41,6 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Connects with this window for each stream.
     pub(super) async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
         let settings = LocalSettings {
             stream_window,
@@ -143,7 +142,6 @@ impl Asking {
         }
     }
 
-    /// Receives the response on a stream.
     pub(super) async fn response(&mut self, stream: http2::Stream) -> Response {
         loop {
             match self.responses.get(&stream.id()) {
@@ -169,7 +167,6 @@ impl Asking {
         assert_eq!(self.goes, Some(Code::NO_ERROR));
     }
 
-    /// Receives some input.
     pub(super) async fn receive(&mut self) {
         let mut input = Input::default();
         let bytes = self.stream.recv(&mut input).await.expect("no error");

@@ -103,7 +103,6 @@ fn what_a_client_sends_is_read_while_it_takes_nothing() {
     }
 }
 
-/// Receives the head of the response on a stream.
 async fn receive_head(client: &mut Asking, stream: http2::Stream) {
     let has_none = |it: &Response| it.status != 200;
     while client.responses.get(&stream.id()).is_none_or(has_none) {

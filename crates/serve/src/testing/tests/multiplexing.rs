@@ -69,7 +69,6 @@ async fn ask_all(site: &TestCore, plan: &Plan, clients: usize) -> Vec<String> {
     bodies
 }
 
-/// The payload of a chunked response.
 fn payload(response: &str) -> String {
     let (_, mut rest) = response.split_once("\r\n\r\n").expect("a head");
     let mut payload = String::new();

@@ -118,7 +118,6 @@ impl Way {
         self.tunnel_on(version, 0).await
     }
 
-    /// A tunnel on the server connection with this number.
     async fn tunnel_on(&self, version: Version, number: usize) -> Tunnel {
         let mut client = self.client(version).await;
         let server = self.server.asked(&self.site, number).await;
@@ -149,7 +148,6 @@ impl Way {
         );
     }
 
-    /// Closes all server connections.
     fn end(&self) {
         let all = self.server.connections.borrow();
         all.iter().for_each(|far| far.close());
@@ -295,7 +293,6 @@ impl Client {
         }
     }
 
-    /// Receives exactly `count` bytes.
     async fn hear(&mut self, count: usize) -> Vec<u8> {
         match self {
             Client::Http1(peer) => peer.receive_exactly(count).await,

@@ -96,7 +96,6 @@ fn a_route_may_be_for_some_networks_only() {
     assert_eq!(status(&plan, request), "200");
 }
 
-/// The response to a request redirected to this template, on a route for `/old`.
 fn redirected(request: &str, template: &str) -> String {
     let mut route = Route::to(Action::Redirect {
         status: 308,
@@ -106,7 +105,6 @@ fn redirected(request: &str, template: &str) -> String {
     exchange_text(&plan(vec![route, Route::to(respond(404))]), request)
 }
 
-/// The location to which a request for `target` is redirected.
 fn location(target: &str, template: &str) -> String {
     let request =
         format!("GET {target} HTTP/1.1\r\nHost: h.example:80\r\nX-A: a b\u{e9}\tc\r\n\r\n");

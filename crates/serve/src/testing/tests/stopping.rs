@@ -303,7 +303,6 @@ fn rest_of(client: Transport) -> (Vec<u8>, bool) {
     rest.take().expect("it comes to an end")
 }
 
-/// Connects to `address`, with or without TLS.
 async fn connect(site: &TestCore, address: &Address, tls: Option<&Tls>) -> Transport {
     let core = &site.core;
     let stream = Stream::connect(core, address, None)

@@ -275,7 +275,6 @@ fn a_slow_upload_does_not_run_into_the_time_for_the_response() {
     });
 }
 
-/// A configuration that forwards to `upstream`, with these keys in its route.
 fn forwarding(upstream: &crate::testing::harness::Upstream, keys: &str) -> Plan {
     crate::testing::harness::configured(&format!(
         "[timeouts]\nupstream_first_byte = \"1h\"\nclient_send = \"1h\"\ntunnel_idle = \"1h\"\n[upstream.app]\nservers = [\"{}\"]\nconnections_max = 1\n[[route]]\nforward = \"app\"\n{keys}",

@@ -14,7 +14,6 @@ use onrush_tls::{ClientSetup, Connector, Transport};
 
 use crate::testing::harness::{Step, TestCore, on_every_driver, send};
 
-/// A TLS server with synthetic responses.
 fn server(profile: TlsProfile) -> Plan {
     let mut plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
     plan.listen[0].tls = Some(Tls {

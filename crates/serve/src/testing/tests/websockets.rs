@@ -75,7 +75,6 @@ impl Way {
         self.tunnel_of(client).await
     }
 
-    /// Opens a tunnel for this client.
     async fn tunnel_of(&self, mut client: Asking) -> Tunnel {
         let stream = client.open_by(&EXTENDED, Content::Any, End::Open);
         client.flush().await;
@@ -100,7 +99,6 @@ impl Way {
 }
 
 impl Asking {
-    /// The response so far on a stream.
     fn of(&mut self, stream: http2::Stream) -> &mut Response {
         self.responses.entry(stream.id()).or_default()
     }
@@ -155,7 +153,6 @@ impl Tunnel {
     }
 }
 
-/// The value of a field in a head.
 fn field<'h>(head: &'h str, name: &str) -> &'h str {
     let mut lines = head.split("\r\n").filter_map(|line| line.split_once(": "));
     let found = lines.find(|(found, _)| found.eq_ignore_ascii_case(name));

@@ -70,7 +70,6 @@ impl Place {
 }
 
 impl Concurrency {
-    /// A table for [`CONCURRENCY_KEYS_MAX`] keys.
     pub(crate) fn new() -> Self {
         Self::with_room_for(CONCURRENCY_KEYS_MAX)
     }
@@ -123,7 +122,6 @@ impl Concurrency {
         self.sets[place / 8].places[place % 8].fetch_sub(1, Relaxed);
     }
 
-    /// Number of counted requests of a key.
     pub(crate) fn requests(&self, key: Key) -> u32 {
         let set = key.number() as usize & (self.sets.len() - 1);
         let values = self.sets[set]

@@ -41,7 +41,6 @@ impl Keys {
         self.key(limit, Kind::Header, value)
     }
 
-    /// The key for all requests of a route.
     pub(crate) fn route(&self, limit: u64) -> Key {
         self.key(limit, Kind::Route, &[])
     }

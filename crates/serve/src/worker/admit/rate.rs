@@ -65,7 +65,6 @@ struct Place {
 }
 
 impl Rates {
-    /// A table for [`RATE_KEYS_MAX`] keys.
     pub(crate) fn new() -> Self {
         Self::with_room_for(RATE_KEYS_MAX)
     }

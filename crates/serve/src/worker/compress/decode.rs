@@ -13,7 +13,6 @@ pub(crate) struct Received {
     pub(crate) head: String,
     /// Body as sent, without chunk framing.
     pub(crate) body: Vec<u8>,
-    /// Trailers as sent.
     pub(crate) trailers: Vec<u8>,
     /// Whether the body is complete.
     pub(crate) is_whole: bool,
@@ -64,7 +63,6 @@ impl Received {
         (response, at)
     }
 
-    /// All values of a field.
     pub(crate) fn field(&self, name: &str) -> Vec<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
@@ -73,7 +71,6 @@ impl Received {
             .collect()
     }
 
-    /// The content coding.
     pub(crate) fn coding(&self) -> Option<Coding> {
         let tokens = self.field("content-encoding");
         assert!(tokens.len() <= 1, "{}", self.head);

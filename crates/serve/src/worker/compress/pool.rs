@@ -48,7 +48,6 @@ impl Pool {
         }
     }
 
-    /// Number of idle encoders.
     #[cfg(test)]
     pub(crate) fn idle(&self) -> usize {
         self.idle.borrow().len()

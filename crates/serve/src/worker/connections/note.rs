@@ -76,7 +76,6 @@ impl ConnectionState {
     }
 }
 
-/// The note of a new connection.
 pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
     Note {
         count: 0,
@@ -85,7 +84,6 @@ pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
     }
 }
 
-/// The note in another state.
 #[inline]
 pub(crate) fn at(note: Note, state: ConnectionState) -> Note {
     Note {
@@ -97,7 +95,6 @@ pub(crate) fn at(note: Note, state: ConnectionState) -> Note {
 /// Bit in `state`: the connection uses HTTP/2.
 const HTTP2: u8 = 1 << 7;
 
-/// The note of a connection that uses HTTP/2.
 pub(crate) fn in_http2(note: Note) -> Note {
     Note {
         state: note.state | HTTP2,

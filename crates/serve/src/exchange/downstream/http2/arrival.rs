@@ -8,7 +8,6 @@ use super::session::Session;
 use crate::limits::http2::HTTP2_STREAM_BYTES;
 
 impl Session {
-    /// Handles DATA or the end of a stream.
     pub(crate) fn arrive(&self, stream: Stream, bytes: &[u8], end: End) {
         let state = &mut *self.state.borrow_mut();
         let flow = state.flow(stream);
@@ -67,7 +66,6 @@ impl Session {
         }
     }
 
-    /// Handles trailers, given as lines.
     pub(crate) fn arrive_trailers(&self, stream: Stream, lines: &[u8]) {
         if let Some(flow) = self.flow(stream) {
             let trailers = &flow.incoming.body().trailers;

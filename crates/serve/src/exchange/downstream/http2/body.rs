@@ -50,7 +50,6 @@ impl<'a> Body<'a> {
         is_whole && !self.has_arrived()
     }
 
-    /// Checks the received length against the limit.
     fn check(&self) -> Result<(), Refusal> {
         let body = self.flow.incoming.body_if_any();
         match body.is_some_and(|body| body.received.get() > body.bytes_max.get()) {

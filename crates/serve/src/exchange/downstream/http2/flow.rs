@@ -32,9 +32,7 @@ pub(crate) struct Flow {
 /// The response.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// Body parts that wait to be sent.
     pub(super) waiting: RefCell<VecDeque<Part>>,
-    /// The current stall.
     pub(super) stalled: Cell<Option<Stall>>,
     /// Time after which a stall ends the stream; `client_send` of the configuration if `None`.
     pub(super) patience: Cell<Option<Duration>>,
@@ -61,7 +59,6 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// A stall that starts `now`, with `written` bytes.
     pub(super) fn new(now: Instant, written: u64) -> Self {
         Self {
             since: (now, written),
@@ -200,7 +197,6 @@ impl Flow {
         self.incoming.state.set(body);
     }
 
-    /// Resets the flow so that another stream can use it.
     pub(super) fn clear(&self) {
         let Flow {
             stream,

@@ -48,7 +48,6 @@ impl State {
         }
     }
 
-    /// Creates the flow of a newly opened stream.
     pub(super) fn open(&mut self, stream: Stream, body: Receiving) -> Rc<Flow> {
         let flow = self.spare.pop().unwrap_or_default();
         flow.begin(stream, body);
@@ -94,13 +93,11 @@ impl State {
         self.http.ready(stream);
     }
 
-    /// Drops the held parts.
     pub(super) fn drop_held(&mut self, flow: &Flow) {
         self.dropped += flow.own_bytes();
         flow.outgoing.waiting.take();
     }
 
-    /// Returns an unused flow to the spare ones.
     pub(super) fn recycle(&mut self, flow: &Rc<Flow>) {
         self.drop_held(flow);
         if self.spare.len() < FLOWS_SPARE_MAX {
@@ -170,14 +167,12 @@ impl State {
         self.flows.iter().flatten()
     }
 
-    /// Streams that wait for their turn to read a file.
     pub(super) fn flows_waiting_for_turn(&self) -> impl Iterator<Item = (Stream, &Rc<Flow>)> {
         let waiting = |flow: &&Rc<Flow>| flow.outgoing.awaits_turn.get();
         let flows = self.flows.iter().flatten().filter(waiting);
         flows.filter_map(|flow| Some((flow.stream.get()?, flow)))
     }
 
-    /// Streams that wait for their windows.
     pub(super) fn flows_waiting_for_room(&self) -> impl Iterator<Item = (Stream, &Rc<Flow>)> {
         let waiting = |flow: &&Rc<Flow>| flow.outgoing.awaits_room.get();
         let flows = self.flows.iter().flatten().filter(waiting);
@@ -217,7 +212,6 @@ impl State {
         })
     }
 
-    /// Writes a DATA frame, for which there is room.
     #[inline]
     pub(super) fn put_data(&mut self, flow: &Flow, stream: Stream, (bytes, end): (&[u8], End)) {
         if self.put_head(flow, stream, (bytes.len(), end)) {

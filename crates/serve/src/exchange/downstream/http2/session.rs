@@ -56,7 +56,6 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A new connection on the transport of `carrier`.
     pub(crate) fn new(carrier: Box<dyn Carrier>, settings: LocalSettings) -> Rc<Session> {
         let mut frames = Vec::new();
         let http = Connection::new(Role::Server, settings, &mut frames);
@@ -152,7 +151,6 @@ impl Session {
         });
     }
 
-    /// The stream, if it still accepts body data.
     fn takes_data(flow: &Flow) -> Option<Stream> {
         match flow.outgoing.state.get() {
             Sending::Open => flow.stream.get(),
@@ -247,7 +245,6 @@ impl Session {
         self.failure.get()
     }
 
-    /// Resets a stream.
     fn reset(&self, flow: &Flow, code: Code) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
         if let Some(stream) = flow.stream.get() {
@@ -277,7 +274,6 @@ impl Session {
         http.go_away(code, frames);
     }
 
-    /// Whether any stream is open.
     pub(crate) fn has_streams(&self) -> bool {
         self.state.borrow().http.open_streams() > 0
     }
@@ -287,7 +283,6 @@ impl Session {
         self.state.borrow().http.is_amid_block()
     }
 
-    /// Creates the flow of a newly opened stream.
     pub(super) fn open(&self, stream: Stream, body: Receiving) -> Rc<Flow> {
         let state = &mut *self.state.borrow_mut();
         state.open(stream, body)
@@ -317,7 +312,6 @@ impl Session {
         self.wake();
     }
 
-    /// The flow of an open stream.
     pub(super) fn flow(&self, stream: Stream) -> Option<Rc<Flow>> {
         self.state.borrow().flow(stream)
     }

@@ -111,7 +111,6 @@ impl Session {
         }
     }
 
-    /// Wakes the stream whose turn is next.
     fn wake_for_turn(&self) {
         let state = self.state.borrow();
         let last = self.turns.last.get();

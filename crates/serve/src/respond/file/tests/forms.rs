@@ -9,7 +9,6 @@ use crate::worker::compress::decode::Received;
 const ALL: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 const PLANNED: [plan::Coding; 3] = [plan::Coding::Zstd, plan::Coding::Brotli, plan::Coding::Gzip];
 
-/// A plan that serves precompressed siblings.
 fn with_siblings(tree: &Tree) -> Plan {
     let mut plan = tree.plan_with(PathMatch::Any, &["index.html"], false);
     if let Action::Files(files) = &mut plan.routes[0].action {

@@ -20,7 +20,6 @@ fn forwarded(edits: &FieldEdits, fields: &str) -> Received {
     received_with(&change, Method::Get, &request, &[response]).remove(0)
 }
 
-/// The client's response from a fixed response with these fields.
 fn responded(edits: &FieldEdits, fields: &[(&str, &str)]) -> Received {
     let mut plan = fixed(200, fields, &text(500));
     plan.routes[0].edits.response = edits.clone();

@@ -46,7 +46,6 @@ fn each_of_many_clients_gets_its_response_in_its_coding() {
     });
 }
 
-/// Forwards to `address` over TLS without verification.
 fn forwarding_over_tls(address: &Address) -> Plan {
     let Address::Tcp(address) = *address else {
         unreachable!("claims here are of TCP")

@@ -286,7 +286,6 @@ impl Maker {
         (self.below(LISTENERS.len()), (address, port).into(), scheme)
     }
 
-    /// A request, head and body.
     pub(super) fn request(&self) -> Vec<u8> {
         let method = self.one_of(&[
             "GET", "GET", "GET", "POST", "PUT", "OPTIONS", "HEAD", "DELETE",

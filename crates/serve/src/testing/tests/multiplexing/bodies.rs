@@ -218,7 +218,6 @@ fn serve_trailers(site: &TestCore) -> Plan {
     plan(server, "")
 }
 
-/// Requests a path with these fields, and checks that the response ends with trailers.
 async fn check_trailers(site: &TestCore, plan: &Plan, (path, fields): (&str, &str)) {
     let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}Connection: close\r\n\r\n");
     let response = ask(site, plan, &request).await;

@@ -33,7 +33,6 @@ impl Asked {
 
 /// The server's reaction to a request.
 pub(super) enum Done {
-    /// A response.
     Respond(Response),
     /// A response, and GOAWAY.
     RespondLast(Response),
@@ -118,7 +117,6 @@ pub(super) fn serve(
     (address, seen)
 }
 
-/// One connection.
 struct One {
     stream: Stream,
     http: Connection,

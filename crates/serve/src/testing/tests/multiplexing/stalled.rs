@@ -39,7 +39,6 @@ fn plan((one, two): (SocketAddr, SocketAddr), more: &str) -> Plan {
     ))
 }
 
-/// Starts a server of HTTP/1 and one of HTTP/2.
 fn servers(site: &TestCore) -> ((SocketAddr, SocketAddr), Rc<Seen>) {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
     let response = [head.into_bytes(), vec![b'x'; LARGE]].concat();
@@ -70,7 +69,6 @@ async fn stall(client: &mut Asking, path: &str, streams: usize) -> Vec<http2::St
     opened
 }
 
-/// Requests a small response and opens the window of its stream.
 async fn small(client: &mut Asking, path: &str) -> client::Response {
     let stream = client.open(("GET", path), &[], End::Stream);
     client

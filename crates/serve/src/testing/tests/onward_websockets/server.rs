@@ -17,7 +17,6 @@ use onrush_http::http2::{self, Cause, Connection, End, Event, LocalSettings, Rol
 
 use crate::testing::harness::{PATIENCE, TestCore};
 
-/// Settings that allow extended CONNECT.
 pub(super) const ANNOUNCED: LocalSettings = LocalSettings {
     extended_connect: ExtendedConnect::Allowed,
     ..LocalSettings::DEFAULT
@@ -106,7 +105,6 @@ impl Server {
         self.connections.borrow().get(number).cloned()
     }
 
-    /// The next request of the connection with this number.
     pub(super) async fn asked(&self, site: &TestCore, number: usize) -> Asked {
         let has_come = || self.far(number).is_some_and(|far| far.has_next());
         site.until("a request", has_come).await;
@@ -139,7 +137,6 @@ impl Asked {
         )
     }
 
-    /// Responds; ends the stream according to `end`.
     pub(super) fn respond(&self, status: u16, fields: &[(&str, &str)], end: End) {
         let state = &mut *self.far.state.borrow_mut();
         let stream = state.streams[&self.id].stream.expect("it has come");
