@@ -49,7 +49,7 @@ pub struct ConnectionView {
     pub requests: u32,
     /// Bytes received, and bytes sent and acknowledged, TLS included, as reported by the kernel.
     pub bytes: Option<(u64, u64)>,
-    /// Its request in flight, unless that started in this turn.
+    /// Its request in flight, unless that started in this turn; on HTTP/2, one of several.
     pub request: Option<RequestView>,
 }
 
