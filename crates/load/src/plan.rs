@@ -1,4 +1,5 @@
-//! From what the user asked for to what the cores do: checked, divided and rendered once, before anything starts.
+//! Turns the user's options into a plan for the cores. It is checked, divided and rendered once, before anything
+//! starts.
 
 pub mod reach;
 
@@ -33,70 +34,73 @@ use crate::requests::{Asks, Request, calls};
 use check::{check, check_datagrams};
 pub use shard::Shard;
 
-/// What the user asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whom to ask for what.
+    /// Server and URL of the requests.
     pub target: Target,
-    /// Connections of the whole run; of several generators each makes its part.
+    /// Connections of the whole run. Each of several generators makes its share.
     pub connections: usize,
-    /// Threads, each with a core of its own.
+    /// Number of threads, each with its own core.
     pub threads: usize,
-    /// The CPUs the threads are pinned to, in turn; empty leaves them to the kernel.
+    /// CPUs to which the threads are pinned, round robin. Empty leaves them to the kernel.
     pub cpus: Vec<usize>,
-    /// How to talk to the kernel.
+    /// Driver: epoll or io_uring.
     pub io: Io,
-    /// Whether the threads ask the kernel again and again instead of waiting: no wake-up is in what they measure.
+    /// Whether threads poll the kernel continuously instead of waiting, which keeps wake-ups out of the measured
+    /// latency.
     pub busy_poll: bool,
     /// When the run ends.
     pub stop: Stop,
     /// When requests start.
     pub pace: Pace,
-    /// How connections come to be used, in a closed loop; a rate has its start in its profile. Nothing is measured while
-    /// it lasts.
+    /// How connections are put to use in a closed loop; a rate has its ramp in its profile. Nothing is measured during
+    /// the start.
     pub start: Start,
-    /// For how long nothing is measured behind the start.
+    /// Time after the start during which nothing is measured.
     pub warm_up: Duration,
     /// When connections are made.
     pub connecting: Connecting,
-    /// In an open loop, requests that are further behind than this are left out and counted.
+    /// In an open loop, requests that are later than this are skipped and counted.
     pub catch_up: Option<Duration>,
-    /// The moment at which its clock starts, by the wall clock; none for as soon as it can.
+    /// Wall-clock time at which the run starts; `None` starts it as soon as possible.
     pub start_at: Option<WallTime>,
-    /// Which part of the run this program makes.
+    /// The share of a distributed run that this process makes.
     pub shard: Shard,
-    /// What makes pauses of connections repeatable.
+    /// Seed of the random numbers; the same seed repeats the pauses of connections.
     pub seed: u64,
-    /// Whether the first response of each connection is left out of latencies.
+    /// Whether the latency of each connection's first response is left out.
     pub skip_first: bool,
-    /// Requests after which a connection is closed and made anew.
+    /// Requests after which a connection is closed and replaced.
     pub requests_per_connection: Option<u64>,
-    /// Requests sent at once on a connection.
+    /// Requests pipelined on a connection.
     pub pipeline: u64,
-    /// Requests that each connection has on its way at once, where HTTP/2 is spoken; none for HTTP/1.1.
+    /// Concurrent requests of each HTTP/2 connection; `None` for HTTP/1.1.
     pub streams: Option<u64>,
-    /// The method's name, of requests that [`asks`](Self::asks) does not list.
+    /// Method of requests that are not listed in [`asks`](Self::asks).
     pub method: String,
-    /// Fields of all requests that have none of the name, in this order; a `Host` among them replaces the target's.
+    /// Fields added to all requests that have no field of that name, in this order. A `Host` field replaces the
+    /// target's.
     pub headers: Vec<(String, String)>,
-    /// What is sent, where it is more than the target.
+    /// Requests to send, unless the target's URL is the only one.
     pub asks: Asks,
-    /// What is known of the messages of calls, where the target speaks gRPC.
+    /// Descriptors of the gRPC messages, if the target uses gRPC.
     pub descriptors: Option<Descriptors>,
-    /// What is sent over TCP, where that is not HTTP.
+    /// Payload over TCP, for targets without HTTP.
     pub bytes: bytes::Asks,
-    /// What is sent to a target that speaks memcached.
+    /// Commands for a memcached target.
     pub memcached: memcached::Asks,
-    /// What users do, where requests are steps of journeys; those stand in [`asks`](Self::asks), in their order.
+    /// Journeys of the users, if requests are steps of journeys. The steps' requests are in [`asks`](Self::asks), in
+    /// the same order.
     pub journeys: Option<Arc<Journeys>>,
     /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
-    /// How connections reach their server.
+    /// Addresses, PROXY protocol and TLS of connections.
     pub reach: Reach,
 }
 
 impl Options {
-    /// One connection on one thread that asks `target` until somebody ends it, as fast as responses come.
+    /// One connection on one thread that sends GET requests to `target` without a pause until it is interrupted.
     pub fn new(target: Target) -> Options {
         Options {
             target,
@@ -134,38 +138,38 @@ impl Options {
 /// When connections are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Connecting {
-    /// With their first request: making them is a part of the run.
+    /// With their first request: connecting is part of the run.
     #[default]
     AtStart,
-    /// Before the run: its clock starts when all are made, or have failed to be.
+    /// Before the run: its clock starts when every connection is established or has failed.
     Before,
 }
 
-/// What the cores do. It cannot be wrong.
+/// Validated work of the cores.
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) options: Options,
     pub(crate) protocol: Protocol,
-    /// Journeys and the mix that their steps are made after; none where connections send a mix.
+    /// Journeys, and the mix of their steps' requests; `None` if connections send a mix.
     pub(crate) journeys: Option<(Arc<Journeys>, Arc<Mix>)>,
-    /// For schemes with TLS.
+    /// Present for schemes with TLS.
     pub(crate) connector: Option<Connector>,
-    /// What was stored before the run.
+    /// Values stored before the run.
     pub(crate) filled: Option<Filled>,
 }
 
 impl Plan {
-    /// Checks `options` and makes the requests ready.
+    /// Checks `options` and renders the requests.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the reason and what would work.
+    /// [`Error::Invalid`] with the reason and a remedy.
     pub fn new(mut options: Options) -> Result<Plan, Error> {
         if options.target.scheme.is_grpc() {
             options.streams.get_or_insert(1);
         }
         check(&options).map_err(Error::Invalid)?;
         if options.journeys.as_ref().is_some_and(|of| of.has_setup()) {
-            // What users do before they begin is no part of the run.
+            // Setup steps of users are not part of the run.
             options.connecting = Connecting::Before;
         }
         if options.streams.is_some() {
@@ -175,7 +179,7 @@ impl Plan {
         Plan::of(options, protocol)
     }
 
-    /// Those of `options`, whatever they say of what is sent, with the requests of `protocol`.
+    /// Creates a plan from `options` with the requests of `protocol`, whatever requests the options contain.
     pub(crate) fn of(options: Options, protocol: Protocol) -> Result<Plan, Error> {
         let mut journeys = None;
         if let (Some(walked), Protocol::Http1(mix)) = (&options.journeys, &protocol) {
@@ -209,13 +213,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What carries requests.
+    /// Transport of the requests: streams or datagrams.
     pub(crate) fn carrier(&self) -> Carrier {
         self.protocol.carrier()
     }
 
-    /// Requests that a connection is given at a time: those that it sends at once. Datagrams have no order that one would be
-    /// taken out of, so over them each is given alone.
+    /// Requests that a connection takes at a time: those that it pipelines. Datagrams and HTTP/2 streams have no common
+    /// order, so over them each request is taken alone.
     pub(crate) fn turn(&self) -> u64 {
         let per_connection = self.options.requests_per_connection.unwrap_or(u64::MAX);
         match self.carrier() {
@@ -225,8 +229,8 @@ impl Plan {
         }
     }
 
-    /// How many turns of a connection may be under way: over datagrams and HTTP/2 as many requests as are to be on their way
-    /// at once.
+    /// Number of batches of requests that a connection may have in flight: over datagrams and HTTP/2, the number of
+    /// concurrent requests.
     pub(crate) fn lanes(&self) -> usize {
         match self.carrier() {
             Carrier::Streams => self.options.streams.unwrap_or(1) as usize,
@@ -234,7 +238,7 @@ impl Plan {
         }
     }
 
-    /// The URL, and that there are others.
+    /// Returns the URL for display, with the number of kinds of requests if there are several.
     pub(crate) fn target(&self) -> String {
         let url = &self.options.target.url;
         match self.protocol.kinds() {
@@ -243,7 +247,7 @@ impl Plan {
         }
     }
 
-    /// The method of all requests, or that they have several.
+    /// Returns the method of all requests, or `mixed`.
     pub(crate) fn method(&self) -> &str {
         let mut methods = self.kinds().map(RequestKind::method);
         let first = methods.next().unwrap_or_default();
@@ -253,49 +257,48 @@ impl Plan {
         }
     }
 
-    /// The kinds of requests.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &RequestKind> {
         (0..self.protocol.kinds()).map(|place| self.protocol.kind(place))
     }
 
-    /// Whether each request of an open loop has a connection of its own.
+    /// Whether each request of an open loop has its own connection.
     pub(crate) fn is_of_connections(&self) -> bool {
         let is_open = matches!(self.options.pace, Pace::Open(_));
         is_open && self.options.requests_per_connection == Some(1)
     }
 
-    /// Whether connections are made again and again, each from a local port.
+    /// Whether connections are replaced repeatedly, each using a local port.
     pub(crate) fn watches_ports(&self, address: &Address) -> bool {
         let is_tcp = matches!(address, Address::Tcp(_));
         is_tcp && self.options.requests_per_connection.is_some()
     }
 
-    /// How many connections this generator makes.
+    /// Number of connections of this generator.
     pub(crate) fn connections(&self) -> usize {
         let connections = self.options.connections as u64;
         self.options.shard.share().count_of(connections) as usize
     }
 
-    /// How many requests it makes, where there is a bound.
+    /// Number of requests of this generator, if limited.
     pub fn count(&self) -> Option<u64> {
         let count = self.options.stop.count?;
         Some(self.options.shard.share().count_of(count))
     }
 
-    /// The requests per second that it comes to in the end; `None` in a closed loop.
+    /// Requests per second of this generator at full load; `None` in a closed loop.
     pub(crate) fn rate_asked(&self) -> Option<u64> {
         match self.options.pace {
             Pace::EachConnection(rate) => Some(rate.get() * self.connections() as u64),
             Pace::Closed | Pace::Think(_) | Pace::Open(_) => {
                 let rate = self.options.pace.rate_asked(0)?;
-                // Of one every few seconds it is told as one a second; the evidence has it exactly.
+                // A rate below one per second is rounded up to one; the evidence has the exact rate.
                 let rate = rate.round().max(1.0) as u64;
                 Some(self.options.shard.share().count_of(rate))
             }
         }
     }
 
-    /// Number of requests scheduled here within `time`; `None` in a closed loop.
+    /// Number of requests of this generator scheduled within `time`; `None` in a closed loop.
     pub(crate) fn due_within(&self, time: Duration) -> Option<f64> {
         // The measured time exceeds the planned time a little, and no request is scheduled after the planned end.
         let time = self.options.stop.after.map_or(time, |end| end.min(time));
@@ -309,36 +312,36 @@ impl Plan {
         })
     }
 
-    /// The numbers, in the whole run, of the connections of core `core`.
+    /// Returns the run-wide numbers of the connections of core `core`.
     pub(crate) fn connections_of(&self, core: usize) -> impl Iterator<Item = u64> + use<> {
         let Share { first, stride } = self.share_of(core);
         (first..self.options.connections as u64).step_by(stride as usize)
     }
 
-    /// Which of the run's requests core `core` makes.
+    /// Returns the share of the run's requests that core `core` makes.
     pub(crate) fn share_of(&self, core: usize) -> Share {
         let Options { threads, shard, .. } = &self.options;
         Share::of_core(core as u64, *threads as u64, shard.index, shard.count)
     }
 
-    /// What core `core` may do, from `begin` on.
+    /// Returns the budget of core `core` from `begin` on.
     pub(crate) fn budget_of(&self, core: usize, begin: Instant) -> Budget {
         self.options.stop.of_core(self.share_of(core), begin)
     }
 
-    /// For how long nothing is measured.
+    /// Returns the time at the start during which nothing is measured.
     pub(crate) fn unmeasured(&self) -> Duration {
         self.options.start.duration() + self.options.warm_up
     }
 
-    /// The CPU that core `core` is pinned to.
+    /// Returns the CPU to which core `core` is pinned.
     pub(crate) fn cpu_of(&self, core: usize) -> Option<usize> {
         let cpus = &self.options.cpus;
         (!cpus.is_empty()).then(|| cpus[core % cpus.len()])
     }
 }
 
-/// What the target speaks, and the requests that are asked for.
+/// Creates the protocol of the target's scheme, with the requests.
 fn protocol(options: &Options) -> Result<Protocol, String> {
     Ok(match options.target.scheme {
         Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
@@ -362,7 +365,7 @@ fn protocol(options: &Options) -> Result<Protocol, String> {
     })
 }
 
-/// The requests that are asked for; without any the one that target, method and fields make.
+/// Creates the mix of requests. Without any, it has one request made from target, method and fields.
 fn mix(options: &Options) -> Result<Mix, String> {
     let mut asks = options.asks.clone();
     if asks.requests.is_empty() {

@@ -1,4 +1,5 @@
-//! Lists of pairs as maps in JSON, in the order of the list: keys that are numbers would be sorted as text otherwise.
+//! Serializes lists of pairs as JSON maps in the order of the list. Maps with numeric keys would be sorted as strings
+//! otherwise.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +7,6 @@ use std::marker::PhantomData;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Writes the list as a map.
 pub(crate) fn serialize<V: Serialize, S: Serializer>(
     list: &[(String, V)],
     serializer: S,
@@ -14,7 +14,7 @@ pub(crate) fn serialize<V: Serialize, S: Serializer>(
     serializer.collect_map(list.iter().map(|(key, value)| (key, value)))
 }
 
-/// Reads a map in the order in which it is written.
+/// Reads a map in the order in which it was written.
 pub(crate) fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(String, V)>, D::Error> {

@@ -1,9 +1,10 @@
-//! Bounds of serving metrics of a run to scrapers.
+//! Limits of the metrics endpoint of a run.
 
 use std::time::Duration;
 
-/// How long a scraper may take to ask and to take its metrics: it has one packet to send, and others wait behind it.
+/// Time in which a scraper must send its request and read the response: the request is one packet, and other scrapers
+/// wait.
 pub(crate) const SCRAPE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Pieces in which a scraper's request may arrive: it has a few hundred bytes.
+/// Pieces in which a scraper's request may arrive; it has a few hundred bytes.
 pub(crate) const SCRAPE_PIECES_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! What options of a run cannot be together.
+//! Checks options of a run that exclude each other.
 
 use onrush_measure::units;
 use onrush_packet::memcached::FRAME_BYTES;
@@ -55,7 +55,7 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
     options.reach.check(&options.target)
 }
 
-/// What cannot be where HTTP/2 is spoken.
+/// Refuses options that contradict HTTP/2.
 fn check_streams(options: &Options) -> Result<(), String> {
     if options.descriptors.is_some() && !options.target.scheme.is_grpc() {
         return Err(format!(
@@ -109,7 +109,7 @@ fn check_closing(options: &Options) -> Result<(), String> {
     }
 }
 
-/// What cannot be said of users.
+/// Refuses options that contradict journeys.
 fn check_journeys(options: &Options) -> Result<(), String> {
     if options.journeys.is_none() {
         return Ok(());
@@ -191,7 +191,7 @@ pub(super) fn check_pace(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// What cannot be where requests and answers are datagrams, with requests of up to `bytes` bytes.
+/// Refuses options that contradict datagrams. `bytes` is the size of the largest request.
 pub(super) fn check_datagrams(options: &Options, bytes: usize) -> Result<(), String> {
     let url = &options.target.url;
     if options.target.scheme == Scheme::Memcacheds {

@@ -1,5 +1,6 @@
-//! How connections reach their server: where they go, whatever the URL says, where they come from, and what they say
-//! before the first request. What is chosen is chosen by numbers, so that the parts of a run divide it exactly.
+//! How connections reach their server: the address to connect to, the source address and port, and the header before
+//! the first request. Sources and ports are chosen by connection number, so that the shares of a distributed run divide
+//! them exactly.
 
 mod source;
 
@@ -27,33 +28,31 @@ use crate::pace::target::lookup::Lookup;
 use crate::pace::target::{Place, Target};
 use crate::plan::{Plan, Shard};
 
-/// How connections reach their server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
-    /// Where to connect to, instead of where the URL says. `Host` and the name in TLS stay the URL's.
+    /// Address to connect to instead of the URL's. `Host` and the TLS server name stay the URL's.
     pub connect_to: Option<Place>,
-    /// The addresses of this machine that connections come from, in turn; none leaves them to the kernel.
+    /// Local addresses of the connections, round robin. Empty leaves the choice to the kernel.
     pub sources: Sources,
-    /// The ports that they come from; of several generators each has its part.
+    /// Local ports of the connections. Each of several generators uses its share.
     pub source_ports: Option<RangeInclusive<u16>>,
-    /// The PROXY protocol's version, where each connection begins with its header, which tells the connection's own
-    /// addresses.
+    /// Version of the PROXY protocol header at the start of each connection, if one is sent. It contains the
+    /// connection's own addresses.
     pub proxy_protocol: Option<ProxyVersion>,
-    /// How TLS is spoken; for `https://`.
+    /// TLS settings of `https://` targets.
     pub tls: ClientSetup,
 }
 
-/// A version of the PROXY protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProxyVersion {
-    /// A line of text.
+    /// One line of text.
     V1,
     /// A binary header.
     V2,
 }
 
 impl ProxyVersion {
-    /// As it is written on a command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ProxyVersion::V1 => "v1",
@@ -63,7 +62,7 @@ impl ProxyVersion {
 }
 
 impl Reach {
-    /// Refuses what makes no sense together.
+    /// Refuses contradicting options.
     pub(crate) fn check(&self, target: &Target) -> Result<(), String> {
         let place = self.place(target);
         let comes_from = !self.sources.is_empty() || self.source_ports.is_some();
@@ -87,10 +86,10 @@ impl Reach {
         self.connect_to.as_ref().unwrap_or(&target.place)
     }
 
-    /// The address to connect to: of those that a name has, one that the sources can reach.
+    /// Resolves the address to connect to: one that the sources can reach.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub(crate) fn resolve(&self, target: &Target) -> Result<(Address, Option<Lookup>), Error> {
         let place = self.place(target);
         let (address, lookup) = place.resolve(|address| self.sources.has_family_of(address))?;
@@ -98,10 +97,10 @@ impl Reach {
         Ok((address, lookup))
     }
 
-    /// The addresses that datagrams may go to: those of the target that the sources can reach, one at least.
+    /// Resolves the addresses for datagrams: at least one that the sources can reach.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub(crate) fn resolve_datagrams(
         &self,
         target: &Target,
@@ -114,7 +113,7 @@ impl Reach {
         }
     }
 
-    /// Where the first datagram of generator `shard` to `target` comes from.
+    /// Returns the local address of the first datagram of generator `shard` to `target`.
     pub(crate) fn source_of_datagrams(&self, target: &SocketAddr, shard: Shard) -> SocketAddr {
         let sources = self.sources.of_family_of(target);
         source_of(sources.nth(shard.index), target)
@@ -127,7 +126,7 @@ impl Reach {
         ))
     }
 
-    /// What makes TLS connections, when the target speaks it.
+    /// Creates the TLS connector, if the target's scheme has TLS.
     pub(crate) fn connector(&self, target: &Target) -> Result<Option<Connector>, String> {
         if !target.scheme.has_tls() {
             return Ok(None);
@@ -141,21 +140,21 @@ impl Reach {
         }
     }
 
-    /// The ports of generator `shard` of `shards`; none when there are fewer than generators.
+    /// Returns the source ports of generator `shard` of `shards`; `None` if there are fewer ports than generators.
     fn ports_of(&self, shard: u64, shards: u64) -> Option<RangeInclusive<u16>> {
         let ports = self.source_ports.as_ref()?;
         let (first, count) = (u64::from(*ports.start()), ports.len() as u64);
         let at = |shard: u64| first + (u128::from(count * shard) / u128::from(shards)) as u64;
         let last = at(shard + 1).checked_sub(1)?;
-        // Within the range, which is one of such numbers.
+        // The result is in the range of the u16 ports.
         Some(at(shard) as u16..=last as u16)
     }
 }
 
-/// Where the kernel keeps the ports that it gives to connections.
+/// The kernel's range of ephemeral ports.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// Refuses before the run what would only fail within it: addresses of other machines, and too few ports.
+/// Refuses options that would fail only during the run: source addresses of other machines, and too few ports.
 ///
 /// # Errors
 /// [`Error::Invalid`] with what this machine lacks and how to add it.
@@ -176,7 +175,7 @@ pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
         }
     }
     let Some(allowed) = local_ports() else {
-        // Without /proc nothing can be said ahead.
+        // Without /proc the ports cannot be checked in advance.
         return Ok(());
     };
     let ports = plan.options.reach.ports_of(index, count);
@@ -185,7 +184,7 @@ pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
         .map_err(Error::Invalid)
 }
 
-/// Two numbers, such as 32768 and 60999.
+/// Parses two numbers, such as `32768 60999`.
 fn parse_range(text: String) -> Option<RangeInclusive<u16>> {
     let mut numbers = text.split_ascii_whitespace().map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -194,7 +193,7 @@ fn parse_range(text: String) -> Option<RangeInclusive<u16>> {
     }
 }
 
-/// The ports that the kernel gives to connections; `None` where it does not say.
+/// Returns the kernel's range of ephemeral ports; `None` if it cannot be read.
 pub(crate) fn local_ports() -> Option<RangeInclusive<u16>> {
     fs::read_to_string(PORT_RANGE).ok().and_then(parse_range)
 }
@@ -234,21 +233,21 @@ fn check_ports(
     ))
 }
 
-/// How the connections of one core reach their server.
+/// Address, sources and ports of the connections of one core.
 #[derive(Debug)]
 pub(crate) struct Way {
     address: Address,
     sources: Sources,
     ports: Option<RangeInclusive<u16>>,
     proxy_protocol: Option<ProxyVersion>,
-    /// Which of the run's connections are made here, those that are made anew counted behind the first ones.
+    /// Share of the run's connection numbers. Replacement connections get the numbers after the first ones.
     share: Share,
-    /// How many have been.
+    /// Connections started so far.
     made: Cell<u64>,
 }
 
 impl Way {
-    /// That of core `core` to `address`.
+    /// For the connections of core `core` to `address`.
     pub(crate) fn new(plan: &Plan, core: usize, address: Address) -> Way {
         let reach = &plan.options.reach;
         let shard = plan.options.shard;
@@ -265,7 +264,7 @@ impl Way {
         }
     }
 
-    /// Where the next connection comes from.
+    /// Returns the local address and ports of the next connection.
     fn source(&self) -> Source {
         let number = self.share.first + self.made.get() * self.share.stride;
         self.made.set(self.made.get() + 1);
@@ -275,7 +274,7 @@ impl Way {
         }
     }
 
-    /// A socket for datagrams to the target.
+    /// Opens a datagram socket that is connected to the target.
     ///
     /// # Errors
     /// As [`Datagram::bind`] and [`Datagram::connect`].
@@ -288,7 +287,7 @@ impl Way {
         Ok(socket)
     }
 
-    /// Connects, and queues what comes before the first request: it leaves with whatever is sent first.
+    /// Connects, and queues the PROXY protocol header: it is sent with the first request.
     ///
     /// # Errors
     /// As [`Stream::connect_from`].
@@ -306,7 +305,7 @@ impl Way {
     }
 }
 
-/// Whom a connection is made for: nobody else, so its own addresses are told.
+/// Addresses for the PROXY protocol header: the connection's own.
 fn origin<'a>(stream: &Stream, address: &'a Address) -> Origin<'a> {
     match (stream.local(), stream.peer(), address) {
         (.., Address::Unix(path)) => Origin::Unix {
@@ -317,12 +316,12 @@ fn origin<'a>(stream: &Stream, address: &'a Address) -> Origin<'a> {
             source,
             destination,
         },
-        // It has failed already, and whatever is sent says so.
+        // The connection has failed; the next send reports the error.
         _ => Origin::Unknown,
     }
 }
 
-/// A header of the PROXY protocol.
+/// Renders a PROXY protocol header.
 fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
     let mut room = [0; INTRODUCTION_BYTES_MAX];
     let bytes = match version {

@@ -1,25 +1,25 @@
-//! Which part of a run a generator makes that is one of several.
+//! One generator's share of a distributed run.
 
 use crate::pace::arrivals::Share;
 
-/// One of several generators that make a run together.
+/// Number of a generator among those of a distributed run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
-    /// Its number, from 0.
+    /// Number of the generator, from 0.
     pub index: u64,
-    /// How many there are.
+    /// Number of generators.
     pub count: u64,
 }
 
 impl Shard {
-    /// Which of what the run counts it is.
+    /// Returns the share of the run's connections and requests.
     pub(crate) fn share(self) -> Share {
         Share::of_core(0, 1, self.index, self.count)
     }
 }
 
 impl Default for Shard {
-    /// The only one.
+    /// A run with one generator.
     fn default() -> Shard {
         Shard { index: 0, count: 1 }
     }

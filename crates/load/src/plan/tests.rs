@@ -1,11 +1,11 @@
-//! Options become plans, or are refused with a reason.
+//! Tests of plans: accepted and refused options.
 
 use super::*;
 use crate::requests::header::parse_header;
 use crate::requests::request::Last;
 use std::num::NonZeroU64;
 
-/// One connection that asks `url` for one response; tests change what they are about.
+/// One connection that requests `url` once; tests change what they need.
 pub(crate) fn options(url: &str) -> Options {
     Options {
         stop: Stop {

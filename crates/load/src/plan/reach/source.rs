@@ -1,18 +1,18 @@
-//! The addresses that connections come from, as they are written: `127.0.0.2`, `127.0.0.2-127.0.0.50`, `10.0.0.0/28`,
-//! and several of these with commas between. Pure.
+//! Parses source addresses of connections: `127.0.0.2`, `127.0.0.2-127.0.0.50`, `10.0.0.0/28`, or a comma-separated
+//! list of these. Pure.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::limits::CONNECTIONS_MAX;
 
-/// Addresses that are taken in turn.
+/// Source addresses, used round robin.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sources {
     ranges: Vec<Range>,
 }
 
-/// Addresses that follow one another. Invariant: `count` > 0, and `first` + `count` - 1 is an address of its family.
+/// Consecutive addresses. Invariant: `count` > 0, and `first` + `count` - 1 is an address of the same family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Range {
     first: IpAddr,
@@ -20,10 +20,10 @@ struct Range {
 }
 
 impl Sources {
-    /// Reads a list.
+    /// Parses a list.
     ///
     /// # Errors
-    /// A sentence with what is wrong and what was expected.
+    /// A sentence with the mistake and the expected form.
     pub fn parse(text: &str) -> Result<Sources, String> {
         let ranges = text.split(',').map(|part| {
             Range::parse(part).map_err(|why| {
@@ -35,22 +35,22 @@ impl Sources {
         })
     }
 
-    /// Whether there is none, which leaves the choice to the kernel.
+    /// Whether the choice is left to the kernel.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many they are.
+    /// Number of addresses.
     pub(crate) fn count(&self) -> u64 {
         self.ranges.iter().map(|range| range.count).sum()
     }
 
-    /// Whether `peer` can be connected to from one of them, or there is none.
+    /// Whether `peer` can be reached from one of the addresses, or the list is empty.
     pub(crate) fn has_family_of(&self, peer: &SocketAddr) -> bool {
         self.is_empty() || !self.of_family_of(peer).is_empty()
     }
 
-    /// Those from which `peer` can be connected to.
+    /// Returns the addresses of the family of `peer`.
     pub(crate) fn of_family_of(&self, peer: &SocketAddr) -> Sources {
         let is_of_family = |range: &&Range| range.first.is_ipv4() == peer.is_ipv4();
         Sources {
@@ -58,7 +58,7 @@ impl Sources {
         }
     }
 
-    /// The address of connection `number` of the run: they are taken one after the other, again and again.
+    /// Returns the address of connection `number` of the run, round robin.
     pub(crate) fn nth(&self, number: u64) -> Option<IpAddr> {
         let mut at = number.checked_rem(self.count())?;
         for range in &self.ranges {
@@ -101,7 +101,7 @@ impl Range {
         }
         let steps = number(last).checked_sub(number(first));
         let steps = steps.ok_or("its last address comes before its first")?;
-        // No more are used than there are connections.
+        // A run uses no more addresses than it has connections.
         let most = CONNECTIONS_MAX as u64 - 1;
         let steps = u64::try_from(steps).unwrap_or(most).min(most);
         Ok(Range {
@@ -110,8 +110,9 @@ impl Range {
         })
     }
 
-    /// The addresses that an interface in this network may have: the first is the network's own (IPv4) or that of all its
-    /// routers (RFC 4291 2.6.1), and in IPv4 the last is everybody's. Networks of two have neither (RFC 3021, RFC 6164).
+    /// Returns the host addresses of a network: without the network address (IPv4) or the Subnet-Router anycast address
+    /// (RFC 4291 section 2.6.1), and in IPv4 without the broadcast address. Networks of two addresses have neither (RFC
+    /// 3021, RFC 6164).
     fn of_network(network: IpAddr, bits: &str) -> Result<Range, String> {
         let length: u32 = if network.is_ipv4() { 32 } else { 128 };
         let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
@@ -151,21 +152,21 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// The address with this number, of the family of `like`.
+/// Returns the address with this number, of the family of `like`.
 fn address_of(number: u128, like: IpAddr) -> IpAddr {
     match like {
-        // Ranges end within their family.
+        // Ranges do not exceed their family.
         IpAddr::V4(_) => Ipv4Addr::from(number as u32).into(),
         IpAddr::V6(_) => Ipv6Addr::from(number).into(),
     }
 }
 
-/// Where datagrams to `target` come from.
+/// Returns the local address of datagrams to `target`.
 pub(crate) fn source_of(source: Option<IpAddr>, target: &SocketAddr) -> SocketAddr {
     SocketAddr::new(source.unwrap_or(unspecified(target.ip())), 0)
 }
 
-/// The address that leaves the choice to the kernel, of the family of `address`.
+/// Returns the unspecified address of the family of `address`.
 pub(crate) fn unspecified(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -177,7 +178,7 @@ pub(crate) fn unspecified(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    /// Ranges as they are understood, or what is wrong.
+    /// The parsed ranges, or the error.
     fn read(text: &str) -> String {
         match Sources::parse(text) {
             Ok(sources) => sources.to_string(),
