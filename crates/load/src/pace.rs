@@ -1,4 +1,5 @@
-//! The times at which requests are due and a run stops, with their inputs: clocks, the common start of all cores, the target.
+//! When requests are due and when a run stops, and the inputs of both: clocks, the common start of all cores, the
+//! target.
 
 pub(crate) mod backlog;
 pub(crate) mod dispatch;
@@ -20,22 +21,23 @@ use arrivals::ArrivalPlan;
 use onrush_engine::random::Random;
 use profile::Profile;
 
-/// What decides when a request starts.
+/// Decides when a request starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// Closed loop: a connection's next request starts when its last response is there.
+    /// Closed loop: a connection's next request starts when its last response has arrived.
     Closed,
-    /// Closed loop with pauses: it starts about so long after that, 3 per cent more or less.
+    /// Closed loop with a think time: the next request starts this long after the response, plus or minus 3 %.
     Think(Duration),
-    /// Open loop: whatever the responses do. What is due goes out on the connection that has waited longest; when none is
-    /// free it waits for one, and that wait is part of its latency.
+    /// Open loop, independent of the responses. A due request is sent on the connection that has been idle longest. If
+    /// none is idle, it waits for one, and the wait is part of its latency.
     Open(ArrivalPlan),
-    /// Open loop on each connection: so many requests per second each, evenly; all of them together are even, too.
+    /// Open loop on each connection: this many requests per second each, evenly spaced both per connection and in
+    /// total.
     EachConnection(NonZeroU64),
 }
 
 impl Pace {
-    /// Open loop, so many requests per second, evenly.
+    /// Creates an open loop with evenly spaced requests.
     pub fn rate(rate: NonZeroU64) -> Pace {
         Pace::Open(ArrivalPlan::Spaced {
             profile: Profile::steady(rate),
@@ -44,7 +46,7 @@ impl Pace {
         })
     }
 
-    /// How many requests are due within `time` over `connections` connections; `None` in a closed loop.
+    /// Returns the number of requests due within `time` over `connections` connections; `None` in a closed loop.
     pub fn due_within(&self, time: Duration, connections: u64) -> Option<f64> {
         match self {
             Pace::Closed | Pace::Think(_) => None,
@@ -65,7 +67,7 @@ impl Pace {
         }
     }
 
-    /// The requests per second that it comes to in the end; `None` in a closed loop.
+    /// Returns the requests per second at full load; `None` in a closed loop.
     pub fn rate_asked(&self, connections: u64) -> Option<f64> {
         match self {
             Pace::Closed | Pace::Think(_) => None,
@@ -73,7 +75,7 @@ impl Pace {
             Pace::Open(ArrivalPlan::Bursts { size, every }) => {
                 Some(*size as f64 / every.as_secs_f64())
             }
-            // The mean; there is none of a single moment.
+            // The mean rate; undefined if all requests are due at time 0.
             Pace::Open(ArrivalPlan::Listed(times)) => {
                 let seconds = *times.last()? as f64 / 1e9;
                 (seconds > 0.0).then(|| times.len() as f64 / seconds)
@@ -83,20 +85,20 @@ impl Pace {
     }
 }
 
-/// How a run gets to its full load.
+/// How a run reaches its full load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Start {
-    /// At full load from the first moment.
+    /// Full load at once.
     #[default]
     AtOnce,
-    /// Evenly within this time.
+    /// Linearly within this time.
     Ramp(Duration),
-    /// Within this time in ten stairs, each a slope for a quarter of its time and level for the rest; h1load's.
+    /// In ten steps within this time, each rising for a quarter of its length and then constant, as in h1load.
     Stairs(Duration),
 }
 
 impl Start {
-    /// How long it takes.
+    /// Returns the time until full load.
     pub fn duration(self) -> Duration {
         match self {
             Start::AtOnce => Duration::ZERO,
@@ -104,7 +106,7 @@ impl Start {
         }
     }
 
-    /// The rate over time of a run that comes to `rate`.
+    /// Returns the profile of a run that reaches `rate`.
     pub fn profile(self, rate: NonZeroU64) -> Profile {
         match self {
             Start::AtOnce => Profile::steady(rate),
@@ -113,7 +115,7 @@ impl Start {
         }
     }
 
-    /// When connection `number` of `connections` of a closed loop begins.
+    /// Returns when connection `number` of `connections` starts in a closed loop.
     pub fn admits(self, number: u64, connections: u64) -> Duration {
         let share = number as f64 / connections as f64;
         match self {
@@ -128,21 +130,22 @@ impl Start {
     }
 }
 
-/// When the requests of one connection that keeps its own time start.
+/// Start times of the requests of one connection with its own rate. A turn is a batch of requests that are sent
+/// together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Schedule {
-    /// When request 0 of the run starts.
+    /// Start of request 0 of the run.
     begin: Instant,
-    /// The number, in the whole run, of the request that is next here.
+    /// Run-wide number of this connection's next request.
     next: u64,
-    /// How far apart the numbers of two turns are.
+    /// Difference between the request numbers of two consecutive turns.
     step: u64,
     /// Requests per second of the whole run.
     rate: u128,
 }
 
 impl Schedule {
-    /// That of connection `number` of `connections` with `rate` requests per second each, in turns of `turn`.
+    /// For connection `number` of `connections` with `rate` requests per second each, in turns of `turn` requests.
     pub(crate) fn new(
         number: u64,
         connections: u64,
@@ -158,20 +161,19 @@ impl Schedule {
         }
     }
 
-    /// The same with the run beginning at `begin`.
+    /// Returns the same schedule for a run that begins at `begin`.
     pub(crate) fn from(self, begin: Instant) -> Schedule {
         Schedule { begin, ..self }
     }
 
-    /// When the connection's next turn is intended to start; it may have passed already, and then the delay is part of
-    /// the latency.
+    /// Returns the intended start of the next turn. If it is in the past, the delay is part of the latency.
     pub(crate) fn peek(&self) -> Instant {
-        // From the number and not from the turn before: rounding must not add up.
+        // Computed from the number instead of the previous start, so that rounding errors do not add up.
         let after = u128::from(self.next) * 1_000_000_000 / self.rate;
         self.begin + Duration::from_nanos(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
-    /// How many turns the connection has before `moment`.
+    /// Returns the number of turns before `moment`.
     pub(crate) fn turns_before(&self, moment: Instant) -> u64 {
         let after = u128::from(moment.nanoseconds_since(self.begin));
         let requests = (after * self.rate).div_ceil(1_000_000_000);
@@ -179,12 +181,11 @@ impl Schedule {
         u64::try_from(requests.div_ceil(u128::from(self.step))).unwrap_or(u64::MAX)
     }
 
-    /// Passes over so many turns.
     pub(crate) fn skip(&mut self, turns: u64) {
         self.next += self.step * turns;
     }
 
-    /// The same, and goes on to the turn behind it.
+    /// Returns the intended start of the next turn and advances to the one after it.
     pub(crate) fn next(&mut self) -> Instant {
         let start = self.peek();
         self.next += self.step;
@@ -192,7 +193,7 @@ impl Schedule {
     }
 }
 
-/// `time`, 3 per cent more or less.
+/// Returns `time` plus or minus 3 %.
 pub(crate) fn think(time: Duration, random: &Random) -> Duration {
     time.mul_f64(0.97 + 0.06 * random.unit())
 }

@@ -1,4 +1,4 @@
-//! The moments at which one core of a run starts requests, of all those at which the run does.
+//! The arrival times of one core's requests: its share of the run's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,30 +7,29 @@ use onrush_engine::random::Random;
 
 use super::profile::Profile;
 
-/// How requests lie around the even spacing of their rate.
+/// Distribution of requests around the even spacing of their rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
-    /// Evenly. It may fall in step with something that the server does evenly, too.
+    /// Even. Requests may run in step with a periodic task of the server.
     #[default]
     Even,
-    /// Each anywhere within the time that is its own, so that the rate is kept in every moment and nothing is in step.
+    /// Each request at a random time within its own interval, so that the rate is constant and nothing runs in step.
     Jittered,
-    /// Independent of each other, as the requests of many users are: gaps are exponentially distributed (a Poisson
-    /// process).
+    /// Independent, like the requests of many users: gaps are exponentially distributed (a Poisson process).
     Exponential,
 }
 
-/// Which of a run's turns one core makes: numbers `first`, `first + stride`, and so on.
+/// A core's share of a run's turns: numbers `first`, `first + stride`, and so on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// The first.
+    /// The first number.
     pub first: u64,
-    /// How far apart they are: how many take part.
+    /// Distance between numbers: the number of cores of all generators.
     pub stride: u64,
 }
 
 impl Share {
-    /// The part of core `core` of `cores` in generator `shard` of `shards`. Together they are everything, once.
+    /// Returns the share of core `core` of `cores` in generator `shard` of `shards`. The shares partition the run.
     pub fn of_core(core: u64, cores: u64, shard: u64, shards: u64) -> Share {
         Share {
             first: core * shards + shard,
@@ -38,56 +37,56 @@ impl Share {
         }
     }
 
-    /// How many of `total` it has.
+    /// Returns how many of `total` belong to this share.
     pub fn count_of(self, total: u64) -> u64 {
         total / self.stride + u64::from(self.first < total % self.stride)
     }
 }
 
-/// The arrivals of one core, in order. Pure: nothing here knows what the time is.
+/// The arrivals of one core, in order. Pure: it does not read the clock.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     plan: ArrivalPlan,
     share: Share,
-    /// The number, in the whole run, of the turn that is next.
+    /// Run-wide number of the next turn.
     next: u64,
-    /// Requests of a turn.
+    /// Requests per turn, which are sent together.
     turn: u64,
     random: Random,
-    /// Of the next arrival, where gaps are independent: requests, in billionths, that are due before it.
+    /// With exponential gaps: billionths of a request that are due before the next arrival.
     due: u128,
 }
 
-/// When requests start, over a whole run.
+/// Start times of requests over a whole run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArrivalPlan {
-    /// Along a rate.
+    /// Following a rate.
     Spaced {
-        /// The rate over time.
+        /// Rate over time.
         profile: Profile,
-        /// How they lie around it.
+        /// Distribution around the rate.
         spacing: Spacing,
-        /// What makes random spacings repeatable.
+        /// Seed of random spacings.
         seed: u64,
     },
-    /// So many at once, again and again.
+    /// Groups of requests at regular intervals.
     Bursts {
-        /// Requests of a burst.
+        /// Requests per burst.
         size: u64,
-        /// From one burst to the next.
+        /// Interval between bursts.
         every: Duration,
     },
-    /// At these times, in nanoseconds since the beginning and in order; nothing comes behind the last.
+    /// At these times, in nanoseconds since the start, in order; the run ends after the last.
     Listed(Arc<[u64]>),
 }
 
 const BILLION: u64 = 1_000_000_000;
 
 impl Arrivals {
-    /// The arrivals of a core that makes `share` of the run's turns of `turn` requests each.
+    /// For a core that makes `share` of the run's turns of `turn` requests each.
     pub fn new(plan: &ArrivalPlan, share: Share, turn: u64) -> Arrivals {
         let (seed, stream) = match plan {
-            // Each core's gaps are its own; a jitter belongs to the turn, whoever makes it.
+            // Exponential gaps are random per core; jitter depends on the turn only, whichever core makes it.
             ArrivalPlan::Spaced {
                 seed,
                 spacing: Spacing::Exponential,
@@ -108,12 +107,12 @@ impl Arrivals {
         arrivals
     }
 
-    /// The number, in the whole run, of the next turn.
+    /// Returns the run-wide number of the next turn.
     pub fn number(&self) -> u64 {
         self.next
     }
 
-    /// When the next turn is due, in nanoseconds since the beginning of the run; `None` when there is none.
+    /// Returns when the next turn is due, in nanoseconds since the start of the run; `None` after the last.
     pub fn peek(&self) -> Option<u64> {
         Some(match &self.plan {
             ArrivalPlan::Spaced {
@@ -146,7 +145,7 @@ impl Arrivals {
         })
     }
 
-    /// Goes on by so many turns. Of independent gaps many at once come to their mean.
+    /// Advances by `turns`. For several turns at once, exponential gaps are replaced by their mean.
     pub fn skip(&mut self, turns: u64) {
         self.next += self.share.stride * turns;
         if turns == 1 {
@@ -161,7 +160,7 @@ impl Arrivals {
         }
     }
 
-    /// How many turns come before `after` has passed since the beginning; of random ones about so many.
+    /// Returns the number of turns before `after`; approximate for exponential gaps.
     pub fn turns_before(&self, after: Duration) -> u64 {
         let time = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
         let requests = match &self.plan {
@@ -185,7 +184,7 @@ impl Arrivals {
         turns.saturating_sub(self.next).div_ceil(self.share.stride)
     }
 
-    /// The core makes one of `stride` equal parts of the run's requests: its gaps are so many times as long.
+    /// The core makes one of `stride` equal shares of the run's requests, so its gaps are `stride` times as long.
     fn draw_gap(&mut self) {
         if let ArrivalPlan::Spaced {
             spacing: Spacing::Exponential,
@@ -212,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The first `turns` arrivals of one core.
+    /// Returns the first `turns` arrivals of one core.
     fn arrivals(plan: &ArrivalPlan, share: Share, turn: u64, turns: usize) -> Vec<u64> {
         let mut arrivals = Arrivals::new(plan, share, turn);
         (0..turns)
@@ -267,7 +266,7 @@ mod tests {
                 .flat_map(|core| arrivals(&plan, Share::of_core(core, cores, 0, 1), 1, 50_000))
                 .collect();
             all.sort_unstable();
-            // Up to where every core still has arrivals.
+            // Only while every core still has arrivals.
             let gaps: Vec<f64> = all
                 .windows(2)
                 .take(40_000)
@@ -282,7 +281,7 @@ mod tests {
     }
 
     proptest! {
-        /// Threads and generators change who makes a request, not when.
+        /// The numbers of threads and generators change who makes a request, not when.
         #[test]
         fn shares_together_make_exactly_the_whole(
             cores in 1u64..9,

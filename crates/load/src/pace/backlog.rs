@@ -1,5 +1,5 @@
-//! The requests of a core's open loop that are still to come: one after the other, or many at once where nobody can make
-//! them all. Pure.
+//! The remaining requests of a core's open loop, taken one by one, or many at once if they are too late to be made.
+//! Pure.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use onrush_engine::Instant;
 use crate::pace::arrivals::Arrivals;
 use crate::pace::stop::Budget;
 
-/// When there are no more arrivals.
+/// Due time when there are no more arrivals.
 pub(crate) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
-/// What is taken at once is this part of all that is due: times are then told as exactly as a histogram keeps them, and a
-/// billion of turns takes some ten thousand steps.
+/// Overdue arrivals are taken in blocks of this fraction: their delays stay as exact as a histogram stores them, and a
+/// billion turns take about ten thousand steps.
 pub(crate) const PIECES: u64 = 1000;
 
-/// A turn that was taken.
+/// A turn to make: a batch of requests that start together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
-    /// When it is intended to start.
+    /// Intended start.
     pub(crate) start: Instant,
-    /// Its number in the whole run.
+    /// Run-wide number of the turn.
     pub(crate) number: u64,
-    /// Its requests.
+    /// Number of requests.
     pub(crate) count: u64,
 }
 
@@ -31,18 +31,17 @@ pub(crate) struct Taken {
 pub(crate) struct Backlog {
     arrivals: Arrivals,
     begin: Instant,
-    /// No arrival counts from then on.
+    /// End of the run; later arrivals are ignored.
     end: Option<Instant>,
-    /// Requests of a turn.
+    /// Requests per turn.
     turn: u64,
-    /// Requests that are still to come, those that are missed among them; `None` without a bound.
+    /// Remaining requests, including missed ones; `None` without a limit.
     left: Option<u64>,
     /// When the next arrival is due, or `NEVER`.
     due: Instant,
 }
 
 impl Backlog {
-    /// In turns of `turn` requests.
     pub(crate) fn new(arrivals: Arrivals, turn: u64) -> Backlog {
         Backlog {
             arrivals,
@@ -54,23 +53,23 @@ impl Backlog {
         }
     }
 
-    /// The run begins, and has this budget.
+    /// Starts the run with this budget.
     pub(crate) fn begin(&mut self, begin: Instant, budget: Budget) {
         (self.begin, self.end, self.left) = (begin, budget.end(), budget.left());
         self.look();
     }
 
-    /// When the next arrival is due, or [`NEVER`].
+    /// Returns when the next arrival is due, or [`NEVER`].
     pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Whether nothing comes any more, however long the run is.
+    /// Whether there are no more arrivals, independent of the end of the run.
     pub(crate) fn is_spent(&self) -> bool {
         self.arrivals.peek().is_none() || self.left == Some(0)
     }
 
-    /// Takes the next arrival, whenever it is due.
+    /// Takes the next arrival, even if it is not due yet.
     pub(crate) fn next(&mut self) -> Taken {
         let count = self.left.map_or(self.turn, |left| left.min(self.turn));
         let taken = Taken {
@@ -84,8 +83,8 @@ impl Backlog {
         taken
     }
 
-    /// Takes all that is due more than `late` before `now`, and tells of so many requests at once how long they have been
-    /// due: the shortest of their times.
+    /// Takes every arrival that has been due for longer than `late` at `now`. Calls `tell` for each block with the
+    /// shortest delay in it and its number of requests.
     pub(crate) fn take_late(
         &mut self,
         late: Duration,
@@ -106,14 +105,14 @@ impl Backlog {
         }
     }
 
-    /// About how many turns come before `after` has passed.
+    /// Returns the approximate number of turns before `after`.
     fn turns_before(&self, after: Duration) -> u64 {
         let turns = self.arrivals.turns_before(after);
         self.left
             .map_or(turns, |left| turns.min(left.div_ceil(self.turn)))
     }
 
-    /// Passes over `turns`, but leaves one that may be taken; their requests.
+    /// Skips up to `turns`, but leaves at least one turn to take. Returns the number of requests skipped.
     fn skip(&mut self, turns: u64) -> u64 {
         let turns = self
             .left

@@ -1,6 +1,6 @@
-//! Who makes the next request of a core's open loop: the connection that has waited longest, and when none is free, the
-//! first that will be. Arrivals belong to the core, so that one slow response delays no request that another connection
-//! could make.
+//! Assigns the requests of a core's open loop to connections: to the one that has been idle longest or, if none is
+//! idle, to the next that becomes idle. Arrivals belong to the core, so a slow response delays no request that another
+//! connection could make.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,37 +15,37 @@ use crate::pace::arrivals::Arrivals;
 use crate::pace::backlog::{Backlog, NEVER};
 use crate::pace::stop::Budget;
 
-/// One core's arrivals and the connections that wait for them.
+/// One core's arrivals and the connections waiting for them.
 pub(crate) struct Dispatch(RefCell<State>);
 
-/// What a connection is to do.
+/// A batch of requests assigned to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
-    /// When it is intended to start.
+    /// Intended start.
     pub(crate) start: Instant,
-    /// The number of the turn in the whole run.
+    /// Run-wide number of the turn.
     pub(crate) number: u64,
-    /// Its requests.
+    /// Number of requests.
     pub(crate) count: u64,
-    /// Whether a connection was free for it when it was due, so that it is the generator's own doing when it is late.
+    /// Whether a connection was idle when the turn was due. A late start is then caused by the generator.
     pub(crate) was_awaited: bool,
 }
 
 struct State {
     backlog: Backlog,
-    /// What was due until then was released late, though connections were free.
+    /// Arrivals due up to this moment were assigned late although connections were idle.
     late_until: Instant,
-    /// Connections that wait, the one that has waited longest first.
+    /// Idle connections, the longest idle first.
     idle: VecDeque<(u32, Waker)>,
-    /// For each connection, the turn it was given and has not taken.
+    /// For each connection, the turn that was assigned to it and not yet taken.
     given: Box<[Option<Turn>]>,
-    /// What is further behind than this is left out.
+    /// Arrivals that are later than this are skipped.
     catch_up: Option<Duration>,
-    /// Requests that were left out.
+    /// Skipped requests.
     missed: u64,
-    /// For how long they had been due then, in nanoseconds.
+    /// Delays of skipped requests, in nanoseconds.
     waits: Histogram,
-    /// Releases what is due, and waits for somebody to release it to.
+    /// Waker of the task that assigns due arrivals, while no connection is idle.
     runner: Option<Waker>,
     is_over: bool,
 }
@@ -71,13 +71,12 @@ impl Dispatch {
         }))
     }
 
-    /// The run begins, and has this budget.
+    /// Starts the run with this budget.
     pub(crate) fn begin(&self, begin: Instant, budget: Budget) {
         self.0.borrow_mut().backlog.begin(begin, budget);
     }
 
-    /// Waits until connection `index` has requests to make, whose intended start may have passed; `None` when the run is
-    /// over.
+    /// Waits until connection `index` has a turn, whose intended start may be in the past; `None` when the run is over.
     pub(crate) async fn take(&self, core: &Core, index: u32) -> Option<Turn> {
         let mut is_waiting = false;
         poll_fn(|context| {
@@ -98,7 +97,7 @@ impl Dispatch {
                 return Poll::Ready(Some(state.next()));
             }
             if state.is_over {
-                // What was left out was the last.
+                // The skipped turn was the last one.
                 return Poll::Ready(None);
             }
             is_waiting = true;
@@ -111,7 +110,7 @@ impl Dispatch {
         .await
     }
 
-    /// Releases arrivals when they are due, to whoever waits, until the run is over.
+    /// Assigns arrivals to idle connections when they are due, until the run is over.
     pub(crate) async fn run(&self, core: &Core) {
         while let Some(due) = self.wanted().await {
             if due > core.now_exact() {
@@ -121,7 +120,7 @@ impl Dispatch {
         }
     }
 
-    /// When the next arrival is due that somebody waits for; waits for somebody. `None` when the run is over.
+    /// Waits for an idle connection, then returns when the next arrival is due. `None` when the run is over.
     async fn wanted(&self) -> Option<Instant> {
         poll_fn(|context| {
             let state = &mut *self.0.borrow_mut();
@@ -138,7 +137,7 @@ impl Dispatch {
         .await
     }
 
-    /// Time is over. What was due at `now` and nobody was free for, or has not taken yet, is missed, too.
+    /// Ends the run at `now`. Due arrivals that no connection has taken count as missed.
     pub(crate) fn end(&self, now: Instant) {
         let state = &mut *self.0.borrow_mut();
         for index in 0..state.given.len() {
@@ -150,12 +149,13 @@ impl Dispatch {
         state.close();
     }
 
-    /// The time was over when `turn` was taken.
+    /// Counts `turn` as missed: the run ended before the connection could start it.
     pub(crate) fn miss(&self, turn: Turn, now: Instant) {
         self.0.borrow_mut().miss(turn, now);
     }
 
-    /// Adds to `waits` for how long what was missed had been due, and what is due at `now` has been, in nanoseconds.
+    /// Adds the delays of missed requests, and of those that are due and unassigned at `now`, to `waits`, in
+    /// nanoseconds.
     pub(crate) fn add_waits(&self, now: Instant, waits: &mut Histogram) {
         let state = self.0.borrow();
         if state.missed > 0 {
@@ -169,14 +169,14 @@ impl Dispatch {
         }
     }
 
-    /// Requests that were due and nobody made.
+    /// Returns the number of due requests that were never made.
     pub(crate) fn missed(&self) -> u64 {
         self.0.borrow().missed
     }
 }
 
 impl State {
-    /// Gives what is due to those who wait.
+    /// Assigns due arrivals to idle connections.
     fn release(&mut self, now: Instant) {
         while !self.idle.is_empty() {
             self.leave_out(now);
@@ -201,7 +201,7 @@ impl State {
         }
     }
 
-    /// Leaves out what has been due for longer than `late`.
+    /// Skips arrivals that have been due for longer than `late`.
     fn miss_late(&mut self, late: Duration, now: Instant) {
         let State {
             backlog,
@@ -221,7 +221,7 @@ impl State {
             .record_many(now.nanoseconds_since(turn.start), turn.count);
     }
 
-    /// Takes the next arrival, whenever it is due.
+    /// Takes the next arrival, even if it is not due yet.
     fn next(&mut self) -> Turn {
         let taken = self.backlog.next();
         if self.backlog.is_spent() {
@@ -252,9 +252,9 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// One request per millisecond, for `connections` connections that each hold a request for `busy`. Returns for each
-    /// request the connection, when it was due and when it was taken, in milliseconds since the start, and how many were
-    /// missed.
+    /// Runs one request per millisecond on `connections` connections, each of which is busy for the times of `busy`.
+    /// Returns the connection of each request and when it was due and taken, in milliseconds since the start, and the
+    /// number of missed requests.
     fn play(
         connections: u32,
         busy: &'static [u32],
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn idle_connections_take_turns() {
         let (taken, missed) = play(3, &[], None, MILLISECOND * 6);
-        // The first has taken the request that was due at once, and waits again before the others do.
+        // The first connection took request 0 at once and was idle again before the others.
         let expected: Vec<_> = (1..6).map(|at| (((at - 1) % 3) as u32, at, at)).collect();
         assert_eq!((&taken[1..], missed), (&expected[..], 0));
     }

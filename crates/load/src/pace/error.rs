@@ -1,13 +1,13 @@
-//! Why a run could not be made: the sentence for the user, and who has to do something about it.
+//! Errors that prevent a run: the message, and whether the user's options or the target caused it.
 
 use std::fmt;
 
-/// A run that did not take place.
+/// Reason why a run did not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// What was asked for cannot be done, here or at all; asking differently helps.
+    /// The options are impossible on this machine or in general; the user must change them.
     Invalid(String),
-    /// Nothing of the target could be reached.
+    /// The target could not be reached.
     Unreachable(String),
 }
 

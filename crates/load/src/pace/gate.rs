@@ -1,4 +1,4 @@
-//! Where the cores of a run wait for each other, so that they begin at the same moment and their schedules fit together.
+//! Start barrier of a run's cores: all start at the same moment, so that their schedules fit together.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -12,20 +12,20 @@ use onrush_engine::{Core, Instant};
 use crate::limits::{START_DELAY, START_SETTLED};
 use crate::pace::wall_clock::WallTime;
 
-/// Shared by all cores of a run.
+/// Barrier shared by all cores of a run.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Cores that are not ready yet.
+    /// Cores that are not ready.
     missing: AtomicUsize,
-    /// When the run begins, in the clock's nanoseconds; 0 before that is known.
+    /// Start of the run on the monotonic clock, in nanoseconds; 0 until it is set.
     begin: AtomicU64,
-    /// The same by the wall clock; 0 before that is known.
+    /// The same on the wall clock.
     began: AtomicU64,
-    /// Cores that are ready and wait for the others.
+    /// Wakers of the cores that wait.
     waiting: Mutex<Vec<Waker>>,
-    /// From the last core's readiness to the beginning.
+    /// Time between the last core's readiness and the start.
     delay: Duration,
-    /// The moment before which it does not begin.
+    /// Earliest start.
     start_at: Option<WallTime>,
 }
 
@@ -46,7 +46,7 @@ impl Gate {
         }
     }
 
-    /// When the run began by the wall clock, if it has.
+    /// Returns the wall-clock start of the run, if it has been set.
     pub(crate) fn began(&self) -> Option<WallTime> {
         match self.began.load(Ordering::Acquire) {
             0 => None,
@@ -54,7 +54,8 @@ impl Gate {
         }
     }
 
-    /// This core is ready: waits until all are and returns the moment of the beginning, which is the same for all.
+    /// Marks this core as ready, waits for the others and for the start, and returns the moment of the start, which is
+    /// the same on all cores.
     pub(crate) async fn pass(&self, core: &Core) -> Instant {
         if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             if let Some(start_at) = self.start_at {
@@ -68,7 +69,7 @@ impl Gate {
     }
 
     fn poll_begin(&self, waker: &Waker) -> Poll<Instant> {
-        // Under the lock: who decides takes the list behind storing the moment.
+        // `decide` empties the list after storing the start, so the start is read under the lock.
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match self.begin.load(Ordering::Acquire) {
             0 => {
@@ -81,7 +82,7 @@ impl Gate {
         }
     }
 
-    /// Says when the run begins, by both clocks.
+    /// Sets the start on both clocks.
     fn decide(&self, core: &Core) {
         let (now, wall) = (core.now_exact(), WallTime::now());
         let left = self.start_at.map_or(Duration::ZERO, |at| at.since(wall));
@@ -95,8 +96,8 @@ impl Gate {
     }
 }
 
-/// Waits until shortly before `at`. What the monotonic clock has left until then is asked again on the way, since the wall
-/// clock may be put right meanwhile.
+/// Waits until shortly before `at`. The wall clock may be adjusted meanwhile, so the remaining time is read again on
+/// the way.
 async fn settle(core: &Core, at: WallTime) {
     loop {
         let left = at.since(WallTime::now());
@@ -108,7 +109,7 @@ async fn settle(core: &Core, at: WallTime) {
     }
 }
 
-/// Something that happens once, and the tasks of a core that wait for it.
+/// One-time event that tasks of a core wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     is_given: Cell<bool>,
@@ -125,7 +126,7 @@ impl Signal {
         self.is_given.get()
     }
 
-    /// Waits until it has been given.
+    /// Waits until the event has happened.
     pub(crate) async fn given(&self) {
         poll_fn(|context| {
             if self.is_given.get() {

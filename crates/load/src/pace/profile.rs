@@ -1,41 +1,40 @@
-//! How the rate of a run goes over time: steady, in slopes, in stairs; and when, along it, each request is due. Exact:
-//! in whole numbers, from the request's own number and not from the one before, so nothing adds up.
+//! Rate of a run over time (constant, ramps, steps), and the due time of each request along it. Computed in integers
+//! from the request's number instead of the previous due time, so rounding errors do not add up.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Requests per second over time, or per another period. It never falls to zero for ever: every request is due at some time.
+/// Requests per period over time. The final rate is above zero, so every request is due at some time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// Nanoseconds of the period that rates are per. A request per period makes one *unit* each nanosecond, and so many are
-    /// one request.
+    /// Nanoseconds of the period. A rate of one request per period produces one *unit* per nanosecond; `period` units
+    /// are one request.
     period: u64,
-    /// In the order of time, the first from 0 on.
+    /// In order of time, from 0.
     stretches: Vec<Stretch>,
-    /// What holds behind the last.
+    /// Rate after the last stretch.
     rate: NonZeroU64,
-    /// When that begins, in nanoseconds.
+    /// End of the last stretch, in nanoseconds.
     begin: u64,
     /// Half units due by then.
     before: u128,
 }
 
-/// A time in which the rate changes evenly, or not at all.
+/// Interval in which the rate is constant or changes linearly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stretch {
     begin: u64,
     length: u64,
     from: u64,
     to: u64,
-    /// Half units due before it: with half units, a slope over a whole number of nanoseconds has a whole number of them.
+    /// Half units due before it. A ramp over a whole number of nanoseconds has a whole number of half units.
     before: u128,
 }
 
 impl Stretch {
-    /// Half units due in its first `time` nanoseconds, rounded down.
+    /// Returns the half units due in its first `time` nanoseconds, rounded down.
     fn area(&self, time: u64) -> u128 {
         let time = u128::from(time);
         let steady = 2 * u128::from(self.from) * time;
@@ -47,13 +46,13 @@ impl Stretch {
         }
     }
 
-    /// The first nanosecond by which `wanted` half units are due.
+    /// Returns the first nanosecond by which `wanted` half units are due.
     fn time_of(&self, wanted: u128) -> u64 {
-        // Near enough by the formula, which is off by rounding only; then exactly.
+        // The formula is off by rounding only; the loops below correct it.
         let (from, to, length) = (self.from as f64, self.to as f64, self.length as f64);
         let (wanted_, slope) = (wanted as f64 / 2.0, (to - from) / length);
         let root = (from * from + 2.0 * slope * wanted_).max(0.0).sqrt();
-        // The form of the quadratic formula that does not subtract what is nearly equal.
+        // The form of the quadratic formula that avoids subtracting nearly equal numbers.
         let guess = 2.0 * wanted_ / (from + root).max(f64::MIN_POSITIVE);
         let mut time = (guess as u64).min(self.length);
         while time > 0 && self.area(time - 1) >= wanted {
@@ -66,7 +65,7 @@ impl Stretch {
     }
 }
 
-/// Collects the stretches of a profile.
+/// Builder of a profile.
 #[derive(Clone, Debug, Default)]
 struct Builder {
     stretches: Vec<Stretch>,
@@ -107,21 +106,21 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Steps from one rate to another, each held for a while.
+/// Rates in equal steps, each held for the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stairs {
-    /// The rate of the first step.
+    /// Rate of the first step.
     pub from: NonZeroU64,
-    /// The rate that is not passed by the last.
+    /// Limit of the rates, which the last step does not exceed.
     pub to: NonZeroU64,
-    /// How much higher, or lower, each step is than the one before.
+    /// Difference between the rates of two steps.
     pub step: NonZeroU64,
-    /// How long a step is held.
+    /// Duration of a step.
     pub hold: Duration,
 }
 
 impl Stairs {
-    /// The rates of the steps, in order.
+    /// Returns the rates of the steps, in order.
     pub fn rates(&self) -> impl Iterator<Item = NonZeroU64> + use<> {
         let Stairs { from, to, step, .. } = *self;
         let steps = from.get().abs_diff(to.get()) / step.get();
@@ -135,7 +134,7 @@ impl Stairs {
         })
     }
 
-    /// How long all steps take.
+    /// Returns the duration of all steps.
     pub fn duration(&self) -> Duration {
         let steps = u32::try_from(self.rates().count()).unwrap_or(u32::MAX);
         self.hold.saturating_mul(steps)
@@ -143,20 +142,20 @@ impl Stairs {
 }
 
 impl Profile {
-    /// The same rate all the time.
+    /// Constant rate.
     pub fn steady(rate: NonZeroU64) -> Profile {
         Builder::default().then(rate)
     }
 
-    /// From nothing, evenly, to `rate` after `time`, and from then on steady.
+    /// Rises linearly from zero to `rate` within `time`, then stays constant.
     pub fn ramp(rate: NonZeroU64, time: Duration) -> Profile {
         let mut builder = Builder::default();
         builder.stretch(0, rate.get(), time);
         builder.then(rate)
     }
 
-    /// From nothing to `rate` after `time` in ten stairs, each a slope for a quarter of its time and level for the rest;
-    /// h1load's soft start.
+    /// Rises from zero to `rate` within `time` in ten steps, each rising for a quarter of its length and then constant;
+    /// the soft start of h1load.
     pub fn soft_start(rate: NonZeroU64, time: Duration) -> Profile {
         const STAIRS: u64 = 10;
         let mut builder = Builder::default();
@@ -170,7 +169,7 @@ impl Profile {
         builder.then(rate)
     }
 
-    /// Step by step, and the rate of the last from then on.
+    /// Follows the steps, then keeps the rate of the last one.
     pub fn stairs(stairs: &Stairs) -> Profile {
         let mut builder = Builder::default();
         let mut last = stairs.from;
@@ -181,7 +180,8 @@ impl Profile {
         builder.then(last)
     }
 
-    /// The same with its rates per `period` instead of per second; no time stands for a nanosecond.
+    /// Returns the same profile with its rates per `period` instead of per second. A zero period counts as one
+    /// nanosecond.
     pub fn per(self, period: Duration) -> Profile {
         Profile {
             period: nanoseconds(period).max(1),
@@ -189,12 +189,12 @@ impl Profile {
         }
     }
 
-    /// When request `number` is due, counted from 0, in nanoseconds since the beginning.
+    /// Returns when request `number`, counted from 0, is due, in nanoseconds since the start.
     pub fn time_of(&self, number: u64) -> u64 {
         self.time_of_part(number, 0)
     }
 
-    /// When `number` requests and `part` billionths of one are due.
+    /// Returns when `number` requests plus `part` billionths of one are due.
     pub(super) fn time_of_part(&self, number: u64, part: u64) -> u64 {
         let period = u128::from(self.period);
         let part = u128::from(part) * period / u128::from(SECOND);
@@ -211,7 +211,7 @@ impl Profile {
         stretch.begin + stretch.time_of(wanted - stretch.before)
     }
 
-    /// How many requests are due within the first `time` of a run: those with a lower number.
+    /// Returns the number of requests due before `time`.
     pub fn count_before(&self, time: Duration) -> u64 {
         let time = nanoseconds(time);
         let (mut low, mut high) = (0, u64::MAX / 2);
@@ -226,7 +226,7 @@ impl Profile {
         low
     }
 
-    /// The requests per second at its end, which the profile leads to.
+    /// Returns the final rate in requests per second.
     pub fn rate_per_second(&self) -> f64 {
         self.rate.get() as f64 * SECOND as f64 / self.period as f64
     }
@@ -272,7 +272,7 @@ mod tests {
     fn a_ramp_makes_half_of_what_its_end_would() {
         let profile = Profile::ramp(rate(1000), SECOND_ * 10);
         assert_eq!(profile.count_before(SECOND_ * 10), 5000);
-        // A quarter of that is due by half of the time.
+        // Half of the time yields a quarter of the ramp's requests.
         assert_eq!(profile.count_before(SECOND_ * 5), 1250);
         assert_eq!(profile.count_before(SECOND_ * 11), 6000);
     }
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn a_soft_start_has_ten_stairs_of_a_quarter_slope() {
         let profile = Profile::soft_start(rate(1000), SECOND_ * 10);
-        // A stair adds 100 per second on its slope of 0.25 s: half of that is lost to the slope.
+        // Each step adds 100 per second on a ramp of 0.25 s, which yields half as much as the full rate.
         let until = |stairs: u64| (1..=stairs).map(|stair| stair * 100).sum::<u64>();
         for stairs in 1..=10 {
             let expected = until(stairs) as f64 - stairs as f64 * 12.5;
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Profiles of every kind, and falling slopes.
+    /// Profiles with rising, falling and constant stretches.
     fn profile() -> impl Strategy<Value = Profile> {
         let stretch = (0u64..5_000_000, 0u64..5_000_000, 1u64..20_000_000_000);
         let stretches = prop::collection::vec(stretch, 0..5);

@@ -1,4 +1,4 @@
-//! When a run ends. Pure: state and `now` in, a choice out.
+//! When a run ends. Pure: decides from a state and the current time.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use onrush_engine::Instant;
 use crate::limits::{LOST_AFTER, UNREACHABLE_AFTER};
 use crate::pace::arrivals::Share;
 
-/// What ends a run: whichever comes first. Without either only the user does.
+/// Limits of a run; the first one reached ends it. Without any, it runs until the user interrupts it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stop {
-    /// So much time.
+    /// Duration.
     pub after: Option<Duration>,
-    /// So many requests over all connections.
+    /// Requests over all connections.
     pub count: Option<u64>,
 }
 
 impl Stop {
-    /// What a core with `share` of the run may do, from `begin` on.
+    /// Returns the budget of a core with `share` of the run, from `begin` on.
     pub fn of_core(&self, share: Share, begin: Instant) -> Budget {
         Budget {
             end: self.after.map(|after| begin + after),
@@ -27,17 +27,17 @@ impl Stop {
     }
 }
 
-/// The requests one core may still start.
+/// Requests that one core may still start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// None are started from then on.
+    /// No request is started from then on.
     end: Option<Instant>,
-    /// `None`: without a bound.
+    /// `None`: unlimited.
     left: Option<u64>,
 }
 
 impl Budget {
-    /// Takes up to `wanted` requests to start now; 0 means that the run is over.
+    /// Takes up to `wanted` requests to start now. Returns 0 when the run is over.
     pub fn take(&mut self, now: Instant, wanted: u64) -> u64 {
         if self.is_over(now) {
             return 0;
@@ -50,44 +50,44 @@ impl Budget {
         granted
     }
 
-    /// Whether the time is over.
+    /// Whether the end time has passed.
     pub fn is_over(&self, now: Instant) -> bool {
         self.end.is_some_and(|end| now >= end)
     }
 
-    /// Whether the count has been taken to the last.
+    /// Whether all requests of the count have been taken.
     pub fn is_spent(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Requests that may still start; `None` without a bound.
+    /// Returns how many requests may still start; `None` if unlimited.
     pub fn left(&self) -> Option<u64> {
         self.left
     }
 
-    /// When the run ends by the clock.
+    /// Returns the end time of the run.
     pub fn end(&self) -> Option<Instant> {
         self.end
     }
 }
 
-/// What a run has come to, once a second: reason enough to end it?
+/// Whether a run can still succeed; checked once a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Prospect {
-    /// There may still be responses.
+    /// Responses may still arrive.
     Hopeful,
-    /// No connection was ever made.
+    /// No connection was ever established.
     Unreachable,
-    /// There were connections, but for a long time now there have been only failures to make one.
+    /// Connections were established, but for a long time every attempt has failed.
     Lost,
 }
 
-/// What has happened so far, as far as it tells whether going on makes sense.
+/// Totals of a run that show whether it can still succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// Connections made.
+    /// Connections established.
     pub established: u64,
-    /// Failures to make one.
+    /// Failed connection attempts.
     pub connect_failures: u64,
     /// Responses received.
     pub responses: u64,
@@ -101,16 +101,16 @@ impl AddAssign for Progress {
     }
 }
 
-/// Judges, once a second, whether a run makes sense any longer.
+/// Checks once a second whether a run can still succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Patience {
     last: Progress,
-    /// When something last went well, since the start.
+    /// Time of the last progress, since the start.
     moved: Duration,
 }
 
 impl Patience {
-    /// The prospect at `elapsed` since the start.
+    /// Returns the state at `elapsed` since the start.
     pub fn judge(&mut self, now: Progress, elapsed: Duration) -> Prospect {
         let moved = now.established > self.last.established || now.responses > self.last.responses;
         let failing = now.connect_failures > self.last.connect_failures;

@@ -1,12 +1,14 @@
-//! What a URL names: the place to connect to and what to ask for there.
+//! URLs of targets.
 //!
-//! `http://host[:port][/path][?query]` with port 80 and path `/` by default, IPv6 addresses in brackets; `https://` with
-//! port 443; for Unix sockets `unix:/path/to/socket[:/path]`, as nginx writes it, with or without a scheme before it.
+//! HTTP: `http://host[:port][/path][?query]` with port 80 and path `/` by default and IPv6 addresses in brackets;
+//! `https://` with port 443; for Unix sockets `unix:/path/to/socket[:/path]` as in nginx, with or without a scheme
+//! before it.
 //!
-//! `grpc://host[:port]/package.Service/Method` with port 80 by default, and `grpcs://` with TLS and port 443, as nginx has them.
+//! gRPC: `grpc://host[:port]/package.Service/Method` with port 80 by default, and `grpcs://` with TLS and port 443, as
+//! in nginx.
 //!
-//! `memcached://host[:port]` or `memcached://unix:/path/to/socket`, with port 11211 by default, and `memcacheds://` with TLS:
-//! neither has a path.
+//! memcached: `memcached://host[:port]` or `memcached://unix:/path/to/socket` with port 11211 by default, and
+//! `memcacheds://` with TLS, all without a path.
 
 pub mod lookup;
 mod scheme;
@@ -17,32 +19,32 @@ use std::path::PathBuf;
 
 pub use scheme::Scheme;
 
-/// A parsed URL.
+/// Parsed URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// As the user wrote it.
+    /// The URL as the user wrote it.
     pub url: String,
-    /// With TLS or without.
+    /// Protocol, and whether it uses TLS.
     pub scheme: Scheme,
-    /// Where to connect to.
+    /// Address to connect to.
     pub place: Place,
-    /// The value of `Host` (RFC 9112 3.2).
+    /// Value of `Host` (RFC 9112 section 3.2).
     pub host: String,
-    /// Path and query: the request's target.
+    /// Request target: path and query.
     pub path: String,
 }
 
-/// Where to connect to.
+/// Address to connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// A name or an address without brackets, and a port.
+    /// Host name, or address without brackets, and port.
     Tcp(String, u16),
-    /// The path of a socket.
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
 impl Target {
-    /// Reads a URL as somebody types it: without a scheme it is `http://`, as curl, ab and h1load have it.
+    /// Parses a URL. Without a scheme it is `http://`, as in curl, ab and h1load.
     ///
     /// # Errors
     /// As [`Target::of_url`].
@@ -54,10 +56,10 @@ impl Target {
         Target::of_url(&format!("http://{text}"))
     }
 
-    /// Reads a whole URL.
+    /// Parses a complete URL.
     ///
     /// # Errors
-    /// A sentence with the URL and what was expected.
+    /// A sentence with the URL and the expected form.
     pub fn of_url(url: &str) -> Result<Target, String> {
         let invalid = |why: &str| {
             format!(
@@ -83,7 +85,7 @@ impl Target {
                 format!("{url:?} is no server of memcached: {why}; expected one such as memcached://127.0.0.1:11211 or memcached://unix:/run/memcached.sock")
             });
         }
-        // A fragment is never sent (RFC 9110 4.2.5).
+        // A fragment is never sent (RFC 9110 section 4.2.5).
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
         let (place, host, path) = match rest.strip_prefix("unix:") {
             Some(rest) => unix(rest),
@@ -107,12 +109,12 @@ impl Target {
         })
     }
 
-    /// Whether datagrams are sent there, which are no requests.
+    /// Whether the target receives one-way or echoed datagrams instead of requests.
     pub fn is_datagrams(&self) -> bool {
         self.scheme == Scheme::Udp
     }
 
-    /// A server without paths: host and port, or a socket.
+    /// Parses a host and port, or a socket, without a path.
     fn of_memcached(url: &str, scheme: Scheme, rest: &str) -> Result<Target, String> {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let place = match rest.strip_prefix("unix:") {
@@ -145,7 +147,7 @@ impl Target {
         })
     }
 
-    /// The name that a server's certificate must be for.
+    /// Returns the server name for TLS.
     pub(crate) fn name(&self) -> &str {
         match &self.place {
             Place::Tcp(host, _) => host,
@@ -155,10 +157,10 @@ impl Target {
 }
 
 impl Place {
-    /// Reads `HOST:PORT` or `unix:/path/to/socket`.
+    /// Parses `HOST:PORT` or `unix:/path/to/socket`.
     ///
     /// # Errors
-    /// A sentence with the text and what was expected.
+    /// A sentence with the text and the expected form.
     pub fn parse(text: &str) -> Result<Place, String> {
         let place = match text.strip_prefix("unix:") {
             Some(path) if path.starts_with('/') => Ok(Place::Unix(PathBuf::from(path))),
@@ -206,7 +208,7 @@ fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
     Ok((Place::Tcp(host.to_owned(), port), written.to_owned(), path))
 }
 
-/// Host and port, which is `port` when none is written.
+/// Parses a host and an optional port, with `default` for a missing one.
 fn authority(authority: &str, default: Option<u16>) -> Result<(&str, u16), String> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(bracketed) => {
@@ -250,7 +252,7 @@ fn is_number(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Place, `Host` and path in one line, or what is wrong.
+    /// Returns place, `Host` and path in one line, or the error.
     fn read(url: &str) -> String {
         match Target::parse(url) {
             Ok(Target {

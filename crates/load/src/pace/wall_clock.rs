@@ -1,4 +1,5 @@
-//! Moments by the wall clock, which several machines share as far as their clocks are right, and how right this one's is.
+//! Wall-clock times, which several machines share as far as their clocks are synchronized, and the accuracy of this
+//! machine's clock.
 
 use std::fmt;
 use std::fs;
@@ -11,17 +12,17 @@ use time::format_description::BorrowedFormatItem;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
-/// A moment: time since 1970-01-01T00:00:00Z, leap seconds not counted.
+/// Time since 1970-01-01T00:00:00Z, without leap seconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct WallTime(Duration);
 
 impl WallTime {
-    /// The present moment.
+    /// Returns the current time.
     pub fn now() -> WallTime {
         WallTime(clock::unix_time())
     }
 
-    /// So many seconds since 1970; what is negative or no number is 1970.
+    /// From seconds since 1970; negative numbers and NaN are 1970.
     pub fn of_seconds(seconds: f64) -> WallTime {
         WallTime(Duration::try_from_secs_f64(seconds).unwrap_or_default())
     }
@@ -30,26 +31,26 @@ impl WallTime {
         WallTime(Duration::from_nanos(nanoseconds))
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     pub fn seconds(self) -> f64 {
         self.0.as_secs_f64()
     }
 
-    /// Nanoseconds since 1970; at the end of the count, in the year 2554, no more.
+    /// Returns the nanoseconds since 1970, at most `u64::MAX` (the year 2554).
     pub(crate) fn nanoseconds(self) -> u64 {
         u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The time from `earlier` until then; zero when `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: WallTime) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Reads a date and a time of RFC 3339, such as `2026-11-22T12:00:00Z` or `2026-11-22T13:00:00.5+01:00`, or seconds
+    /// Parses an RFC 3339 date and time, such as `2026-11-22T12:00:00Z` or `2026-11-22T13:00:00.5+01:00`, or seconds
     /// since 1970, such as `1795348800.5`.
     ///
     /// # Errors
-    /// A sentence with the text and what was expected.
+    /// A sentence with the text and the expected form.
     pub fn parse(text: &str) -> Result<WallTime, String> {
         let read = match text.contains(':') {
             true => date_time(text),
@@ -62,12 +63,12 @@ impl WallTime {
         })
     }
 
-    /// As `2026-05-04 13:05:09`, in UTC.
+    /// Formats it as `2026-05-04 13:05:09`, in UTC.
     pub fn date_and_time(self) -> String {
         self.written(SECONDS)
     }
 
-    /// In UTC; what lies beyond the year 9999 is the beginning.
+    /// In UTC; times after the year 9999 become 1970-01-01.
     fn written(self, format: &[BorrowedFormatItem<'_>]) -> String {
         let nanoseconds = i128::try_from(self.0.as_nanos()).unwrap_or_default();
         let moment = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds);
@@ -84,20 +85,21 @@ const SECONDS: &[BorrowedFormatItem<'_>] =
 const MICROSECONDS: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
-/// As RFC 3339 has it, with microseconds, in UTC.
+/// Writes it as RFC 3339 with microseconds, in UTC.
 impl fmt::Display for WallTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.written(MICROSECONDS))
     }
 }
 
-/// RFC 3339 5.6, which also lets people write a space before the time. A leap second is the end of the one before.
+/// RFC 3339 section 5.6, which also permits a space before the time. A leap second becomes the end of the previous
+/// second.
 fn date_time(text: &str) -> Option<Duration> {
     let moment = OffsetDateTime::parse(&text.replacen(' ', "T", 1), &Rfc3339).ok()?;
     Duration::try_from(moment - OffsetDateTime::UNIX_EPOCH).ok()
 }
 
-/// Digits only: the parser of numbers would take a sign.
+/// Digits only, since `parse` would accept a sign.
 fn number(digits: &str) -> Option<u64> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_plain)
@@ -108,36 +110,36 @@ fn seconds(text: &str) -> Option<(u64, u32)> {
     Some((number(seconds)?, nanoseconds(fraction)?))
 }
 
-/// Of a fraction's digits; further ones than nine are less than anybody could mean.
+/// Parses the digits of a fraction; those after the ninth are ignored.
 fn nanoseconds(digits: &str) -> Option<u32> {
     number(digits.get(..digits.len().min(18))?)?;
     let nine: String = digits.chars().chain("000000000".chars()).take(9).collect();
     nine.parse().ok()
 }
 
-/// When a run began by the wall clock, and what is known of that clock.
+/// Start of a run on the wall clock, and the state of that clock.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ClockRow {
-    /// When the run began, as RFC 3339 has it; none when it was ended before.
+    /// Start of the run in RFC 3339 form; `None` if the run ended before it.
     pub started_at: Option<String>,
-    /// When it was to begin; none when that was not said.
+    /// Scheduled start, if any.
     pub start_asked: Option<String>,
-    /// Whether a program keeps the clock right, as the kernel knows; none where it may not be asked.
+    /// Whether the clock is synchronized, according to the kernel; `None` if adjtimex(2) is not permitted.
     pub synchronized: Option<bool>,
-    /// What that program has measured and the kernel has not corrected yet.
+    /// Offset measured by the time daemon that the kernel has not yet corrected.
     pub offset_us: Option<f64>,
-    /// How wrong the clock is, as that program estimates.
+    /// Error of the clock, as estimated by the time daemon.
     pub error_estimated_us: Option<f64>,
-    /// How wrong it is at most.
+    /// Maximum error of the clock.
     pub error_max_us: Option<f64>,
-    /// Names the kernel that keeps the clock, since it was booted: generators with the same one have the same clock.
+    /// Boot id of the kernel: generators with the same id share a clock.
     pub id: Option<String>,
-    /// Of several generators, the time from the first one's start to the last one's, each by its own clock.
+    /// For several generators: time between the first and the last start, each on its own clock.
     pub spread_us: Option<f64>,
 }
 
 impl ClockRow {
-    /// What is known of this machine's clock, for a run that began and was to begin so.
+    /// Reads the state of this machine's clock, for a run that started at `began` and was scheduled for `asked`.
     pub(crate) fn new(began: Option<WallTime>, asked: Option<WallTime>) -> ClockRow {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
         ClockRow {
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The moment in UTC, or what is wrong.
+    /// Returns the time in UTC, or the error.
     fn read(text: &str) -> String {
         match WallTime::parse(text) {
             Ok(time) => time.to_string(),

@@ -1,4 +1,4 @@
-//! Name resolution: the addresses of a place by the system's resolver, and how long it took.
+//! Name resolution through the system's resolver, with its duration.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 
@@ -10,19 +10,19 @@ use super::Place;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::pace::error::Error;
 
-/// A name that was resolved.
+/// Resolution of a name.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Lookup {
     /// The name.
     pub name: String,
-    /// Number of its addresses.
+    /// Number of addresses.
     pub addresses: u64,
-    /// How long the system's resolver took, in microseconds.
+    /// Duration of the resolver's call, in microseconds.
     pub duration_us: f64,
 }
 
 impl std::fmt::Display for Lookup {
-    /// A line of a report.
+    /// Writes a line of a report.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let addresses = units::plural(self.addresses, "address");
         let time = units::nanoseconds(self.duration_us * 1000.0);
@@ -30,18 +30,17 @@ impl std::fmt::Display for Lookup {
     }
 }
 
-/// The addresses of a place.
 enum Addresses {
     Unix(Address),
     Ip(Vec<SocketAddr>),
 }
 
 impl Place {
-    /// Address to connect to among the addresses that satisfy `is_fit`; `None` if there is none. Takes the first to accept
-    /// a connection, since `localhost` has two addresses and a server may listen on only one.
+    /// Returns the address to connect to among those for which `is_fit` returns true; `None` if there is none. Prefers
+    /// the first that accepts a connection, since `localhost` has two addresses and a server may listen on only one.
     ///
     /// # Errors
-    /// When the name cannot be resolved.
+    /// If the name cannot be resolved.
     pub(crate) fn resolve(
         &self,
         is_fit: impl Fn(&SocketAddr) -> bool,
@@ -57,10 +56,10 @@ impl Place {
         Ok((chosen, lookup))
     }
 
-    /// All addresses that satisfy `is_fit`; empty for a Unix socket.
+    /// Returns all addresses for which `is_fit` returns true; empty for a Unix socket.
     ///
     /// # Errors
-    /// When the name cannot be resolved.
+    /// If the name cannot be resolved.
     pub(crate) fn resolve_all(
         &self,
         is_fit: impl Fn(&SocketAddr) -> bool,
@@ -104,7 +103,7 @@ impl Place {
     }
 }
 
-/// Does not try a single address, so that the server counts the same connections as this program.
+/// A single address is not tried, so that the server counts the same connections as this program.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     if addresses.len() < 2 {
         return None;
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_name_that_does_not_exist_is_unreachable() {
-        // RFC 6761 6.4: .invalid never resolves.
+        // RFC 6761 section 6.4: .invalid never resolves.
         let target = Target::parse("http://nobody.invalid/").unwrap();
         let Err(Error::Unreachable(sentence)) = target.place.resolve(|_| true) else {
             panic!("it resolved");

@@ -1,28 +1,28 @@
-//! What a URL begins with, and what that means for its connections.
+//! URL schemes and the properties of their protocols.
 
-/// How the connection is spoken on.
+/// Scheme of a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
-    /// Without TLS.
+    /// HTTP without TLS.
     Http,
-    /// With TLS.
+    /// HTTP over TLS.
     Https,
-    /// Calls of gRPC over HTTP/2, without TLS.
+    /// gRPC over HTTP/2, without TLS.
     Grpc,
-    /// The same with TLS.
+    /// gRPC over HTTP/2 with TLS.
     Grpcs,
-    /// Datagrams, which are no HTTP.
+    /// Plain datagrams.
     Udp,
-    /// Bytes over TCP that an echo sends back.
+    /// Bytes over TCP, to an echo or a sink.
     Tcp,
-    /// memcached's own protocols, without TLS.
+    /// memcached's text protocols, without TLS.
     Memcached,
     /// The same with TLS.
     Memcacheds,
 }
 
 impl Scheme {
-    /// Its name, without the colon.
+    /// Returns the name, without the colon.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -36,18 +36,18 @@ impl Scheme {
         }
     }
 
-    /// The port of a URL without one (RFC 9110 4.2.1, 4.2.2).
+    /// Returns the default port (RFC 9110 sections 4.2.1 and 4.2.2).
     pub(super) fn port(self) -> Option<u16> {
         match self {
             Scheme::Http | Scheme::Grpc => Some(80),
             Scheme::Https | Scheme::Grpcs => Some(443),
-            // memcached's default, with TLS as well (-Z).
+            // memcached's default, which TLS does not change (-Z).
             Scheme::Memcached | Scheme::Memcacheds => Some(11211),
             Scheme::Udp | Scheme::Tcp => None,
         }
     }
 
-    /// Whether it is spoken over TLS.
+    /// Whether it uses TLS.
     pub fn has_tls(self) -> bool {
         match self {
             Scheme::Http | Scheme::Grpc | Scheme::Memcached | Scheme::Udp | Scheme::Tcp => false,
@@ -55,7 +55,7 @@ impl Scheme {
         }
     }
 
-    /// Whether it is one of HTTP; calls of gRPC are requests of HTTP, too.
+    /// Whether it uses HTTP; gRPC calls are HTTP requests.
     pub fn is_http(self) -> bool {
         match self {
             Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => true,
@@ -63,7 +63,7 @@ impl Scheme {
         }
     }
 
-    /// Whether it is one of gRPC.
+    /// Whether it is a scheme of gRPC.
     pub fn is_grpc(self) -> bool {
         match self {
             Scheme::Grpc | Scheme::Grpcs => true,
@@ -76,12 +76,11 @@ impl Scheme {
         }
     }
 
-    /// Whether it is one of memcached.
     pub(crate) fn is_memcached(self) -> bool {
         matches!(self, Scheme::Memcached | Scheme::Memcacheds)
     }
 
-    /// The scheme of the same protocol with TLS; https, where the protocol has none.
+    /// Returns the TLS scheme of the same protocol, or https if the protocol has none.
     pub fn with_tls(self) -> Scheme {
         match self {
             Scheme::Grpc | Scheme::Grpcs => Scheme::Grpcs,
@@ -90,7 +89,7 @@ impl Scheme {
         }
     }
 
-    /// The one with this name, in lower case or not.
+    /// Returns the scheme with this name, ignoring case.
     pub(super) fn of_name(name: &str) -> Option<Scheme> {
         const ALL: [Scheme; 8] = [
             Scheme::Http,
