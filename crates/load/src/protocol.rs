@@ -1,8 +1,8 @@
-//! What connections speak: a protocol writes request number `n` and steps over received bytes. When requests are sent,
-//! on which connections, and what is recorded of them is the same for all protocols and knows none of them.
+//! Protocols of connections: a protocol writes request number `n` and parses received bytes. The code that decides when
+//! and on which connection a request is sent, and that records the responses, is the same for all protocols.
 //!
 //! ```text
-//!  Protocol ── one per core ──> Codec ── number of a request ──> its bytes
+//!  Protocol ── one per core ──> Codec ── request number ──> its bytes
 //!                                 └──── one per request ──> Incoming ── received bytes ──> Partial | Done | Refused
 //! ```
 
@@ -29,20 +29,20 @@ use crate::requests::request::{Last, RequestKind};
 use crate::requests::response::{Alike, Outcomes, Response, Step};
 pub(crate) use memcached::counts::{Counts, DatagramCounts};
 
-/// What a run speaks, and the requests that it makes. The cores share it.
+/// Protocol of a run with its requests, shared by the cores.
 #[derive(Clone, Debug)]
 pub(crate) enum Protocol {
     Http1(Arc<Mix>),
-    /// To a server of this scheme; of those of gRPC, requests are calls.
+    /// With the scheme of the target; those of gRPC make calls.
     Http2(Arc<Mix>, Scheme),
     Memcached(Arc<Workload>),
     Echo(Arc<echo::Bytes>),
-    /// Bytes that nobody answers.
+    /// Bytes without a response.
     Stream(Arc<echo::Bytes>),
 }
 
 impl Protocol {
-    /// Its name, for people.
+    /// Returns the name for reports.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
@@ -57,12 +57,11 @@ impl Protocol {
         }
     }
 
-    /// Whether it is HTTP/2, calls of gRPC among it.
+    /// Whether it is HTTP/2, including gRPC.
     pub(crate) fn is_http2(&self) -> bool {
         matches!(self, Protocol::Http2(..))
     }
 
-    /// What carries it.
     pub(crate) fn carrier(&self) -> Carrier {
         match self {
             Protocol::Http1(_) | Protocol::Http2(..) | Protocol::Echo(_) | Protocol::Stream(_) => {
@@ -72,7 +71,7 @@ impl Protocol {
         }
     }
 
-    /// All that responses can say.
+    /// Returns the possible outcomes of responses.
     pub(crate) fn outcomes(&self) -> &'static Outcomes {
         match self {
             Protocol::Http2(_, scheme) if scheme.is_grpc() => &grpc::OUTCOMES,
@@ -83,7 +82,7 @@ impl Protocol {
         }
     }
 
-    /// How many kinds of requests there are.
+    /// Returns the number of kinds of requests.
     pub(crate) fn kinds(&self) -> usize {
         match self {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.recipes().len(),
@@ -92,7 +91,7 @@ impl Protocol {
         }
     }
 
-    /// One of the kinds, by its place.
+    /// Returns a kind of requests by its index.
     pub(crate) fn kind(&self, place: usize) -> &RequestKind {
         match self {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => &mix.recipes()[place].kind,
@@ -101,7 +100,7 @@ impl Protocol {
         }
     }
 
-    /// The place of the kind of request `number` of the run.
+    /// Returns the index of the kind of request `number` of the run.
     #[inline]
     pub(crate) fn kind_of(&self, number: u64) -> usize {
         match self {
@@ -111,7 +110,6 @@ impl Protocol {
         }
     }
 
-    /// Bytes of the longest request.
     pub(crate) fn request_bytes(&self) -> usize {
         match self {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.request_bytes(),
@@ -120,19 +118,18 @@ impl Protocol {
         }
     }
 
-    /// Whether a request may have more bytes than `bytes`, so that a server may respond before it has taken all of it.
+    /// Whether a request may be longer than `bytes`, so that a server may respond before it has read all of it.
     pub(crate) fn may_exceed(&self, bytes: usize) -> bool {
         match self {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.bytes_max() > bytes,
             Protocol::Memcached(workload) => workload.bytes_max() > bytes,
             Protocol::Echo(sent) => sent.len() > bytes,
-            // Nobody responds before it is taken, nor behind it.
+            // There is no response at all.
             Protocol::Stream(_) => false,
         }
     }
 
-    /// What writes the requests of a core with so many connections and reads the responses; up to `batch` requests are
-    /// sent at once on a connection.
+    /// Creates the codec of a core with this many connections, each of which pipelines up to `batch` requests.
     pub(crate) fn codec(&self, connections: usize, batch: u64) -> Codec {
         match self {
             Protocol::Http1(mix) => Codec::Http1(http1::Codec::new(mix, connections, batch)),
@@ -147,10 +144,10 @@ impl Protocol {
     }
 }
 
-/// Why nobody asks for the next request of a connection, or its response.
+/// Panic message of operations that need an order of requests.
 const NO_ORDER: &str = "streams have no order: see http2";
 
-/// One core's side of a protocol.
+/// Writes the requests of one core and parses the responses.
 pub(crate) enum Codec {
     Http1(http1::Codec),
     Http2(http2::Codec),
@@ -159,8 +156,8 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// Queues `count` requests from number `number` of the run on for connection `connection` of the core; `last`: whether
-    /// the connection ends behind them. Returns how many bytes that are.
+    /// Queues `count` requests, from request `number` of the run on, on connection `connection` of the core. `last` is
+    /// whether the connection closes after them. Returns their number of bytes.
     #[inline]
     pub(crate) fn queue(
         &self,
@@ -172,13 +169,13 @@ impl Codec {
         match self {
             Codec::Http1(codec) => codec.queue(stream, connection, (number, count), last),
             Codec::Http2(_) => unreachable!("{NO_ORDER}"),
-            // Nothing is said behind the last: a connection just ends.
+            // memcached has no close option: the connection is just closed.
             Codec::Memcached(codec) => codec.queue(stream, connection, (number, count)),
             Codec::Echo(codec) => codec.queue(stream, count),
         }
     }
 
-    /// What reads the response to request `number` of the run, which connection `connection` of the core has sent.
+    /// Returns the parser of the response to request `number` of the run on connection `connection` of the core.
     #[inline]
     pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         match self {
@@ -189,8 +186,8 @@ impl Codec {
         }
     }
 
-    /// The responses to the requests of connection `connection` of the core from `number` on, `most` of them at most, that stand at
-    /// the beginning of `input`, whole, as usual and all alike; none where [`Codec::incoming`] has to look at the first.
+    /// Takes complete, ordinary and identical responses from the start of `input`: at most `most`, to the requests from
+    /// `number` on of connection `connection` of the core. Returns `None` if [`Codec::incoming`] must parse the first.
     #[inline]
     pub(crate) fn take(
         &self,
@@ -204,7 +201,7 @@ impl Codec {
         }
     }
 
-    /// What writes and reads datagrams, where it is spoken over them.
+    /// Returns the codec of datagrams, if the protocol uses them.
     pub(crate) fn over_datagrams(&self) -> Option<&memcached::Codec> {
         match self {
             Codec::Memcached(codec) => codec.over_datagrams(),
@@ -212,7 +209,7 @@ impl Codec {
         }
     }
 
-    /// What writes and reads messages of streams, where HTTP/2 is spoken.
+    /// Returns the codec of HTTP/2 streams, if the protocol is HTTP/2.
     pub(crate) fn over_http2(&self) -> Option<&http2::Codec> {
         match self {
             Codec::Http2(codec) => Some(codec),
@@ -220,7 +217,7 @@ impl Codec {
         }
     }
 
-    /// What the protocol counts of its own beside responses; none where it has nothing of the kind.
+    /// Returns the protocol's own counters, if it has any.
     pub(crate) fn counts(&self) -> Option<Counts> {
         match self {
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
@@ -229,7 +226,7 @@ impl Codec {
     }
 }
 
-/// The response to one request, as far as it has come.
+/// Parser of the response to one request.
 pub(crate) enum Incoming<'c> {
     Http1(http1::Incoming<'c>),
     Memcached(memcached::Incoming<'c>),
@@ -237,8 +234,8 @@ pub(crate) enum Incoming<'c> {
 }
 
 impl Incoming<'_> {
-    /// Steps over what `input` has of it. Returns how many bytes that are, and what they come to; what is left of the input
-    /// is to be shown again, with more behind it.
+    /// Parses the response's next bytes in `input`. Returns how many were consumed, and the result. The remaining input
+    /// must be passed again together with the bytes after it.
     #[inline]
     pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         match self {
@@ -248,7 +245,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// How many bytes follow of which nothing but their number matters; 0 where that is not known.
+    /// Returns how many of the next bytes may be skipped without being read; 0 if unknown.
     #[inline]
     pub(crate) fn unseen(&self) -> u64 {
         match self {
@@ -258,7 +255,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// So many of these have come, and were dropped.
+    /// Records that `count` of these bytes were received and discarded.
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         match self {
             Incoming::Http1(incoming) => incoming.pass_unseen(count),
@@ -267,11 +264,11 @@ impl Incoming<'_> {
         }
     }
 
-    /// The peer has ended the connection: the response, where that completes it.
+    /// Handles the end of the connection. Returns the response if this completes it.
     pub(crate) fn end(&self) -> Option<Response> {
         match self {
             Incoming::Http1(incoming) => incoming.end(),
-            // Their responses end by what they say, or with as many bytes as were sent.
+            // Their responses are delimited by their content or by the number of bytes sent.
             Incoming::Memcached(_) | Incoming::Echo(_) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What is sent over `tcp://`: bytes at a time, and what comes back for them.
+//! Payload of `tcp://`: bytes to send and the expected response.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use crate::limits::ECHO_BYTES_DEFAULT;
 use crate::protocol::Protocol;
 use crate::protocol::echo::Bytes;
 
-/// What is asked for.
+/// Payload over TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct Asks {
-    /// How many bytes are sent at a time.
+    /// Bytes per send.
     pub request: NonZeroUsize,
-    /// What comes back for them.
+    /// Expected response.
     pub response: Comes,
 }
 
-/// What comes back for bytes.
+/// Expected response to sent bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comes {
-    /// The same, from an echo (RFC 862).
+    /// The same bytes, from an echo (RFC 862).
     Same,
-    /// So many of the pattern, from a responder.
+    /// This many bytes of the pattern, from a responder.
     Pattern(NonZeroUsize),
-    /// Nothing: whoever is there discards them (RFC 863).
+    /// None: the server discards the bytes (RFC 863).
     Nothing,
 }
 

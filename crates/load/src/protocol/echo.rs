@@ -1,6 +1,6 @@
-//! Bytes that an echo sends back (RFC 862): each request is as many bytes as all others, and its response is the same bytes, or from a
-//! responder another number of bytes of the same pattern.
-//! To somebody who discards them (RFC 863), the same bytes go without a response.
+//! Echo over TCP (RFC 862): all requests are the same bytes, and the response is the same bytes or, from a responder,
+//! another number of bytes of the same pattern. For the discard protocol (RFC 863), the bytes are sent without a
+//! response.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use onrush_tls::Transport;
 use crate::requests::request::RequestKind;
 use crate::requests::response::{Met, Outcome, Outcomes, Response, Stage, Step};
 
-/// There is one thing that an echo says.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
     count: 1,
     classes: ["echoes", "", "", "", ""],
@@ -23,14 +22,13 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     refusals: "were refused",
 };
 
-/// There is one thing that becomes of bytes nobody answers: the kernel has taken them.
 pub(crate) static OUTCOMES_OF_STREAM: Outcomes = Outcomes {
     classes: ["taken", "", "", "", ""],
     name: |_| "taken".to_owned(),
     ..OUTCOMES
 };
 
-/// All bytes are back, or nobody answers them and the kernel has taken them.
+/// The response is complete or, without responses, the kernel has accepted all bytes.
 pub(crate) const DONE: Response = Response {
     outcome: Outcome {
         number: 0,
@@ -40,22 +38,22 @@ pub(crate) const DONE: Response = Response {
     met: Met::Yes,
 };
 
-/// What a run sends.
+/// Payload of a run.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     kind: RequestKind,
     bytes: Arc<[u8]>,
-    /// How many of them a response has: an echo's all of them.
+    /// Bytes per response, for an echo as many as were sent.
     response: usize,
 }
 
 impl Bytes {
-    /// So many bytes, at least one, for which there is this `verb`.
+    /// `count` bytes, at least one. `verb` is the start of the displayed name.
     pub(crate) fn new(verb: &str, count: usize) -> Bytes {
         Bytes {
             kind: RequestKind {
                 name: format!("{verb} {count} bytes"),
-                // Nobody minds what is sent back twice.
+                // Repeating an echo has no side effects.
                 is_repeatable: true,
                 lists_outcomes: false,
             },
@@ -64,7 +62,7 @@ impl Bytes {
         }
     }
 
-    /// So many bytes, for each of which a responder sends `response` bytes.
+    /// `count` bytes, to which a responder sends `response` bytes.
     pub(crate) fn with_response(count: usize, response: usize) -> Bytes {
         Bytes {
             response,
@@ -81,18 +79,18 @@ impl Bytes {
     }
 }
 
-/// No short piece of it is the same as the one behind it.
+/// Repeats with a prime period, so that shifted bytes never match.
 fn pattern(count: usize) -> Arc<[u8]> {
     (0..count).map(|at| (at % PERIOD) as u8).collect()
 }
 
-/// After how many bytes it begins again.
+/// Period of the pattern, in bytes.
 const PERIOD: usize = 251;
 
-/// One core's copy of what it sends, and of what a response begins as.
+/// One core's copy of the payload and of the expected response.
 pub(crate) struct Codec {
     request: Rc<[u8]>,
-    /// At least as many bytes of the same pattern as a response has.
+    /// Bytes of the pattern, at least as many as a response has.
     pattern: Rc<[u8]>,
     response: usize,
 }
@@ -111,7 +109,6 @@ impl Codec {
         }
     }
 
-    /// See [`super::Codec::queue`].
     #[inline]
     pub(super) fn queue(&self, stream: &Transport, count: u64) -> u64 {
         for _ in 0..count {
@@ -120,7 +117,6 @@ impl Codec {
         count * self.request.len() as u64
     }
 
-    /// See [`super::Codec::incoming`].
     pub(super) fn incoming(&self) -> Incoming<'_> {
         Incoming {
             left: &self.pattern[..self.response],
@@ -128,13 +124,12 @@ impl Codec {
     }
 }
 
-/// What has not come back of a request.
+/// Remainder of a response.
 pub(crate) struct Incoming<'c> {
     left: &'c [u8],
 }
 
 impl Incoming<'_> {
-    /// See [`super::Incoming::step`].
     pub(super) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         let here = input.len().min(self.left.len());
         let (come, left) = self.left.split_at(here);

@@ -1,65 +1,64 @@
-//! What can go wrong with requests and connections, and what of it is counted as what.
+//! Failures of requests and connections, and their classification.
 
 use std::fmt;
 
 use onrush_engine::{Errno, Error, Kind, Op};
 use onrush_tls::HandshakeError;
 
-/// What can go wrong with a request or with making a connection.
+/// Reason why a request or a connection failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// Nobody listens there.
+    /// The target refused the connection: nothing listens there.
     ConnectRefused,
-    /// The connection was not made in time.
+    /// The connection was not established in time.
     ConnectTimeout,
-    /// No local port was free: too many connections were closed shortly before.
+    /// No local port was free: too many connections had been closed shortly before.
     ConnectNoPort,
     /// The process or the system has no descriptors left.
     ConnectNoDescriptor,
-    /// Any other failure to connect.
+    /// Another error of connect(2).
     ConnectOther,
-    /// Connected, the two sides could not agree on how to speak TLS.
+    /// The TLS handshake failed, or ALPN did not select HTTP/2.
     Handshake,
-    /// The peer ended the connection where a response was due, without a word of it.
+    /// The peer closed the connection before the first byte of a response.
     ClosedUnanswered,
-    /// The connection was reset where a response was due, without a word of it.
+    /// The peer reset the connection before the first byte of a response.
     ResetUnanswered,
-    /// The connection was reset within a response.
+    /// The connection was reset during a response.
     Reset,
-    /// The server has reset the stream of a request, and has said why.
+    /// The server sent RST_STREAM with an error for a request's stream.
     StreamReset,
-    /// The server has ended a connection with GOAWAY, which said what was wrong, where a response was due.
+    /// The server sent GOAWAY with an error while a response was due.
     GoneAway,
-    /// Nothing arrived for too long while a response was due.
+    /// Nothing arrived within the timeout while a response was due.
     Timeout,
-    /// Over UDP, no answer came in time: the request or its answer was lost.
+    /// Over UDP, no response arrived in time: the request or the response was lost.
     LostAnswer,
-    /// The peer ended the connection within a response.
+    /// The peer closed the connection during a response.
     EarlyClose,
-    /// What arrived was no response to the request.
+    /// The received bytes are not a valid response to the request.
     Protocol,
-    /// A response had another status than was expected.
+    /// The response had an unexpected status.
     UnexpectedStatus,
-    /// The body of a response did not have what was expected.
+    /// The response had an unexpected body.
     UnexpectedBody,
-    /// Bytes came behind a response that nobody had asked for.
+    /// Bytes arrived after a response without a request.
     UnexpectedBytes,
-    /// A check of a journey's step does not hold.
+    /// A check of a journey's step failed.
     CheckFailed,
-    /// A response has no value that its step takes from it, or one that cannot be sent where it is wanted.
+    /// A response lacks a value that its step extracts, or the value cannot be sent at its destination.
     NoValue,
-    /// A body that a step looks into is longer than what is kept of it.
+    /// A body that a step inspects is longer than the limit.
     BodyTooLong,
-    /// A body that a step looks into is coded in a way that is not read here.
+    /// A body that a step inspects has an unsupported content coding.
     BodyCoded,
-    /// A redirect leads to another server, to nowhere, or is one too many.
+    /// A redirect to another server, without a usable location, or one too many.
     RedirectRefused,
-    /// Anything else the kernel said.
+    /// Another error of the kernel.
     Other,
 }
 
 impl Failure {
-    /// All kinds, in the order of reports.
     pub(crate) const ALL: [Failure; 24] = [
         Failure::ConnectRefused,
         Failure::ConnectTimeout,
@@ -87,7 +86,7 @@ impl Failure {
         Failure::Other,
     ];
 
-    /// Its key in JSON.
+    /// Returns its key in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Failure::ConnectRefused => "connect_refused",
@@ -117,7 +116,7 @@ impl Failure {
         }
     }
 
-    /// Whether it is of a response that came, and is counted among the responses, too.
+    /// Whether a response was received, which is counted among the responses as well.
     pub(crate) fn has_response(self) -> bool {
         match self {
             Failure::UnexpectedStatus
@@ -147,13 +146,13 @@ impl Failure {
         }
     }
 
-    /// What a failed connect(2) counts as.
+    /// Classifies an error of connect(2).
     pub(crate) fn of_connect(error: Error) -> Failure {
         match error.kind {
-            // The same error as for want of a port means something else there.
+            // EADDRNOTAVAIL of bind(2) means that the source address is not local.
             _ if error.op == Op::Bind => Failure::ConnectOther,
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::ConnectTimeout,
-            // A Unix socket that is not there is refused in other words.
+            // connect(2) returns ENOENT for a missing Unix socket.
             Kind::Os(Errno::CONNREFUSED | Errno::NOENT) => Failure::ConnectRefused,
             Kind::Os(Errno::ADDRNOTAVAIL) => Failure::ConnectNoPort,
             Kind::Os(Errno::MFILE | Errno::NFILE) => Failure::ConnectNoDescriptor,
@@ -161,7 +160,7 @@ impl Failure {
         }
     }
 
-    /// What a connection that was not made counts as.
+    /// Classifies a failure to establish a connection.
     pub(crate) fn of_not_connected(error: &NotConnected) -> Failure {
         match error {
             NotConnected::Failed(error) => Failure::of_connect(*error),
@@ -169,7 +168,7 @@ impl Failure {
         }
     }
 
-    /// What a request without a response counts as.
+    /// Classifies a request without a response.
     pub(crate) fn of_lost(lost: Lost) -> Failure {
         match lost {
             Lost::Unwritten | Lost::Ended => Failure::ClosedUnanswered,
@@ -181,18 +180,18 @@ impl Failure {
         }
     }
 
-    /// What a failed send(2) or recv(2) counts as where nothing of the response had come.
+    /// Classifies an error of send(2) or recv(2) before the first byte of a response.
     pub(crate) fn of_unanswered(error: Error) -> Failure {
         match Failure::of_exchange(error) {
             Failure::EarlyClose => Failure::ClosedUnanswered,
-            // The name of a reset behind the end of the stream (Linux, tcp_reset).
+            // Linux reports a reset after the end of the stream as EPIPE (tcp_reset).
             _ if error.kind == Kind::Os(Errno::PIPE) => Failure::ClosedUnanswered,
             Failure::Reset => Failure::ResetUnanswered,
             other => other,
         }
     }
 
-    /// What a failed send(2) or recv(2) counts as within a response.
+    /// Classifies an error of send(2) or recv(2) during a response.
     pub(crate) fn of_exchange(error: Error) -> Failure {
         match error.kind {
             Kind::TimedOut | Kind::Os(Errno::TIMEDOUT) => Failure::Timeout,
@@ -204,11 +203,11 @@ impl Failure {
     }
 }
 
-/// Why there is no connection.
+/// Reason why a connection was not established.
 pub(crate) enum NotConnected {
     Failed(Error),
     Handshake(HandshakeError),
-    /// The server has agreed on this protocol, or on none, where HTTP/2 was offered alone.
+    /// ALPN selected this protocol, or none, although only h2 was offered.
     NoHttp2(Option<Box<[u8]>>),
 }
 
@@ -243,22 +242,22 @@ impl From<HandshakeError> for NotConnected {
     }
 }
 
-/// Why there is no response.
+/// Reason why a request has no response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lost {
-    /// Nothing was written: the peer had ended the kept-alive connection before.
+    /// Nothing was sent: the peer had already closed the kept-alive connection.
     Unwritten,
-    /// The kernel said no, or nothing came in time, before the response's first byte.
+    /// Error or timeout before the response's first byte.
     Failed(Error),
-    /// The same within the response.
+    /// Error or timeout during the response.
     Broken(Error),
-    /// The peer ended the connection before the response's first byte.
+    /// The peer closed the connection before the response's first byte.
     Ended,
-    /// The peer ended the connection within the response.
+    /// The peer closed the connection during the response.
     Cut,
-    /// Bytes came behind a response that nobody had asked for; what is due was not written.
+    /// Bytes arrived after a response without a request; the due request was not sent.
     Unasked,
-    /// It is no response to the request.
+    /// The received bytes are not a valid response.
     Refused(&'static str),
 }
 

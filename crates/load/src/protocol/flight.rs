@@ -1,4 +1,4 @@
-//! The requests of one socket that wait for answers, by their ids, and what became of those before. Pure.
+//! Outstanding requests of one UDP socket by their ids, and the outcome of earlier ones. Pure.
 
 use std::time::Duration;
 
@@ -6,51 +6,51 @@ use onrush_engine::Instant;
 
 use crate::limits::socket::{IDS_ALL_MAX, IDS_MAX, IDS_MIN};
 
-/// What is known of an id.
+/// State of a request id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// No request has had it.
+    /// Never used.
     Unused,
-    /// The request of this lane has it, and waits.
+    /// Used by the outstanding request of this lane (one of the concurrent requests).
     Waiting(usize),
-    /// That of the last request has had its answer.
+    /// The last request with this id received its response.
     Answered,
-    /// The last request was given up: its answer may still come.
+    /// The last request with this id timed out; its response may still arrive.
     Lost,
-    /// The same, and since then every other id has been given once.
+    /// As `Lost`, and all other ids have been used since.
     LostLongAgo,
 }
 
-/// How they are kept: numbers from [`FIRST_LANE`] on are lanes that wait.
+/// Encoding of states; values from [`FIRST_LANE`] on are lanes with an outstanding request.
 const UNUSED: u16 = 0;
 const ANSWERED: u16 = 1;
 const LOST: u16 = 2;
 const LOST_LONG_AGO: u16 = 3;
 const FIRST_LANE: u16 = 4;
 
-/// How many ids each of so many sockets has to give to requests.
+/// Returns the number of request ids for each of `sockets` sockets.
 pub(crate) fn ids_of(sockets: u64) -> usize {
     let fair = (IDS_ALL_MAX / sockets.max(1)).max(1);
-    // The highest power of two that is no more.
+    // Rounded down to a power of two.
     (1 << fair.ilog2()).clamp(IDS_MIN, IDS_MAX)
 }
 
-/// The requests of one socket.
+/// Outstanding requests of one socket.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    /// Of each id. Memory that was never written to costs nothing, and most sockets use few.
+    /// State of each id. Most sockets use few ids, and untouched pages take no memory.
     fates: Box<[u16]>,
-    /// The id that is given next, if it may be.
+    /// Candidate for the next id.
     next: usize,
-    /// The id of the request of each lane, and when it was sent.
+    /// Id and send time of each lane's request.
     lanes: Box<[Option<(u16, Instant)>]>,
-    /// Before this moment nobody has waited for too long.
+    /// Earliest moment at which a request can time out.
     due: Instant,
     timeout: Duration,
 }
 
 impl Flight {
-    /// For so many requests at once, with so many `ids`: a power of two, 65,536 at most, and four times as many. From `now` on.
+    /// For `lanes` concurrent requests and `ids` ids: a power of two, at most 65,536 and at least four times `lanes`.
     pub(crate) fn new(lanes: usize, ids: usize, timeout: Duration, now: Instant) -> Flight {
         debug_assert!(ids.is_power_of_two() && ids <= 1 << 16 && lanes * 4 <= ids);
         Flight {
@@ -62,8 +62,8 @@ impl Flight {
         }
     }
 
-    /// A request of `lane` is sent at `now`: its id. One that waits is not given again, and one that was lost only in the round behind
-    /// the next: its answer would be taken for that of another.
+    /// Starts a request of `lane` at `now`; returns its id. Ids of outstanding requests are not reused, and those of
+    /// lost requests only after one more round, since a late response would be taken for that of another request.
     pub(crate) fn begin(&mut self, lane: usize, now: Instant) -> u16 {
         loop {
             let id = self.next;
@@ -80,7 +80,7 @@ impl Flight {
         }
     }
 
-    /// What is known of `id`.
+    /// Returns the state of `id`.
     pub(crate) fn fate(&self, id: u16) -> Fate {
         match self.fates.get(usize::from(id)).copied() {
             None | Some(UNUSED) => Fate::Unused,
@@ -91,12 +91,12 @@ impl Flight {
         }
     }
 
-    /// The request of `lane` has its answer.
+    /// Records that the request of `lane` received its response.
     pub(crate) fn land(&mut self, lane: usize) {
         self.end(lane, ANSWERED);
     }
 
-    /// Nobody waits for the answer to the request of `lane` any more; whether somebody had.
+    /// Gives up the request of `lane`; returns whether it was outstanding.
     pub(crate) fn lose(&mut self, lane: usize) -> bool {
         self.end(lane, LOST)
     }
@@ -109,12 +109,13 @@ impl Flight {
         true
     }
 
-    /// Before this moment nobody has waited for too long.
+    /// Returns the earliest moment at which a request can time out.
     pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Gives up those that have waited for too long at `now`, and tells their lanes. Costs a look at each lane, once in the timeout.
+    /// Gives up the requests that have timed out at `now`, and calls `tell` with their lanes. Checks every lane about
+    /// once per timeout.
     pub(crate) fn expire(&mut self, now: Instant, mut tell: impl FnMut(usize)) {
         if now < self.due {
             return;

@@ -1,5 +1,5 @@
-//! gRPC over HTTP/2: requests are those of HTTP/2, and what a response says is the code that stands in its trailers, or in its head
-//! where that is all of it. A response that is none of gRPC's says the status of HTTP that it has.
+//! gRPC over HTTP/2. The outcome of a response is the code in its trailers, or in its head if that ends the stream. For
+//! a response that is not gRPC, it is the HTTP status.
 
 pub(crate) mod check;
 
@@ -11,7 +11,7 @@ use crate::requests::grpc::code;
 use crate::requests::grpc::message::{Unary, is_grpc};
 use crate::requests::response::{Outcome, Outcomes};
 
-/// Codes, and above them statuses of HTTP other than 200, by their own numbers.
+/// gRPC codes, and HTTP statuses other than 200 by their number.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
     count: 1000,
     classes: ["not gRPC", "OK", "", "4xx codes", "5xx codes"],
@@ -23,30 +23,29 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     is_refusal: |number| number > 0,
     refusals: "were not OK",
     is_unaccepted: |number| number > 0,
-    // A code is the server's answer to a call, as a status is to a request. What has another status than 200 is no answer of a
-    // server of gRPC.
+    // A code is the server's answer to a call, as a status is to a request. A status other than 200 does not come from
+    // a gRPC server.
     is_failure: |number| number > code::CODE_MAX,
     is_false: |_| false,
 };
 
-/// What is said of a response without a code.
 const NO_CODE: &str = "a response without grpc-status";
 
-/// The response to a call, as far as it has come.
+/// State of the response to a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Call {
     message: Unary,
-    /// The code, where one has come.
+    /// The gRPC code, once received.
     code: Option<u16>,
-    /// The status of HTTP.
+    /// The HTTP status.
     status: u16,
 }
 
 impl Call {
-    /// A head with this `status`, which is not that of an interim response, has come; `end`: whether it is all there is.
+    /// Starts from a final head with `status`; `end` is whether the head ends the stream.
     ///
     /// # Errors
-    /// Why it does not begin a response to a call.
+    /// The reason why the response is invalid.
     pub(crate) fn begin(
         status: u16,
         fields: &FieldSection,
@@ -74,22 +73,22 @@ impl Call {
         Ok(call)
     }
 
-    /// Data has come.
+    /// Takes data of the body.
     ///
     /// # Errors
-    /// Why it is not that of a response to a call.
+    /// The reason why the data is invalid.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
         match self.status {
             200 => self.message.take(bytes),
-            // What a proxy says to people.
+            // An error page of a proxy.
             _ => Ok(()),
         }
     }
 
-    /// The fields that a response ends with have come.
+    /// Takes the fields that end the response.
     ///
     /// # Errors
-    /// Why they do not end one.
+    /// The reason why they are invalid.
     pub(crate) fn end(&mut self, fields: &FieldSection) -> Result<(), &'static str> {
         if self.status != 200 {
             return Ok(());
@@ -97,7 +96,7 @@ impl Call {
         let mut values = values(fields, "grpc-status");
         let value = values.next().ok_or(NO_CODE)?;
         if values.next().is_some() {
-            // Which of them is meant nobody can know, not even where they are the same today.
+            // Ambiguous, even if both are the same.
             return Err("a response with more than one grpc-status");
         }
         let code = code::parse(value).ok_or("a grpc-status that is no number from 0 to 16")?;
@@ -105,10 +104,10 @@ impl Call {
         Ok(())
     }
 
-    /// What a whole response says.
+    /// Returns the outcome of a complete response.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why it is invalid.
     pub(crate) fn outcome(&self) -> Result<Outcome, &'static str> {
         if self.status != 200 {
             return Ok(Outcome {
@@ -127,12 +126,12 @@ impl Call {
     }
 }
 
-/// The value of a field; of several of the name that of the first.
+/// Returns the first value of a field.
 fn value<'f>(fields: &'f FieldSection, wanted: &str) -> Option<&'f [u8]> {
     values(fields, wanted).next()
 }
 
-/// The values of all fields of a name.
+/// Returns all values of a field.
 fn values<'f>(fields: &'f FieldSection, wanted: &str) -> impl Iterator<Item = &'f [u8]> {
     let fields = fields.iter();
     let fields = fields.filter(move |(name, _)| header_is(name, wanted));

@@ -1,5 +1,5 @@
-//! HTTP/1.1: requests of a mix go out in the order of their numbers, and responses come back in that order. What a
-//! response says is its status.
+//! HTTP/1.1: requests are sent in the order of their numbers, and responses arrive in that order. The outcome of a
+//! response is its status.
 
 mod heads;
 pub(crate) mod held_head;
@@ -22,7 +22,6 @@ pub(crate) use incoming::outcome;
 use sending::Sending;
 pub(crate) use sending::{Bodies, part};
 
-/// Statuses.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
     count: 900,
     classes: ["1xx", "2xx", "3xx", "4xx", "5xx"],
@@ -30,24 +29,24 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     name: |number| (number + STATUS_MIN).to_string(),
     is_refusal: |number| number + STATUS_MIN >= 400,
     refusals: "had a status of 400 or above",
-    // Redirects count, too: they are often faster than the response that they lead to.
+    // Redirects count as well: they are often faster than the final response.
     is_unaccepted: |number| number + STATUS_MIN >= 300,
-    // Statuses are what whoever measures asked for: an overload is measured by its 503s.
+    // Any status is a result: 503s, for example, measure an overload.
     is_failure: |_| false,
     is_false: |_| false,
 };
 
-/// What writes a core's requests and reads the responses.
+/// Writes a core's requests and parses the responses.
 pub(crate) struct Codec {
     mix: Arc<Mix>,
     sending: Sending,
     heads: Heads,
-    /// The cookies of the users whom the connections stand for; empty where none are kept.
+    /// Cookie jar of each connection, which represents a user; empty without cookies.
     jars: Box<[RefCell<Jar>]>,
 }
 
 impl Codec {
-    /// For a core with so many connections, each of which is sent up to `batch` requests at once.
+    /// For a core with this many connections, each of which pipelines up to `batch` requests.
     pub(super) fn new(mix: &Arc<Mix>, connections: usize, batch: u64) -> Codec {
         Codec {
             sending: Sending::new(mix, batch),
@@ -60,7 +59,6 @@ impl Codec {
         }
     }
 
-    /// See [`super::Codec::queue`].
     pub(super) fn queue(
         &self,
         stream: &Transport,
@@ -73,13 +71,11 @@ impl Codec {
             .queue(&self.mix, stream, requests, last, jar.as_deref())
     }
 
-    /// See [`super::Codec::incoming`].
     pub(super) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         let recipe = &self.mix.recipes()[self.mix.choose(number)];
         Incoming::new(&self.heads, recipe, self.jar_of(connection))
     }
 
-    /// The cookies of the connection, where they are kept.
     fn jar_of(&self, connection: u32) -> Option<&RefCell<Jar>> {
         self.jars.get(connection as usize)
     }

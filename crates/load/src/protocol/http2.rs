@@ -1,5 +1,5 @@
-//! HTTP/2: requests of a mix become header blocks and bodies, in any order, each on a stream of its own. What a response
-//! says is its status, as with HTTP/1.1, and its requests are the same: a head of HTTP/1.1 is what a block is made from.
+//! HTTP/2: each request of a mix is sent on its own stream. Its header block is made from the same HTTP/1.1 head, and
+//! the outcome of a response is its status.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,47 +19,45 @@ use crate::requests::cookies::{Cookie, Jar};
 use crate::requests::mix::{Mix, Recipe};
 use crate::requests::request::Last;
 
-/// What writes a core's requests and reads the heads of the responses.
+/// Writes a core's requests and parses the heads of the responses.
 pub(crate) struct Codec {
     mix: Arc<Mix>,
     scheme: &'static str,
     speaks: Speaks,
-    /// What becomes of a path that no table has.
+    /// Whether paths are added to the dynamic table.
     path_indexing: Indexing,
-    /// Request heads that each connection keeps.
+    /// Request heads cached per connection.
     heads_kept: usize,
-    /// For each recipe whose requests are all the same, what they are.
+    /// For each recipe whose requests are all identical, the request.
     fixed: Box<[Option<Fixed>]>,
-    /// Another request, as HTTP/1.1 has it.
+    /// Buffer of the last rendered request, in HTTP/1.1 form.
     text: RefCell<Vec<u8>>,
     bodies: Bodies,
-    /// The cookies of the users whom the connections stand for; empty where none are kept.
+    /// Cookie jar of each connection, which represents a user; empty without cookies.
     jars: Box<[RefCell<Jar>]>,
 }
 
-/// What the content of requests and responses is.
+/// Content of requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Speaks {
     Http,
-    /// Messages of calls.
+    /// gRPC messages.
     Grpc,
 }
 
-/// A request that never changes.
 struct Fixed {
     head: Box<[u8]>,
     body: Option<Rc<[u8]>>,
 }
 
-/// A request that has a stream.
+/// Request with an open stream.
 pub(crate) struct Opened {
     pub(crate) stream: Stream,
-    /// What is still to be sent on it.
+    /// Body that is still to be sent.
     pub(crate) body: Option<Rc<[u8]>>,
 }
 
 impl Codec {
-    /// For a core with so many connections to a server of `scheme`.
     pub(super) fn new(mix: &Arc<Mix>, scheme: Scheme, connections: usize) -> Codec {
         let bodies = Bodies::default();
         let heads_kept_max = PATHS_KEPT_MAX.max(HEADS_KEPT_MAX / connections.max(1));
@@ -92,14 +90,15 @@ impl Codec {
         }
     }
 
-    /// Storage for the last request heads of a connection: one per recipe, or one for several recipes if there are many.
+    /// Creates the cache of request heads of a connection: one entry per recipe, shared by several recipes if there are
+    /// many.
     pub(crate) fn repeated_heads(&self) -> Box<[RepeatedHead]> {
         let heads = (0..self.heads_kept).map(|_| RepeatedHead::default());
         heads.collect()
     }
 
-    /// Opens a stream on connection `index` of the core with request `number` of the run, which is made after the recipe at
-    /// `place`. `heads` are from [`Codec::repeated_heads`], for this connection.
+    /// Opens a stream on connection `index` of the core for request `number` of the run, made from the recipe at
+    /// `place`. `heads` comes from [`Codec::repeated_heads`] for this connection.
     ///
     /// # Errors
     /// As [`Connection::open`].
@@ -142,22 +141,20 @@ impl Codec {
         Ok(Opened { stream, body })
     }
 
-    /// What requests and responses are about.
     #[inline]
     pub(crate) fn speaks(&self) -> Speaks {
         self.speaks
     }
 
-    /// How a kind of request is made.
     pub(crate) fn recipe(&self, place: usize) -> &Recipe {
         &self.mix.recipes()[place]
     }
 
-    /// The status that the head of a response on connection `index` has, to a request with `method`; below 200 it is not the
-    /// response yet.
+    /// Returns the status of a response head on connection `index` to a request with `method`; below 200 it is an
+    /// interim response.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why the head is invalid.
     pub(crate) fn status(
         &self,
         index: u32,
@@ -192,7 +189,7 @@ impl Fixed {
     }
 }
 
-/// Sends a whole body, where the windows have room for it and one frame does; whether they had.
+/// Sends the whole body if it fits in one frame and in the windows; returns whether it did.
 fn sends_whole(
     connection: &mut Connection,
     stream: Stream,
@@ -207,7 +204,7 @@ fn sends_whole(
     true
 }
 
-/// Whether the head of a request with this `body` is all of it.
+/// Returns whether the head ends the stream.
 fn end_of(body: Option<&[u8]>) -> End {
     match body {
         Some(_) => End::Open,
@@ -215,7 +212,7 @@ fn end_of(body: Option<&[u8]>) -> End {
     }
 }
 
-/// What the response to a request with `method` may have.
+/// Returns whether the response to `method` may have content.
 fn content(method: Method) -> Content {
     match method {
         Method::Head => Content::None,

@@ -1,5 +1,5 @@
-//! memcached's text and meta commands: requests of a workload go out in the order of their numbers, those of one batch in one
-//! piece of memory, and answers come back in that order. What a response says is what became of its keys.
+//! memcached's text and meta commands: a batch of requests is sent from one buffer, and responses arrive in the order
+//! of the requests. The outcome of a response is the result for its keys.
 
 pub(crate) mod assembly;
 pub(crate) mod check;
@@ -27,7 +27,6 @@ use counts::{Counts, DatagramCounts};
 pub(crate) use incoming::Incoming;
 use reading::Reading;
 
-/// What became of a request.
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
     count: Said::ALL.len() as u16,
     classes: ["partial hits", "hits", "misses", "changes", "errors"],
@@ -40,29 +39,28 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     is_false: |number| Said::ALL[usize::from(number)] == Said::WrongValue,
 };
 
-/// Requests of a connection that wait for their answers.
+/// Outstanding requests of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// That of the first.
+    /// Number of the first.
     number: u64,
-    /// How many of them matter.
+    /// How many of them are taken at most.
     most: u64,
-    /// The number behind the last that was sent with them.
+    /// Number after the last request of the batch.
     end: u64,
 }
 
-/// What writes a core's requests and reads the answers.
+/// Writes a core's requests and parses the responses.
 pub(crate) struct Codec {
-    /// The requests of the last batch.
+    /// Buffer of the last batch.
     text: RefCell<Vec<u8>>,
-    /// For each connection, the number behind the last request that it was sent: what is quiet must know what its silence may
-    /// be broken by.
+    /// For each connection, the number after its last request: in quiet mode the parser must know which later responses
+    /// may follow.
     ends: Box<[Cell<u64>]>,
     reading: Reading,
 }
 
 impl Codec {
-    /// For a core with so many connections.
     pub(super) fn new(workload: &Arc<Workload>, connections: usize) -> Codec {
         Codec {
             text: RefCell::default(),
@@ -71,7 +69,6 @@ impl Codec {
         }
     }
 
-    /// See [`super::Codec::queue`].
     pub(super) fn queue(
         &self,
         stream: &Transport,
@@ -86,7 +83,7 @@ impl Codec {
         text.len() as u64
     }
 
-    /// Makes `text`, which is empty or has the batch before, that of `count` requests from number `number` on.
+    /// Renders `count` requests from `number` on into `text`, which is empty or holds the previous batch.
     #[inline]
     fn batch(&self, (number, count): (u64, u64), text: &mut Vec<u8>) {
         let workload = &*self.reading.workload;
@@ -99,7 +96,6 @@ impl Codec {
         }
     }
 
-    /// Appends `count` requests from number `number` on.
     fn write(&self, (number, count): (u64, u64), out: &mut Vec<u8>) {
         for number in number..number + count {
             self.reading.workload.write(number, out);
@@ -107,13 +103,11 @@ impl Codec {
         out.extend_from_slice(self.reading.workload.batch_end());
     }
 
-    /// See [`super::Codec::incoming`].
     pub(crate) fn incoming(&self, connection: u32, number: u64) -> Incoming<'_> {
         let following = self.ends[connection as usize].get() - number - 1;
         Incoming::new(&self.reading, number, following)
     }
 
-    /// See [`super::Codec::take`].
     #[inline]
     pub(super) fn take(
         &self,
@@ -125,7 +119,7 @@ impl Codec {
         hit::take(&self.reading, Sent { number, most, end }, input)
     }
 
-    /// Itself, where requests and answers are datagrams.
+    /// Returns the codec if requests and responses are datagrams.
     pub(super) fn over_datagrams(&self) -> Option<&Codec> {
         match self.reading.workload.carrier() {
             Carrier::Streams => None,
@@ -133,7 +127,7 @@ impl Codec {
         }
     }
 
-    /// Writes the datagram of request `number` with this `id`, for lane `lane` of the core, in place of what `out` has.
+    /// Replaces `out` with the datagram of request `number` with this `id`, for lane `lane` of the core.
     pub(crate) fn write_datagram(&self, lane: u32, number: u64, id: u16, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&Frame::only(id).bytes());
@@ -142,7 +136,7 @@ impl Codec {
         self.reading.counts.borrow_mut().bytes_sent += out.len() as u64;
     }
 
-    /// How many messages the answer to request `number` may be.
+    /// Returns how many messages may form the response to request `number`.
     pub(crate) fn messages_of(&self, number: u64) -> Messages {
         let workload = &self.reading.workload;
         match workload.keys_of(workload.command(number)) {
@@ -151,14 +145,12 @@ impl Codec {
         }
     }
 
-    /// Counts something of datagrams.
     pub(crate) fn count_datagrams(&self, count: impl FnOnce(&mut DatagramCounts)) {
         if let Some(counts) = &mut self.reading.counts.borrow_mut().datagrams {
             count(counts);
         }
     }
 
-    /// What was counted so far.
     pub(super) fn counts(&self) -> Counts {
         self.reading.counts.borrow().clone()
     }

@@ -1,25 +1,26 @@
-//! Bytes of strangers, for tests and for the fuzzer: whatever a server says, it comes to the same in any pieces, and to an end.
+//! Entry points for tests and the fuzzer: parsing any bytes of a server ends, and the result does not depend on how
+//! they are split.
 
 use crate::protocol::grpc::check as calls;
 use crate::protocol::memcached::check;
 
-/// What any server of memcached may say. The first byte chooses what it was asked.
+/// Responses of a memcached server; the first byte chooses the workload.
 pub fn memcached_answers(input: &[u8]) {
     check::any(input);
 }
 
-/// What any server of memcached may send over UDP.
+/// Datagrams of a memcached server.
 pub fn memcached_datagrams(input: &[u8]) {
     check::any_datagrams(input);
     check::any_frames(input);
 }
 
-/// What any server of gRPC may say to a call.
+/// gRPC responses.
 pub fn grpc_responses(input: &[u8]) {
     calls::any_response(input);
 }
 
-/// Any descriptor set, and any message as JSON.
+/// A descriptor set and a JSON message.
 pub fn grpc_descriptors(input: &[u8]) {
     calls::any_descriptors(input);
 }

@@ -1,5 +1,5 @@
-//! What responses to calls come to in pieces of any size, and what descriptor sets and messages of strangers come to, for tests and
-//! for the fuzzer.
+//! Checks of untrusted gRPC input for tests and the fuzzer: responses split into pieces of any size, descriptor sets,
+//! and messages.
 
 use onrush_http::http2::End;
 use onrush_http::http2::fields::FieldSection;
@@ -9,17 +9,17 @@ use super::{Call, OUTCOMES};
 use crate::requests::grpc::descriptors::Descriptors;
 use crate::requests::response::Outcome;
 
-/// More than any section here.
+/// Larger than any section here.
 const LIST_BYTES_MAX: u32 = 1 << 20;
 
-/// Any response, in three parts with 0xfe between them: a head, a body and trailers, of which the last may be missing; the first
-/// two bytes are the status and how the body is cut. It comes to what a slower reader says, however it is cut, and that is an
-/// outcome which has a name.
+/// Parses any response: a head, a body and optional trailers, separated by 0xfe. The first two bytes choose the status
+/// and the size of the body's pieces. The outcome must not depend on the pieces, must agree with a simple reference
+/// parser, and must have a name.
 pub(crate) fn any_response(input: &[u8]) {
     let [status, piece, rest @ ..] = input else {
         return;
     };
-    // Half of them are 200, the others all that a response may have.
+    // Half of the values give 200, the others any status.
     let status = if *status < 128 {
         200
     } else {
@@ -53,7 +53,7 @@ pub(crate) fn any_response(input: &[u8]) {
     }
 }
 
-/// Lines `name: value` as a section: what an HPACK block of them comes to.
+/// Converts lines `name: value` to a section by way of HPACK.
 fn section(lines: &[u8]) -> FieldSection {
     let mut block = Vec::new();
     let mut encoder = Encoder::new();
@@ -65,12 +65,13 @@ fn section(lines: &[u8]) -> FieldSection {
         encoder.usual_field(name, value.trim_ascii(), &mut block);
     }
     let mut section = FieldSection::default();
-    // A block with too many malformed fields is an error of the connection; what came before them is a section, too.
+    // Too many malformed fields are a connection error; the fields before the error still form a section.
     let _ = Decoder::new(0).decode(&block, LIST_BYTES_MAX, &mut section);
     section
 }
 
-/// What a response comes to. Without `trailers` the head is all of one without a body, and none of one with it.
+/// Returns the outcome of a response. Without `trailers`, the head ends the stream if there is no body; with a body the
+/// response is incomplete.
 fn said<'a>(
     status: u16,
     head: &FieldSection,
@@ -92,7 +93,7 @@ fn said<'a>(
     call.outcome()
 }
 
-/// The same by whole parts: whether they are the response to a call.
+/// Reference parser: whether these parts form a valid response.
 fn is_response(
     status: u16,
     head: &FieldSection,
@@ -130,7 +131,7 @@ fn is_response(
     is_grpc && is_plain && is_body(body, code)
 }
 
-/// Whether a body may stand before `code`: one whole message with OK, at most one of which any part may be missing otherwise.
+/// Whether a body is valid before `code`: one complete message with OK, otherwise at most one, possibly incomplete.
 fn is_body(body: &[u8], code: u64) -> bool {
     let is_plain = body.first().is_none_or(|flag| *flag == 0);
     let length = body.get(1..5).map(|length| {
@@ -146,8 +147,8 @@ fn is_body(body: &[u8], code: u64) -> bool {
     }
 }
 
-/// Any descriptor set, and any message as JSON: the first two bytes are the length of the set. A method of it can be called or is
-/// refused with a sentence, and a message that was written is read again as one of its type.
+/// Parses any descriptor set and any JSON message; the first two bytes are the length of the set. A method is callable
+/// or refused with a message, and an encoded message decodes as its type.
 pub(crate) fn any_descriptors(input: &[u8]) {
     let [high, low, rest @ ..] = input else {
         return;

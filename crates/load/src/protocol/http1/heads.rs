@@ -1,4 +1,4 @@
-//! Heads of responses, and the memory of the last one.
+//! Parsing of response heads, with a cache of the last one.
 
 use std::cell::RefCell;
 
@@ -7,29 +7,27 @@ use onrush_http::{Framing, Method, Parsed, Refusal, header_is};
 use super::held_head::parse;
 use crate::requests::cookies::{Cookie, Jar};
 
-/// What matters of a head.
+/// Parsed properties of a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Head {
     pub(super) status: u16,
     pub(super) keep_alive: bool,
     pub(super) framing: Framing,
-    /// Its length in the input.
+    /// Length in the input.
     pub(super) bytes: usize,
 }
 
-/// Reads heads, and remembers the last one: a server under load sends the same bytes until the second in its `Date`
-/// changes, and the same bytes mean the same.
+/// Parses heads and caches the last one: under load a server sends identical heads until the second in `Date` changes.
 pub(super) struct Heads {
-    /// Whether the cookies in them matter.
     has_cookies: bool,
     last: RefCell<Seen>,
 }
 
-/// A head that was read.
+/// Parsed head with its bytes.
 #[derive(Default)]
 struct Seen {
     bytes: Vec<u8>,
-    /// Of the request: a response to HEAD has no body.
+    /// Method of the request: a response to HEAD has no body.
     method: Option<Method>,
     head: Option<Head>,
     cookies: Vec<Cookie>,
@@ -43,13 +41,13 @@ impl Heads {
         }
     }
 
-    /// Puts the cookies of the head that was read last into `jar`.
+    /// Adds the cookies of the last parsed head to `jar`.
     pub(super) fn put_cookies(&self, jar: &mut Jar) {
         let last = self.last.borrow();
         last.cookies.iter().for_each(|cookie| jar.take(cookie));
     }
 
-    /// The head at the start of `input`, the response to a request with `method`; `None` when it is not all there.
+    /// Returns the head at the start of `input`, which responds to a request with `method`; `None` if it is incomplete.
     pub(super) fn read(&self, input: &[u8], method: Method) -> Result<Option<Head>, Refusal> {
         if input.is_empty() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! A response head that is larger than a receive buffer: the part received so far is kept until the rest arrives.
+//! Buffers a response head that is larger than a receive buffer until it is complete.
 
 use onrush_http::obs_fold::unfolded;
 use onrush_http::response::{self, ResponseHead};
@@ -49,8 +49,8 @@ impl HeldHead {
     }
 }
 
-/// Parses the head at the start of `input`, the response to a request with `method`, and calls `take` on it. Folds are read as
-/// spaces (RFC 9112 5.2).
+/// Parses the head at the start of `input`, the response to a request with `method`, and calls `take` on it. Obsolete
+/// line folding is replaced by spaces (RFC 9112 section 5.2).
 #[inline]
 pub(crate) fn parse<T>(
     input: &[u8],
@@ -65,7 +65,7 @@ pub(crate) fn parse<T>(
     }
 }
 
-/// A head that is refused as it is, perhaps for its folds.
+/// Parses a refused head again without line folding.
 #[cold]
 fn parse_folded<T>(
     input: &[u8],

@@ -1,4 +1,4 @@
-//! One response on its way: its bytes are stepped over where they were received, and none are kept.
+//! Parser of one response. It works on the receive buffer and copies nothing.
 
 use std::cell::RefCell;
 
@@ -13,15 +13,13 @@ use crate::requests::expect::{Expected, Search};
 use crate::requests::mix::Recipe;
 use crate::requests::response::{Met, Outcome, Response, Stage, Step};
 
-/// The lowest status: all have three digits (RFC 9112 4).
+/// Lowest status: a status has three digits (RFC 9112 section 4).
 pub(super) const STATUS_MIN: u16 = 100;
 
-/// The response to one request, as far as it has come.
+/// Parser of the response to one request.
 pub(crate) struct Incoming<'c> {
     heads: &'c Heads,
-    /// How the request was made.
     recipe: &'c Recipe,
-    /// Where its cookies go, if they are kept.
     jar: Option<&'c RefCell<Jar>>,
     state: State,
 }
@@ -31,7 +29,7 @@ enum State {
     ExpectBody(Body),
 }
 
-/// A response whose head was read.
+/// Response after its head.
 struct Body {
     status: u16,
     keep_alive: bool,
@@ -53,7 +51,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// Steps over what `input` has of the response. Returns how many bytes that are, and what they come to.
     #[inline]
     pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         let mut at = 0;
@@ -79,7 +76,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// The head at `at`, and moves `at` behind it; `None` when it is not all there.
+    /// Parses the head at `at` and advances `at`; `None` if it is incomplete.
     fn head(&mut self, input: &[u8], at: &mut usize) -> Result<Option<Head>, &'static str> {
         let State::ExpectHead(held) = &mut self.state else {
             return Ok(None);
@@ -96,7 +93,7 @@ impl<'c> Incoming<'c> {
             };
             match head.status {
                 101 => return Err("switched to a protocol that was not asked for"),
-                // 1xx is not the response yet (RFC 9110 15.2).
+                // An interim response (RFC 9110 section 15.2).
                 ..200 => {}
                 200.. => {
                     if let Some(jar) = self.jar {
@@ -108,7 +105,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// How many bytes of the body are still to come, where nobody looks into them.
+    /// Returns how many of the body's remaining bytes may be skipped without being read.
     #[inline]
     pub(crate) fn unseen(&self) -> u64 {
         match &self.state {
@@ -117,7 +114,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// So many of them have come, and were dropped.
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         let State::ExpectBody(body) = &mut self.state else {
             unreachable!("a head is looked at");
@@ -125,7 +121,7 @@ impl<'c> Incoming<'c> {
         body.reader.pass_unseen(count);
     }
 
-    /// The response, where the end of the connection completes it.
+    /// Returns the response if the end of the connection completes it.
     pub(crate) fn end(&self) -> Option<Response> {
         let State::ExpectBody(body) = &self.state else {
             return None;
@@ -169,11 +165,10 @@ impl Body {
     }
 }
 
-/// What a response with this status says.
 pub(crate) fn outcome(status: u16) -> Outcome {
     Outcome {
         number: status - STATUS_MIN,
-        // 2xx is the second; there is no 0xx.
+        // Index of the class: 1xx is 0.
         class: (status / 100 - 1) as u8,
     }
 }

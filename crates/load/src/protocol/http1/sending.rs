@@ -1,4 +1,4 @@
-//! How a core's requests get into a connection: all the same, from one piece of memory, or each on its own.
+//! Queues a core's requests on connections: identical ones from shared memory, others rendered one by one.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,34 +12,33 @@ use crate::requests::cookies::Jar;
 use crate::requests::mix::Mix;
 use crate::requests::request::Last;
 
-/// What a core needs to send requests.
+/// Requests of a core.
 pub(super) enum Sending {
-    /// They are all the same.
+    /// All requests are identical.
     Same {
-        /// As many as are pipelined, one behind the other.
+        /// As many requests as are pipelined.
         requests: Rc<[u8]>,
-        /// Bytes of one.
+        /// Bytes of one request.
         bytes: usize,
-        /// The one that is a connection's last.
+        /// Last request of a connection.
         last: Rc<[u8]>,
     },
-    /// Each is written when it is sent.
+    /// Each request is rendered when it is sent.
     Each(Each),
 }
 
-/// Memory for requests that are written one by one.
+/// Buffers for rendering requests.
 pub(super) struct Each {
-    /// One request.
     text: RefCell<Vec<u8>>,
     bodies: Bodies,
 }
 
-/// Bodies that are not copied into requests, by their place in memory: each core has its own.
+/// A core's copies of bodies that are not copied into requests, by their address.
 #[derive(Default)]
 pub(crate) struct Bodies(RefCell<HashMap<usize, Rc<[u8]>>>);
 
 impl Bodies {
-    /// The core's own `body`.
+    /// Returns the core's copy of `body`.
     pub(crate) fn own(&self, body: &Arc<[u8]>) -> Rc<[u8]> {
         let mut bodies = self.0.borrow_mut();
         let own = bodies.entry(Arc::as_ptr(body).addr());
@@ -48,7 +47,6 @@ impl Bodies {
 }
 
 impl Sending {
-    /// For up to `batch` requests at once.
     pub(super) fn new(mix: &Mix, batch: u64) -> Sending {
         if !mix.is_one() {
             return Sending::Each(Each {
@@ -64,8 +62,8 @@ impl Sending {
         }
     }
 
-    /// Queues `count` requests from number `number` on; `last`: whether the connection ends behind them. Returns how many
-    /// bytes that are.
+    /// Queues `count` requests from `number` on; `last` is whether the connection closes after them. Returns their
+    /// number of bytes.
     pub(super) fn queue(
         &self,
         mix: &Mix,
@@ -128,7 +126,7 @@ impl Each {
     }
 }
 
-/// In a buffer of the core where it fits into one that is free.
+/// Copies `text` into a free buffer of the core, or to the heap if it does not fit.
 pub(crate) fn part(core: &Core, text: &[u8]) -> Part {
     if let Ok(mut buffer) = core.buffer()
         && buffer.put(text)

@@ -1,14 +1,14 @@
-//! What an answer says: a line of the text or the meta protocol in, what it means out (memcached, doc/protocol.txt). Pure.
+//! Meaning of response lines of the text and the meta protocol (memcached, doc/protocol.txt). Pure.
 
 use super::line::{Words, number};
 use crate::requests::memcached::opaque::Opaque;
 use crate::requests::memcached::ratio::Command;
 
-/// What became of a request, over all of its keys.
+/// Outcome of a request, over all of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
     Hit,
-    /// Some keys of a get were there, and some were not.
+    /// A get found some of its keys.
     Partial,
     Miss,
     Stored,
@@ -17,9 +17,9 @@ pub(super) enum Said {
     Deleted,
     NotFound,
     Incremented,
-    /// A quiet server has nothing to say of a delete, whether there was something or not.
+    /// In quiet mode a delete has no response, whether the key existed or not.
     DeletedOrNotFound,
-    /// A value was not that of its key.
+    /// A value does not belong to its key.
     WrongValue,
     Error,
     ClientError,
@@ -27,7 +27,6 @@ pub(super) enum Said {
 }
 
 impl Said {
-    /// In the order of their numbers.
     pub(super) const ALL: [Said; 14] = [
         Said::Hit,
         Said::Partial,
@@ -45,7 +44,7 @@ impl Said {
         Said::ServerError,
     ];
 
-    /// Its key in results.
+    /// Returns its key in results.
     pub(super) fn name(self) -> &'static str {
         match self {
             Said::Hit => "hit",
@@ -65,7 +64,7 @@ impl Said {
         }
     }
 
-    /// Whether the server did not do what it was asked for.
+    /// Whether the server refused the request or failed.
     pub(super) fn is_error(self) -> bool {
         match self {
             Said::Error | Said::ClientError | Said::ServerError => true,
@@ -83,7 +82,7 @@ impl Said {
         }
     }
 
-    /// Its class among those of [`OUTCOMES`](super::OUTCOMES).
+    /// Returns its class in [`OUTCOMES`](super::OUTCOMES).
     pub(super) const fn class(self) -> u8 {
         match self {
             Said::Partial => 0,
@@ -101,16 +100,16 @@ impl Said {
     }
 }
 
-/// What a line means.
+/// Meaning of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer<'l> {
-    /// A value of so many bytes follows; in the text protocol with the key it belongs to.
+    /// A value of `bytes` bytes follows; in the text protocol the line has its key.
     Value { key: Option<&'l [u8]>, bytes: u64 },
-    /// The request is answered.
+    /// The response is complete.
     Done(Said),
 }
 
-/// An error line, which may answer any command.
+/// Parses an error line, which can respond to any command.
 pub(super) fn error(line: &[u8]) -> Option<Said> {
     match Words::of(line).next()? {
         b"ERROR" => Some(Said::Error),
@@ -120,7 +119,7 @@ pub(super) fn error(line: &[u8]) -> Option<Said> {
     }
 }
 
-/// Whether an error line is about a value that was to be stored.
+/// Whether an error line is about storing a value.
 pub(super) fn is_about_storing(line: &[u8]) -> bool {
     let about: [&[u8]; 3] = [b"storing object", b"too large for cache", b"bad data chunk"];
     about
@@ -128,14 +127,14 @@ pub(super) fn is_about_storing(line: &[u8]) -> bool {
         .any(|words| memchr::memmem::find(line, words).is_some())
 }
 
-/// What a line of the text protocol says to `command`; none where it says nothing to it.
+/// Parses a line of the text protocol as a response to `command`; `None` if it is not one.
 pub(super) fn text(command: Command, line: &[u8]) -> Option<Answer<'_>> {
     if command == Command::Get
         && let Some(rest) = line.strip_prefix(b"VALUE ")
     {
         let mut words = Words::of(rest);
         let key = words.next()?;
-        // Flags, which are ours and always 0.
+        // Flags; this generator stores 0.
         number(words.next()?)?;
         let bytes = number(words.next()?)?;
         return Some(Answer::Value {
@@ -144,14 +143,14 @@ pub(super) fn text(command: Command, line: &[u8]) -> Option<Answer<'_>> {
         });
     }
     let said = match (command, line) {
-        // What came before says whether it is one.
+        // A miss unless values preceded it.
         (Command::Get, b"END") => Said::Miss,
         (Command::Set, b"STORED") => Said::Stored,
         (Command::Set, b"NOT_STORED") => Said::NotStored,
         (Command::Set, b"EXISTS") => Said::Exists,
         (Command::Set | Command::Delete | Command::Increment, b"NOT_FOUND") => Said::NotFound,
         (Command::Delete, b"DELETED") => Said::Deleted,
-        // A counter may have blanks behind it, where it has become shorter.
+        // memcached pads a counter with spaces if it has become shorter.
         (Command::Increment, digits) => {
             let mut words = Words::of(digits);
             number(words.next()?).filter(|_| words.next().is_none())?;
@@ -162,7 +161,7 @@ pub(super) fn text(command: Command, line: &[u8]) -> Option<Answer<'_>> {
     Some(Answer::Done(said))
 }
 
-/// What a line of the meta protocol says to `command`.
+/// Parses a line of the meta protocol as a response to `command`.
 pub(super) fn meta(command: Command, line: &[u8]) -> Option<Answer<'_>> {
     let mut words = Words::of(line);
     let code = words.next()?;
@@ -184,7 +183,7 @@ pub(super) fn meta(command: Command, line: &[u8]) -> Option<Answer<'_>> {
     Some(Answer::Done(said))
 }
 
-/// The opaque of a line of the meta protocol.
+/// Returns the opaque of a line of the meta protocol.
 pub(super) fn opaque(line: &[u8]) -> Option<Opaque> {
     let flag = Words::of(line)
         .skip(1)
@@ -192,7 +191,7 @@ pub(super) fn opaque(line: &[u8]) -> Option<Opaque> {
     Opaque::read(&flag[1..])
 }
 
-/// What the silence of a quiet server says.
+/// Returns the outcome of a quiet command without a response.
 pub(super) fn silence(command: Command) -> Said {
     match command {
         Command::Get => Said::Miss,

@@ -1,49 +1,47 @@
-//! The datagrams of one answer, put in order. Pure.
+//! Reassembly of a response from its datagrams. Pure.
 //!
-//! An answer is a message of numbered datagrams, which may come in any order and more than once. One to a get of many keys may be
-//! several such messages behind each other: memcached from 1.6 on sends one for each value, all with the request's id, and each
-//! numbered from 0.
+//! A response is a message of numbered datagrams, which may be reordered or duplicated. To a get of several keys,
+//! memcached 1.6 and later sends one message per value, all with the request's id and each numbered from 0.
 
 use onrush_packet::memcached::Frame;
 
-/// How many messages an answer may be.
+/// How many messages may form a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Messages {
     One,
     Several,
 }
 
-/// What became of a datagram.
+/// Result of adding a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Placed {
-    /// It was the next one, and stands behind what had come.
+    /// It was the next one, and was appended.
     Next,
-    /// Others have to come before it.
+    /// It is early, and was stored until the ones before it arrive.
     Held,
-    /// It had come before.
+    /// It had already arrived.
     Duplicated,
-    /// Its number, or that of all, does not fit the message.
+    /// Its number, or its number of datagrams, does not match the message.
     WrongSequence,
-    /// Others have to come before it, and there is no room for it until they have.
+    /// It is early, and there is no room to store it.
     NoRoom,
 }
 
-/// What is known of an answer's datagrams.
+/// State of a response's reassembly.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     messages: Messages,
-    /// How many datagrams the message under way has; 0 where none is.
+    /// Number of datagrams of the current message; 0 between messages.
     datagrams: u16,
-    /// The number of the one that comes next.
+    /// Number of the next datagram.
     next: u16,
-    /// Messages that have come.
+    /// Complete messages.
     whole: u64,
-    /// Those of the message under way that came before their turn.
+    /// Datagrams of the current message that arrived early.
     held: Vec<(u16, Box<[u8]>)>,
 }
 
 impl Assembly {
-    /// Nothing has come.
     pub(crate) fn new() -> Assembly {
         Assembly {
             messages: Messages::One,
@@ -54,7 +52,7 @@ impl Assembly {
         }
     }
 
-    /// Begins with another answer; `room` gets back what it held.
+    /// Starts another response; adds the bytes of stored datagrams back to `room`.
     pub(crate) fn begin(&mut self, messages: Messages, room: &mut usize) {
         *room += self
             .held
@@ -64,8 +62,8 @@ impl Assembly {
         (self.messages, self.datagrams, self.next, self.whole) = (messages, 0, 0, 0);
     }
 
-    /// Takes a datagram: appends to `answer` what is in order with it. What is not is held, as far as there is `room` for its
-    /// bytes.
+    /// Adds a datagram: appends it to `answer` if it is in order, with the stored ones after it. Otherwise stores it if
+    /// its bytes fit in `room`.
     pub(crate) fn place(
         &mut self,
         frame: Frame,
@@ -74,7 +72,7 @@ impl Assembly {
         room: &mut usize,
     ) -> Placed {
         if frame.datagrams == 0 {
-            // A message that is none.
+            // A message without datagrams.
             return Placed::Next;
         }
         if self.datagrams == 0 {
@@ -117,12 +115,12 @@ impl Assembly {
         }
     }
 
-    /// Whether nothing of the answer can be still to come.
+    /// Whether the response is known to be complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.messages == Messages::One && self.whole > 0
     }
 
-    /// Whether datagrams of a message that has begun are still to come.
+    /// Whether datagrams of the current message are missing.
     pub(crate) fn is_within_message(&self) -> bool {
         self.datagrams > 0
     }
@@ -145,7 +143,7 @@ mod tests {
         assembly.place(frame, payload.as_bytes(), answer, &mut room)
     }
 
-    /// What becomes of these datagrams, and the answer that they make.
+    /// Returns the results for these datagrams, and the response.
     fn placed(messages: Messages, datagrams: &[(u16, u16, &str)]) -> (Vec<Placed>, String) {
         let (mut assembly, mut answer) = (Assembly::new(), Vec::new());
         assembly.begin(messages, &mut 0);

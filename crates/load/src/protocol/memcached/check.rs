@@ -1,4 +1,4 @@
-//! What answers come to in pieces of any size, for tests and for the fuzzer.
+//! Checks of memcached responses in pieces of any size, for tests and the fuzzer.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::requests::memcached::workload::Workload;
 use crate::requests::memcached::{Asks, Dialect, Verify};
 use crate::requests::response::{Met, Response, Step};
 
-/// One connection that asks for keys of five bytes in their order, with values of four bytes.
+/// Creates a codec for one connection with sequential keys of five bytes and values of four.
 pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {
     let mut asks = Asks {
         keys: 100,
@@ -27,8 +27,9 @@ pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {
     Codec::new(&Arc::new(workload), 1)
 }
 
-/// What so many requests that are sent at once come to, when a server says `text` and each receive brings `piece` bytes. An
-/// exclamation mark stands behind what should not be; the last may be why the rest is no answer.
+/// Returns the outcomes of `count` requests sent at once, if the server sends `text` and each receive returns `piece`
+/// bytes. An unexpected outcome ends with an exclamation mark; the last entry may be the reason why the rest is
+/// invalid.
 pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usize) -> Vec<String> {
     codec.ends[0].set(count);
     let (mut all, mut end, mut at) = (Vec::new(), 0, 0);
@@ -41,7 +42,7 @@ pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usiz
     };
     let mut number = 0;
     while number < count {
-        // As a connection does it: what is whole and usual is taken at once.
+        // As a connection does: complete ordinary responses are taken at once.
         if let Some(alike) = codec.take(0, (number, count - number), &text[at..end]) {
             at += alike.bytes;
             number += alike.count;
@@ -76,8 +77,8 @@ pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usiz
     all
 }
 
-/// Datagrams in any order and any number make the answer that they are parts of, and none takes room for good. The first byte says
-/// how many parts there are, and of the rest each names the part that comes next.
+/// Reassembles datagrams in any order and with duplicates: they must form the response and release all room. The first
+/// byte is the number of parts; each further byte chooses the next part.
 pub(crate) fn any_datagrams(input: &[u8]) {
     let Some((count, order)) = input.split_first() else {
         return;
@@ -87,7 +88,7 @@ pub(crate) fn any_datagrams(input: &[u8]) {
     let room_before = 1 + usize::from(*count);
     let (mut room, mut answer, mut assembly) = (room_before, Vec::new(), Assembly::new());
     assembly.begin(Messages::One, &mut room);
-    // Whoever had no room comes again.
+    // At the end every part is sent again, since some may have had no room.
     let order = order
         .iter()
         .map(|sequence| u16::from(*sequence) % datagrams);
@@ -106,8 +107,8 @@ pub(crate) fn any_datagrams(input: &[u8]) {
     assert_eq!(answer, expected);
 }
 
-/// Whatever frames a server sends, an answer of several messages takes no more than came, and no room for good. Each datagram has a
-/// byte before it that says how many bytes it has.
+/// Adds any frames to a response of several messages: it must not have more bytes than arrived, and must release all
+/// room. Each datagram is preceded by its length in one byte.
 pub(crate) fn any_frames(input: &[u8]) {
     const ROOM: usize = 200;
     let (mut room, mut answer, mut assembly) = (ROOM, Vec::new(), Assembly::new());
@@ -126,8 +127,8 @@ pub(crate) fn any_frames(input: &[u8]) {
     assert_eq!(room, ROOM);
 }
 
-/// Whatever a server says comes to the same in any pieces, and no count is more than was asked for. The first byte chooses
-/// what was asked.
+/// Parses any response of a server: the outcomes must not depend on the pieces, and counters must not exceed the
+/// requests. The first byte chooses the workload.
 pub(crate) fn any(input: &[u8]) {
     let Some((choice, text)) = input.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! What is counted of memcached beside responses: commands, keys and values, as the server counts them.
+//! Counters of memcached besides responses: commands, keys and values, counted as the server counts them.
 
 use std::collections::BTreeMap;
 
@@ -7,65 +7,64 @@ use serde::{Deserialize, Serialize};
 use super::line;
 use crate::limits::{ERROR_BYTES_MAX, ERRORS_NAMED_MAX};
 
-/// What one core has counted, or the sum over several: all answers that came, also those that came shortly behind the end
-/// of the run, for the server has counted them, too.
+/// Counters of one core, or their sum. They include responses received shortly after the end of the run, since the
+/// server has counted these as well.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
-    /// Gets that have an answer.
+    /// Gets with a response.
     pub(crate) gets: u64,
-    /// Keys that they asked for. Invariant: = `hits` + `misses`, but for those of gets whose answer was an error.
+    /// Keys of these gets. Invariant: equals `hits` + `misses`, except for gets with an error.
     pub(crate) keys_asked: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
-    /// Sets that have an answer.
+    /// Sets with a response.
     pub(crate) sets: u64,
-    /// Of these, those whose value was stored.
+    /// Sets whose value was stored.
     pub(crate) stored: u64,
-    /// Deletes that have an answer.
+    /// Deletes with a response.
     pub(crate) deletes: u64,
-    /// Of these, those whose key was there; those of which a quiet server said nothing are not among them.
+    /// Deletes of existing keys, without quiet deletes that had no response.
     pub(crate) deleted: u64,
-    /// Increments that have an answer.
+    /// Increments with a response.
     pub(crate) increments: u64,
-    /// Of these, those whose counter was there.
+    /// Increments of existing counters.
     pub(crate) incremented: u64,
-    /// Bytes of values that came.
+    /// Bytes of received values.
     pub(crate) value_bytes_read: u64,
-    /// Bytes of values that were stored.
+    /// Bytes of stored values.
     pub(crate) value_bytes_written: u64,
-    /// Bytes of requests.
     pub(crate) bytes_sent: u64,
-    /// Keys whose value was not theirs.
+    /// Values that do not belong to their keys.
     pub(crate) wrong_values: u64,
-    /// Error lines by their words.
+    /// Error lines by their text.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Over UDP, of datagrams.
+    /// Counters of datagrams, over UDP.
     pub(crate) datagrams: Option<DatagramCounts>,
 }
 
-/// What came over UDP. Requests whose answer did not come are failures of the run.
+/// Datagrams received over UDP. A request without a response counts as a failure of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DatagramCounts {
-    /// Datagrams that came, those below among them.
+    /// All received datagrams, including the kinds below.
     pub received: u64,
-    /// Those of answers that nobody waited for any more.
+    /// Datagrams of responses to requests that had timed out.
     pub late: u64,
-    /// Those that had come before, or stand behind the end of an answer.
+    /// Duplicates, or datagrams after the end of a response.
     pub duplicated: u64,
-    /// Those of no request.
+    /// Datagrams that belong to no request.
     pub foreign: u64,
-    /// Those that are shorter than the frame they begin with, or longer than any datagram of an answer may be.
+    /// Datagrams shorter than the frame header, or longer than any datagram of a response.
     pub truncated: u64,
-    /// Those whose frame has what must be 0.
+    /// Datagrams with a nonzero reserved field in the frame header.
     pub wrong_frame: u64,
-    /// Those whose number, or that of all of their answer, cannot be.
+    /// Datagrams with an impossible sequence number or total.
     pub wrong_sequence: u64,
-    /// Those that came so long before their turn that there was no room for them.
+    /// Early datagrams for which there was no room.
     pub no_room: u64,
 }
 
 impl DatagramCounts {
-    /// Adds what another core or generator has counted.
+    /// Adds the counters of another core or generator.
     pub(crate) fn add(&mut self, other: &DatagramCounts) {
         self.received += other.received;
         self.late += other.late;
@@ -77,7 +76,7 @@ impl DatagramCounts {
         self.no_room += other.no_room;
     }
 
-    /// Those that were of no use, by the names of what they were.
+    /// Returns the discarded datagrams by reason.
     pub(crate) fn useless(&self) -> [(&'static str, u64); 7] {
         [
             ("late", self.late),
@@ -91,11 +90,11 @@ impl DatagramCounts {
     }
 }
 
-/// What stands for errors beyond those that are told apart.
+/// Name of errors beyond the limit of distinct ones.
 const OTHER_ERRORS: &str = "other errors";
 
 impl Counts {
-    /// The server said this in the place of an answer.
+    /// Counts an error line of the server.
     pub(super) fn note_error(&mut self, words: &[u8]) {
         let words = line::shown(words, ERROR_BYTES_MAX);
         if let Some(count) = self.errors.get_mut(&words) {
@@ -109,7 +108,6 @@ impl Counts {
         *self.errors.entry(name).or_default() += 1;
     }
 
-    /// Adds what another core has counted.
     pub(crate) fn add(&mut self, other: &Counts) {
         self.gets += other.gets;
         self.keys_asked += other.keys_asked;

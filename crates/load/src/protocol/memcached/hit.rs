@@ -1,4 +1,4 @@
-//! The usual answers to gets of one key, which are there whole: they are counted without a look at anything else.
+//! Fast path for complete hits of single-key gets: they are compared with the expected bytes and counted.
 //!
 //! ```text
 //!  text     VALUE | k000000000004711 |  0 100\r\n | value | \r\nEND\r\n
@@ -13,7 +13,7 @@ use crate::requests::memcached::ratio::Command;
 use crate::requests::memcached::{Dialect, Verify, Versions};
 use crate::requests::response::{Alike, Met, Outcome, Response};
 
-/// A hit, whose value is what it should be, or is not looked into.
+/// A hit whose value is correct or not verified.
 const HIT: Response = Response {
     outcome: Outcome {
         number: Said::Hit as u16,
@@ -23,8 +23,8 @@ const HIT: Response = Response {
     met: Met::Yes,
 };
 
-/// Takes the hits that `input` begins with, as far as they are the answers to the requests of `sent`. None where the first is
-/// anything else, or not all of it is here.
+/// Takes the hits at the start of `input` that respond to the requests of `sent`. Returns `None` if the first response
+/// is anything else or incomplete.
 #[inline]
 pub(super) fn take(reading: &Reading, sent: Sent, input: &[u8]) -> Option<Alike> {
     let workload = &*reading.workload;
@@ -69,7 +69,7 @@ pub(super) fn take(reading: &Reading, sent: Sent, input: &[u8]) -> Option<Alike>
     })
 }
 
-/// What a line says of the size of its value. The next one mostly says the same, in the same bytes.
+/// Cache of the size part of a line, which is usually the same in the next line.
 #[derive(Default)]
 struct Size<'i> {
     words: &'i [u8],
@@ -77,7 +77,8 @@ struct Size<'i> {
 }
 
 impl<'i> Size<'i> {
-    /// How many bytes of `input` say it, which are `before` it, its digits and `behind` it. None where something else stands there.
+    /// Returns the length of the size part of `input`: `before`, digits and `behind`. `None` if `input` has another
+    /// form.
     #[inline]
     fn read(&mut self, input: &'i [u8], before: &[u8], behind: &[u8]) -> Option<usize> {
         if self.words.is_empty() || !input.starts_with(self.words) {
@@ -92,7 +93,7 @@ impl<'i> Size<'i> {
     }
 }
 
-/// How long the hit is that `input` begins with and that answers request `number`.
+/// Returns the length of the hit at the start of `input` for request `number`.
 #[inline]
 fn text_hit<'i>(
     reading: &Reading,
@@ -116,7 +117,7 @@ fn text_hit<'i>(
     Some(input.len() - rest.len() + end)
 }
 
-/// The same in the meta protocols, where `end` stands behind the value.
+/// The same in the meta protocols, where `end` follows the value.
 #[inline]
 fn meta_hit<'i, const END: usize>(
     reading: &Reading,
@@ -132,7 +133,8 @@ fn meta_hit<'i, const END: usize>(
     Some(input.len() - rest.len() + end)
 }
 
-/// How long the value of request `number` is that `input` begins with, of so many `bytes`, and `end` behind it.
+/// Returns the length of the value of request `number` at the start of `input`, which has `bytes` bytes, and of `end`
+/// after it.
 #[inline]
 fn value<const END: usize>(
     reading: &Reading,

@@ -1,4 +1,4 @@
-//! One answer on its way: its bytes are stepped over where they were received, and none are kept.
+//! Parser of one response. It works on the receive buffer and copies nothing.
 
 mod counting;
 
@@ -13,24 +13,22 @@ use crate::requests::memcached::workload::Key;
 use crate::requests::memcached::{Dialect, Verify};
 use crate::requests::response::{Met, Outcome, Response, Stage, Step};
 
-/// The answer to one request, as far as it has come.
 pub(crate) struct Incoming<'c> {
     reading: &'c Reading,
     command: Command,
-    /// The number of the request.
     number: u64,
-    /// How many requests were sent behind it at once.
+    /// Number of requests sent after it in the same batch.
     following: u64,
     state: State,
-    /// Of the keys of a get, the place behind the one whose value came last; in the meta protocols, behind the one that was answered
-    /// last, with or without a value.
+    /// For a get: index after the key whose value was received last; in the meta protocols, after the key that was
+    /// answered last, with or without a value.
     next_key: u64,
-    /// The first error that was said in the place of an answer about one of several keys.
+    /// First error in place of the answer for one of several keys.
     erred: Option<Said>,
-    /// Values that came, the wrong ones among them.
+    /// Received values, including wrong ones.
     values: u64,
     wrong: u64,
-    /// Bytes of values that came.
+    /// Bytes of received values.
     value_bytes: u64,
 }
 
@@ -41,25 +39,24 @@ pub(crate) struct Incoming<'c> {
 enum State {
     ExpectLine,
     ExpectValue(Value),
-    /// The end of its line.
     ExpectValueEnd,
-    /// This was said to the last request of a quiet batch, and the end of the batch has not come.
+    /// The last request of a quiet batch has this outcome; the end of the batch is missing.
     ExpectBatchEnd(Said),
 }
 
-/// What comes of a line.
+/// Result of a line.
 enum Next {
-    /// It is a part of the answer.
+    /// A part of the response.
     Part,
-    /// It is the last part.
+    /// The last part.
     Last(Said),
-    /// It is not of this answer: this is what was said by silence.
+    /// Not part of this response; the missing line means this outcome.
     Unsaid(Said),
     Refused(&'static str),
 }
 
 impl<'c> Incoming<'c> {
-    /// The answer to request `number`, behind which so many were sent at once.
+    /// For request `number`, after which `following` requests were sent in the same batch.
     pub(super) fn new(reading: &'c Reading, number: u64, following: u64) -> Incoming<'c> {
         Incoming {
             reading,
@@ -75,7 +72,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// See [`crate::protocol::Incoming::step`].
     #[inline]
     pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         let mut at = 0;
@@ -127,7 +123,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// How far the answer has come that waits for a line.
     fn stage(&self) -> Stage {
         match self.state {
             State::ExpectLine if self.values == 0 => Stage::Head,
@@ -156,7 +151,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// A line that is no answer to the command: an error, or not of the protocol.
+    /// Handles a line that does not answer the command: an error, or invalid.
     fn erred(&mut self, line: &[u8]) -> Next {
         let Some(said) = answer::error(line) else {
             return Next::Refused(line::unknown(line));
@@ -171,12 +166,11 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// How many keys the request is about.
     fn keys(&self) -> u64 {
         self.reading.workload.keys_of(self.command)
     }
 
-    /// What it comes to where nothing more is said.
+    /// Returns the outcome if no further line arrives for this request.
     fn silence(&self) -> Said {
         match self.command {
             Command::Get => self.said_of_keys(),
@@ -186,7 +180,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// One of the request's meta commands is answered: a get of many keys has as many.
+    /// Handles the end of one of the request's meta commands: a get of several keys has one per key.
     fn command_ended(&mut self) -> Next {
         self.next_key += 1;
         if self.next_key < self.keys() {
@@ -212,7 +206,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// Everything is said, unless the end of a batch is still to come.
+    /// Ends the response, unless the end of the batch is missing.
     fn said(&mut self, said: Said) -> Next {
         let is_batch_over = self.following == 0;
         match self.reading.workload.dialect() {
@@ -224,14 +218,14 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// A value begins, in the text protocol that of the key that was written.
+    /// Starts a value; in the text protocol `written` is its key.
     fn value(&mut self, written: Option<&[u8]>, bytes: u64) -> Next {
         let workload = &self.reading.workload;
         if self.values == workload.keys_of(self.command) {
             return Next::Refused("more values than keys that were asked for");
         }
         let (key, is_right) = match (written, workload.verify()) {
-            // Nobody looks at it, and the opaque says whose it is.
+            // The value is not verified, and the opaque identifies the key.
             (None, Verify::No) => (None, true),
             (Some(written), Verify::No) => {
                 let key = self.find_key(written);
@@ -257,8 +251,8 @@ impl<'c> Incoming<'c> {
         Next::Part
     }
 
-    /// Which of the keys that were asked for is written so. Servers answer in the order of the keys, so it is nearly always
-    /// the next, or one behind those that are misses.
+    /// Finds the requested key that equals `written`. Servers respond in the order of the keys, so it is usually the
+    /// next key, or the first one after misses.
     fn find_key(&mut self, written: &[u8]) -> Option<Key> {
         let workload = &self.reading.workload;
         let keys = workload.keys_of(self.command);
@@ -276,7 +270,7 @@ impl<'c> Incoming<'c> {
         None
     }
 
-    /// A value is there with its end: what that says, where it is the whole answer.
+    /// Handles the end of a value; returns the outcome if this completes the response.
     fn value_ended(&mut self) -> Option<Said> {
         self.state = State::ExpectLine;
         if self.reading.workload.dialect() == Dialect::Text {
@@ -288,7 +282,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// What a get comes to, by the values that came.
+    /// Returns the outcome of a get from the received values.
     fn said_of_keys(&self) -> Said {
         if let Some(said) = self.erred {
             return said;
@@ -301,7 +295,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// The answer is complete.
     fn done(&self, said: Said) -> Step {
         self.count(said);
         Step::Done(Response {
@@ -318,7 +311,7 @@ impl<'c> Incoming<'c> {
         })
     }
 
-    /// How many bytes of a value are still to come, where nobody looks into them.
+    /// Returns how many of the value's remaining bytes may be skipped without being read.
     #[inline]
     pub(crate) fn unseen(&self) -> u64 {
         match &self.state {
@@ -330,7 +323,6 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    /// So many of them have come, and were dropped.
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         let State::ExpectValue(value) = &mut self.state else {
             unreachable!("lines are looked at");

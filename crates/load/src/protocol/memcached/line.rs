@@ -1,21 +1,21 @@
-//! Lines of answers, and what their words are (memcached, doc/protocol.txt). Pure.
+//! Lines of responses and their words (memcached, doc/protocol.txt). Pure.
 
 use memchr::memchr;
 
 use crate::limits::LINE_BYTES_MAX;
 
-/// What the beginning of received bytes is.
+/// Result of searching for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found<'i> {
-    /// A line, without its end, and how many bytes it has with it.
+    /// The line without its end, and its length including the end.
     Line(&'i [u8], usize),
-    /// Its end has not come.
+    /// The line is incomplete.
     Partial,
-    /// It is none, for this reason.
+    /// Not a line, for this reason.
     Refused(&'static str),
 }
 
-/// Finds the line at the beginning of `input`. As memcached itself does it, a line may end without a carriage return.
+/// Finds the line at the start of `input`. As in memcached, a line may end without a carriage return.
 pub(super) fn find(input: &[u8]) -> Found<'_> {
     let window = &input[..input.len().min(LINE_BYTES_MAX)];
     let Some(end) = memchr(b'\n', window) else {
@@ -34,20 +34,20 @@ pub(super) fn find(input: &[u8]) -> Found<'_> {
     }
 }
 
-/// What somebody who is no memcached begins with.
+/// Returns why `input` does not come from a memcached server, if its first bytes show it.
 fn refused(input: &[u8]) -> Option<&'static str> {
     match input {
-        // A record of TLS: an alert or a handshake, of version 3.x (RFC 8446 5.1).
+        // A TLS record: an alert or a handshake of version 3.x (RFC 8446 section 5.1).
         [0x15 | 0x16, 3, ..] => Some("TLS: the server wants memcacheds://"),
-        // What may become one.
+        // A possible start of one.
         [0x15 | 0x16] | [] | [b' '..=b'~' | b'\r' | b'\n', ..] => None,
-        // The first byte of answers of the binary protocol.
+        // Magic byte of responses in the binary protocol.
         [0x81, ..] => Some("an answer of the binary protocol, which is not spoken"),
         [..] => Some("bytes that are no text"),
     }
 }
 
-/// Why a line that is no answer is none.
+/// Returns why a line is not a valid response.
 pub(super) fn unknown(line: &[u8]) -> &'static str {
     if line.starts_with(b"HTTP/") {
         return "an HTTP response: the server is no memcached";
@@ -58,7 +58,7 @@ pub(super) fn unknown(line: &[u8]) -> &'static str {
     refused(line).unwrap_or("a line that is no answer to the command")
 }
 
-/// Words of a line.
+/// Words of a line, separated by spaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'l>(&'l [u8]);
 
@@ -82,7 +82,7 @@ impl<'l> Iterator for Words<'l> {
     }
 }
 
-/// A decimal number of at most 19 digits, so that it is one of 64 bits.
+/// Parses a decimal number of at most 19 digits, which fits in 64 bits.
 #[inline]
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     if !(1..=19).contains(&word.len()) {
@@ -94,7 +94,7 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// A number of at most 18 digits at the beginning, and what stands behind it.
+/// Parses a number of at most 18 digits at the start of `input`; returns it and the rest.
 #[inline]
 pub(super) fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut count) = (0, 0);
@@ -108,7 +108,7 @@ pub(super) fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
     (count > 0).then(|| (number, &input[count..]))
 }
 
-/// A line as people may see it: at most so many bytes of it, and nothing that a terminal would obey.
+/// Returns at most `most` bytes of a line for display, without control characters.
 pub(crate) fn shown(line: &[u8], most: usize) -> String {
     let (line, more) = match line.get(..most) {
         Some(beginning) if line.len() > most => (beginning, "…"),

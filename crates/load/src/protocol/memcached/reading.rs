@@ -1,4 +1,4 @@
-//! What a core needs to read answers, and what it counts of them.
+//! State that the parsers of a core's responses share: the workload and the counters.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,16 +7,14 @@ use super::counts::{Counts, DatagramCounts};
 use crate::requests::memcached::Carrier;
 use crate::requests::memcached::workload::Workload;
 
-/// What the answers of a core's connections are read with.
 pub(super) struct Reading {
     pub(super) workload: Arc<Workload>,
     pub(super) counts: RefCell<Counts>,
-    /// A key as it is written, to be compared with one that came.
+    /// Buffer for the expected key.
     pub(super) key: RefCell<Vec<u8>>,
 }
 
 impl Reading {
-    /// Nothing has come yet.
     pub(super) fn new(workload: &Arc<Workload>) -> Reading {
         Reading {
             workload: Arc::clone(workload),

@@ -1,4 +1,4 @@
-//! Answers in any pieces, and those that are none.
+//! Tests of responses split into pieces, valid and invalid.
 
 use super::check::{codec, said_in_pieces};
 use super::*;
@@ -7,7 +7,7 @@ use crate::requests::memcached::sizes::Sizes;
 use crate::requests::memcached::{Asks, Dialect, Verify, Versions};
 use crate::requests::response::Step;
 
-/// What it comes to, in whatever pieces.
+/// Returns the outcomes and checks that they do not depend on the pieces.
 #[track_caller]
 fn said(change: impl Fn(&mut Asks), count: u64, text: &str) -> (String, Counts) {
     let whole = codec(&change);
@@ -91,7 +91,7 @@ fn a_get_of_many_keys_is_counted_by_key() {
     let (all, counts) = said(three, 2, text);
     assert_eq!(all, "partial_hit, miss");
     assert_eq!((counts.hits, counts.misses, counts.keys_asked), (2, 4, 6));
-    // In another order, as some proxies have it.
+    // In another order, as some proxies send them.
     let text = "VALUE k0002 0 1\r\na\r\nVALUE k0000 0 1\r\na\r\nVALUE k0001 0 1\r\na\r\nEND\r\n";
     assert_eq!(said(three, 1, text).0, "hit");
     let text = "VALUE k0000 0 1\r\na\r\n".repeat(4) + "END\r\n";
@@ -112,7 +112,7 @@ fn a_meta_get_of_many_keys_ends_with_the_answer_about_the_last() {
     assert_eq!(all, "partial_hit, miss");
     assert_eq!((counts.gets, counts.keys_asked), (2, 6));
     assert_eq!((counts.hits, counts.misses), (2, 4));
-    // What is an error about one key is one of the request, and the others are answered all the same.
+    // An error for one key is an error of the request; the other keys are answered nevertheless.
     let text = "VA 1 Oaaaa\r\na\r\nSERVER_ERROR x\r\nEN\r\nVA 1 Oaaad\r\na\r\nEN\r\nEN\r\n";
     let (all, counts) = said(three, 2, text);
     assert_eq!(all, "server_error!, partial_hit");
@@ -204,7 +204,7 @@ fn a_value_that_is_looked_at_proves_its_key() {
         assert_eq!(all, expected, "{text}");
         assert_eq!(counts.wrong_values, u64::from(expected != "hit"));
     }
-    // Whose value it is needs no look into it.
+    // The key is checked without verifying the value.
     assert_eq!(said(|_| (), 1, &answer("k0001", "abcd")).0, "wrong_value!");
 }
 
@@ -324,7 +324,7 @@ fn a_large_value_need_not_be_seen_unless_it_is_verified() {
         asks.verify = Verify::Yes;
         asks.value_sizes = Sizes::Fixed(4);
     });
-    // Of another length than its key's: it is wrong already.
+    // The length differs from that of the key's value, so the value is wrong without being read.
     for codec in [codec(|_| ()), seen] {
         codec.ends[0].set(1);
         let mut incoming = codec.incoming(0, 0);

@@ -1,26 +1,25 @@
-//! A value of an answer, as far as it has come.
+//! A value of a response that is being received.
 
 use super::reading::Reading;
 use crate::requests::memcached::Verify;
 use crate::requests::memcached::workload::Key;
 
-/// A value on its way.
 pub(super) struct Value {
-    /// The key that it belongs to; none where nobody had asked for it, or nobody looks at it.
+    /// The key of the value; `None` if it was not requested, or is not verified.
     pub(super) key: Option<Key>,
     pub(super) at: u64,
     pub(super) left: u64,
-    /// Whether it is that of its key, as far as it has come and is looked at.
+    /// Whether the bytes verified so far belong to the key.
     pub(super) is_right: bool,
 }
 
 impl Value {
-    /// Whether what still comes of it can change what is known of it.
+    /// Whether the remaining bytes must be verified.
     pub(super) fn is_looked_at(&self, reading: &Reading) -> bool {
         self.is_right && reading.workload.verify() == Verify::Yes
     }
 
-    /// So many bytes of it have come.
+    /// Advances by `count` received bytes.
     pub(super) fn pass(&mut self, count: u64) {
         self.at += count;
         self.left -= count;

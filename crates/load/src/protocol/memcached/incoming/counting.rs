@@ -1,11 +1,10 @@
-//! What an answer adds to the counts of its core.
+//! Adds a response to the counters of its core.
 
 use super::super::answer::Said;
 use super::Incoming;
 use crate::requests::memcached::ratio::Command;
 
 impl Incoming<'_> {
-    /// The answer is complete, and this was said.
     pub(super) fn count(&self, said: Said) {
         let counts = &mut *self.reading.counts.borrow_mut();
         match self.command {

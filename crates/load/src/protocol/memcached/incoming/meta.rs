@@ -1,4 +1,4 @@
-//! Lines of the meta protocol (memcached, doc/protocol.txt): which of a request's answers one is, by its opaque.
+//! Lines of the meta protocol (memcached, doc/protocol.txt), matched to the request's keys by their opaque.
 
 use super::{Incoming, Next};
 use crate::protocol::memcached::answer::{self, Answer, Said};
@@ -15,14 +15,15 @@ impl Incoming<'_> {
         };
         match answer::opaque(line) {
             Some(opaque) if opaque == self.next_opaque() => self.answered(answer),
-            // Older servers leave it out of misses.
+            // Older servers omit the opaque of misses.
             None if answer == Answer::Done(Said::Miss) => self.answered(answer),
             Some(_) => Next::Refused(OTHER_OPAQUE),
             None => Next::Refused("an answer without the opaque of its command"),
         }
     }
 
-    /// A line that is of this answer, or of a later one of the batch, before which this one was silent.
+    /// Handles a line in quiet mode. It belongs to this response, or to a later one of the batch, which means that this
+    /// one has no further line.
     pub(super) fn quiet_line(&mut self, line: &[u8]) -> Next {
         let silence = Next::Unsaid(self.silence());
         if line == b"MN" {
@@ -32,7 +33,7 @@ impl Incoming<'_> {
             };
         }
         let Some(opaque) = answer::opaque(line) else {
-            // Errors have no opaque: one about storing is the next set's.
+            // Errors have no opaque; one about storing belongs to the next set.
             let is_of_set = self.command != Command::Set && answer::is_about_storing(line);
             return match is_of_set && self.following > 0 {
                 true => silence,
@@ -55,7 +56,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// What the answer about the next key carries.
+    /// Returns the opaque of the next key.
     fn next_opaque(&self) -> Opaque {
         self.reading.workload.opaque(self.number, self.next_key)
     }
