@@ -1,12 +1,11 @@
-//! What is sent: requests as users write them, from flags and files, and as they go out.
+//! Requests, as users write them in flags and files, and as they are sent.
 //!
 //! ```text
-//!  flags, JSON lines, a HAR, an access log ──> Request ──> mix::Mix ── number of a request ──> its bytes
+//!  flags, JSON lines, a HAR, an access log ──> Request ──> mix::Mix ── request number ──> its bytes
 //! ```
 //!
-//! Everything about a request follows from its number in the run: which of the mix it is, its counter, its row of data
-//! and its random numbers. So threads and generators that share a run need not talk to each other, and a request that
-//! must be sent again is the same.
+//! A request depends only on its number in the run: its kind, its counter, its row of data and its random numbers. So
+//! threads and generators that share a run need no communication, and a request that is sent again is the same.
 
 pub mod grpc;
 pub mod header;
@@ -33,23 +32,23 @@ use crate::requests::grpc::code;
 use data::Data;
 use template::Names;
 
-/// What a run sends.
+/// Requests of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Asks {
-    /// Without any, the target is asked for with the method and the fields of the options.
+    /// Kinds of requests. If empty, the target's URL is requested with the method and the fields of the options.
     pub requests: Vec<Request>,
-    /// Which of them comes when.
+    /// Order of the requests.
     pub order: Order,
-    /// What `{{data:COLUMN}}` stands for.
+    /// Data of `{{data:COLUMN}}` variables.
     pub data: Option<Data>,
-    /// Whether each connection keeps the cookies it is given, and sends them back.
+    /// Whether each connection stores and returns cookies.
     pub cookies: bool,
-    /// The values that journeys take from responses, which texts may name; see [`Journeys`](crate::journey::Journeys).
+    /// Names of the values that journeys extract from responses; templates may use them. See
+    /// [`Journeys`](crate::journey::Journeys).
     pub taken: Vec<String>,
 }
 
 impl Asks {
-    /// What may be named in texts.
     pub(crate) fn names(&self) -> Names<'_> {
         Names {
             data: self.data.as_ref(),
@@ -58,70 +57,70 @@ impl Asks {
     }
 }
 
-/// Which request of a mix comes when.
+/// Order of the requests of a mix.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// By chance, as often as its weight says.
+    /// Random, in proportion to the weights.
     #[default]
     ByWeight,
-    /// One after the other over the whole run, and from the start again.
+    /// Round robin over the whole run.
     InTurn,
-    /// Request `n` of the run is the one with the number that stands at `n`; behind the last it begins anew.
+    /// Request `n` of the run has the kind listed at index `n`; the list is repeated.
     Listed(Arc<[u32]>),
 }
 
-/// One kind of request. In its path, in the values of its fields and in a body of text stand variables:
-/// `{{counter}}`, `{{random:LOW-HIGH}}` and `{{data:COLUMN}}`.
+/// One kind of request. Its path, the values of its fields and a text body may contain the variables `{{counter}}`,
+/// `{{random:LOW-HIGH}}` and `{{data:COLUMN}}`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The method's name.
+    /// Name of the method.
     pub method: String,
-    /// The value of `Host`, unless a field says another.
+    /// Value of `Host`, unless it is among the fields.
     pub host: String,
     /// Path and query.
     pub path: String,
     /// Further fields, in this order.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// Body.
     pub body: Body,
-    /// How often it comes, beside the others.
+    /// Weight among all kinds.
     pub weight: NonZeroU32,
-    /// What its response must be like.
+    /// Expectation of its response.
     pub expect: Expect,
 }
 
 /// The body of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Body {
-    /// There is none.
+    /// No body.
     #[default]
     None,
-    /// Text, in which variables may stand.
+    /// Text with variables.
     Text(String),
-    /// Bytes that are sent as they are.
+    /// Bytes without variables.
     Bytes(Arc<[u8]>),
 }
 
-/// What a response must be like; another one is an error.
+/// Expectation of a response; a mismatch is an error.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Expect {
-    /// One of these statuses; any when there are none.
+    /// Permitted statuses; empty permits all.
     pub statuses: Vec<Statuses>,
-    /// Bytes that its body has, after transfer coding and before content coding.
+    /// Bytes that the body must contain, after transfer coding and before content coding.
     pub body: Option<String>,
 }
 
-/// Statuses of HTTP from the first to the last, or a code of gRPC.
+/// Inclusive range of HTTP statuses, or a gRPC code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statuses {
-    /// The first.
+    /// First status.
     pub from: u16,
-    /// The last.
+    /// Last status.
     pub to: u16,
 }
 
 impl Request {
-    /// A GET of what `target` names.
+    /// A GET of `target`.
     pub fn of(target: &Target) -> Request {
         Request {
             method: "GET".to_owned(),
@@ -136,10 +135,10 @@ impl Request {
 }
 
 impl Statuses {
-    /// Reads `404` or a class such as `2xx`; or the name of a code of gRPC, such as `NOT_FOUND`.
+    /// Parses a status such as `404`, a class such as `2xx`, or the name of a gRPC code such as `NOT_FOUND`.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence with the expected form.
     pub fn parse(text: &str) -> Result<Statuses, String> {
         match code::of_name(text) {
             Some(code) => Ok(Statuses {
@@ -150,10 +149,10 @@ impl Statuses {
         }
     }
 
-    /// Reads `404` or a class such as `2xx`.
+    /// Parses a status such as `404` or a class such as `2xx`.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence with the expected form.
     pub(crate) fn parse_http(text: &str) -> Result<Statuses, String> {
         let expected = || {
             format!(
@@ -179,10 +178,10 @@ impl Statuses {
 }
 
 impl Expect {
-    /// Checks that what is expected is what responses from `scheme` can have.
+    /// Checks that responses over `scheme` can match the expectation.
     ///
     /// # Errors
-    /// A sentence with what they have.
+    /// A sentence with the kind of outcome they have.
     pub(crate) fn check(&self, scheme: Scheme) -> Result<(), String> {
         let is_code = |of: &Statuses| of.to <= code::CODE_MAX;
         let is_fit = |of: &Statuses| is_code(of) == scheme.is_grpc();
@@ -194,11 +193,11 @@ impl Expect {
     }
 }
 
-/// The request target and the host of what a file asks for, by a path or a whole URL, as seen from `target`, which
-/// says where connections go.
+/// Returns the request target and the host for `url`, a path or a complete URL in a file. `target` is the server that
+/// connections go to.
 ///
 /// # Errors
-/// A sentence that says why it cannot be asked there.
+/// A sentence with the reason why this server cannot be asked for it.
 pub(crate) fn place(target: &Target, url: &str) -> Result<(String, String), String> {
     if url.starts_with('/') {
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {

@@ -1,12 +1,11 @@
-//! Requests out of an access log in the common or combined format (Apache's, and nginx's default), at the times at which
-//! they came.
+//! Replay of an access log in the common or combined format (Apache's, and nginx's default), at the times of its lines.
 //!
 //! ```text
 //! 192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET /a HTTP/1.1" 200 2326 "http://h/" "Mozilla/5.0"
 //! ```
 //!
-//! Such a log says neither fractions of seconds nor bodies: the requests of a second are spread evenly over it, and those
-//! with methods that change something are left out and counted.
+//! Such a log has neither fractions of seconds nor bodies. The requests of a second are spread evenly over it, and
+//! requests with unsafe methods are skipped and counted.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -22,28 +21,28 @@ use super::{Body, Expect, Request};
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
 
-/// What came of an access log.
+/// Requests of an access log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replay {
-    /// Each once.
+    /// Distinct requests.
     pub requests: Vec<Request>,
-    /// Which of them comes when: their numbers.
+    /// Order of the requests: indices in `requests`.
     pub order: Arc<[u32]>,
-    /// When, in nanoseconds since the first.
+    /// Due times, in nanoseconds since the first.
     pub times: Arc<[u64]>,
-    /// Lines whose method is not GET, HEAD or OPTIONS.
+    /// Lines with a method other than GET, HEAD or OPTIONS.
     pub unsafe_methods: u64,
-    /// Lines that are no request: what a client sent was none, or the line is not of this format.
+    /// Lines without a valid request, or in another format.
     pub unreadable: u64,
 }
 
-/// Methods that change nothing and have no body worth speaking of (RFC 9110 9.2.1).
+/// Safe methods without a request body (RFC 9110 section 9.2.1).
 const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
-/// Reads `text`, the content of the file `name`, for `target`; time passes `speed` times as fast.
+/// Parses `text`, the content of the file `name`, for `target`. The replay is `speed` times as fast as the log.
 ///
 /// # Errors
-/// A sentence with the file when nothing in it can be asked for.
+/// A sentence with the file, if it contains no usable request.
 pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Replay, String> {
     let mut known: HashMap<Kind<'_>, u32> = HashMap::new();
     let mut requests = Vec::new();
@@ -69,7 +68,7 @@ pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Repl
             "{name}: there is no GET, HEAD or OPTIONS in it that can be asked for ({unsafe_methods} lines have other methods, {unreadable} are not of the common or combined log format)"
         ));
     }
-    // A log is written as responses are finished, and so not always in order.
+    // Lines are written when responses end, and so not always in order of their times.
     lines.sort_by_key(|(second, _)| *second);
     let times = spread(lines.iter().map(|(second, _)| *second), speed);
     Ok(Replay {
@@ -81,7 +80,8 @@ pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Repl
     })
 }
 
-/// Nanoseconds since the first of `seconds`, which are in order: those of a second evenly over it.
+/// Returns nanoseconds since the first of `seconds`, which are in order; the entries of one second are spread evenly
+/// over it.
 fn spread(seconds: impl Iterator<Item = i64> + Clone, speed: f64) -> Arc<[u64]> {
     let mut counts: HashMap<i64, u64> = HashMap::new();
     seconds
@@ -96,14 +96,14 @@ fn spread(seconds: impl Iterator<Item = i64> + Clone, speed: f64) -> Arc<[u64]> 
             let within = index as f64 / counts[&second] as f64;
             index += 1;
             let since_s = ((second - first) as f64 + within) / speed;
-            // Beyond what 64 bits hold: never.
+            // On overflow: never due.
             let since = Duration::try_from_secs_f64(since_s).unwrap_or(Duration::MAX);
             u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
         })
         .collect()
 }
 
-/// What makes requests of a log the same.
+/// Properties that distinguish requests of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind<'l> {
     method: &'l str,
@@ -132,7 +132,7 @@ impl Kind<'_> {
     }
 }
 
-/// The second since 1970 and the request of a line.
+/// Returns the time of a line in seconds since 1970, and its request.
 fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
     let (_, rest) = line.split_once('[')?;
     let (date, rest) = rest.split_once("] \"")?;
@@ -140,7 +140,7 @@ fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
     let mut words = asked.split(' ');
     let (method, path, version) = (words.next()?, words.next()?, words.next()?);
     let is_request = words.next().is_none() && version.starts_with("HTTP/");
-    // A proxy's log may have whole URLs, and a scan's anything.
+    // The log of a forward proxy has absolute URLs; a port scan leaves anything.
     let can_be_asked = path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_request || !can_be_asked {
         return None;
@@ -161,7 +161,7 @@ fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
     Some((unix_seconds(date)?, kind))
 }
 
-/// What stands between the next quotes, still escaped, and what is behind them.
+/// Returns the next quoted string, still escaped, and the rest after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let (_, text) = text.split_once('"')?;
     let mut is_escaped = false;
@@ -173,13 +173,12 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// What was escaped for the log: `\"`, `\\` and `\xhh` (Apache's mod_log_config, nginx's log_format), and C's letters for
-/// control characters. `None` when it is no UTF-8.
+/// Decodes escape sequences of a log: `\"`, `\\` and `\xhh` (Apache's mod_log_config, nginx's log_format), and C's
+/// letters for control characters. `None` if the result is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     String::from_utf8(unescaped_bytes(text)).ok()
 }
 
-/// The same as bytes.
 fn unescaped_bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -202,13 +201,13 @@ fn unescaped_bytes(text: &str) -> Vec<u8> {
     }
 }
 
-/// Seconds since 1970 of `10/Oct/2026:13:55:36 +0200`.
+/// Parses a date such as `10/Oct/2026:13:55:36 +0200` to seconds since 1970.
 fn unix_seconds(date: &str) -> Option<i64> {
     let date = OffsetDateTime::parse(date, DATE).ok()?;
     Some(date.unix_timestamp())
 }
 
-/// strftime's `%d/%b/%Y:%H:%M:%S %z`.
+/// `%d/%b/%Y:%H:%M:%S %z` of strftime(3).
 const DATE: &[BorrowedFormatItem<'_>] = format_description!(
     "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour sign:mandatory][offset_minute]"
 );
@@ -250,7 +249,7 @@ mod tests {
             (r"a\\b", Some(r"a\b")),
             (r"a\x22b\xc3\xa4", Some("a\"bä")),
             (r"a\zb\x2", Some(r"a\zb\x2")),
-            // What no header may have is left out.
+            // A value that is not valid in a field is dropped.
             (r"a\nb", None),
             (r"a\x00b", None),
             (r"a\xff", None),

@@ -1,22 +1,22 @@
-//! Requests that are calls of gRPC: a path names a method, and a body is a message with its prefix. Done once, before anything is
-//! sent.
+//! Turns requests into gRPC calls: the path names a method, and the body is a length-prefixed message. Done once,
+//! before the run.
 
 use super::{Body, Request};
 use crate::limits::BODY_BYTES_MAX;
 use crate::requests::grpc::descriptors::Descriptors;
 use crate::requests::grpc::message::{framed, is_grpc};
 
-/// Fields of all calls that do not have them: those without which a server takes no call, and that no message is to be compressed.
+/// Default fields of calls: two that servers require, and a refusal of compressed messages.
 const FIELDS: [(&str, &str); 3] = [
     ("content-type", "application/grpc"),
     ("te", "trailers"),
     ("grpc-accept-encoding", "identity"),
 ];
 
-/// `common`, fields of all calls, and those that each has to have.
+/// Returns the `common` fields with the defaults that they lack.
 ///
 /// # Errors
-/// A sentence about the first that says what cannot be.
+/// A sentence about the first invalid field.
 pub(crate) fn fields(common: &[(String, String)]) -> Result<Vec<(String, String)>, String> {
     check_fields(common)?;
     let has = |wanted: &str| {
@@ -28,10 +28,10 @@ pub(crate) fn fields(common: &[(String, String)]) -> Result<Vec<(String, String)
     Ok(common.iter().cloned().chain(own).collect())
 }
 
-/// Makes calls of `requests`: a text as a body is JSON, and bytes are a message as they are.
+/// Turns `requests` into calls. A text body is JSON, a body of bytes is an encoded message.
 ///
 /// # Errors
-/// A sentence that says which cannot be one, why, and what would work.
+/// A sentence with the request, the reason and a remedy.
 pub(crate) fn make(
     requests: &mut [Request],
     descriptors: Option<&Descriptors>,
@@ -72,7 +72,8 @@ fn make_one(request: &mut Request, descriptors: Option<&Descriptors>) -> Result<
     Ok(())
 }
 
-/// Refuses what does not look like `/package.Service/Method`. What stands between may be anything (Path).
+/// Refuses a path that is not like `/package.Service/Method`. Any characters may be between the slashes (gRPC over
+/// HTTP2, Path).
 fn check_path(path: &str) -> Result<(), String> {
     let names = path
         .strip_prefix('/')
@@ -89,7 +90,7 @@ fn check_path(path: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses fields that would make a call something else.
+/// Refuses fields that contradict a call.
 fn check_fields(fields: &[(String, String)]) -> Result<(), String> {
     for (name, value) in fields {
         let wrong = |why: &str| Err(format!("header {name:?} says {value:?}: {why}"));

@@ -1,25 +1,25 @@
-//! The cookies of one connection, which stands for one user (RFC 6265 as far as one server needs it): what Set-Cookie says
-//! is sent back with every request, whatever its path, until it is taken back or has expired.
+//! Cookies of one connection, which represents a user (RFC 6265, limited to one server). A cookie is returned with
+//! every request, whatever its path, until the server deletes it or it has expired.
 
 use std::time::UNIX_EPOCH;
 
 use onrush_engine::clock;
 
-/// Names and values, in the order in which they came.
+/// Names and values, in the order in which they were set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Jar(Vec<(Vec<u8>, Vec<u8>)>);
 
-/// One Set-Cookie, as it was read.
+/// Parsed value of a Set-Cookie field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
-    /// It takes the cookie back.
+    /// Whether it deletes the cookie.
     is_gone: bool,
 }
 
 impl Cookie {
-    /// Reads the value of a Set-Cookie field (RFC 6265 5.2); `None` when it has no name, or no `=` behind it.
+    /// Parses the value of a Set-Cookie field (RFC 6265 section 5.2); `None` without a name or `=`.
     pub(crate) fn parse(field: &[u8]) -> Option<Cookie> {
         let mut parts = field.split(|&byte| byte == b';');
         let first = parts.next()?;
@@ -27,7 +27,8 @@ impl Cookie {
         if name.is_empty() || !first.contains(&b'=') {
             return None;
         }
-        // Max-Age wins over Expires (RFC 6265 5.3), and of each the last (5.2).
+        // Max-Age takes precedence over Expires (RFC 6265 section 5.3), and the last attribute of a name applies
+        // (section 5.2).
         let (mut by_age, mut by_date) = (None, None);
         for part in parts {
             let (attribute, value) = pair(part);
@@ -54,14 +55,14 @@ impl Cookie {
     }
 }
 
-/// Whether a Max-Age is a number; other values are ignored (RFC 6265 5.2.2).
+/// Whether a Max-Age is a number; other values are ignored (RFC 6265 section 5.2.2).
 fn is_age(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 impl Jar {
-    /// Does what a server has said.
+    /// Stores or deletes a cookie.
     pub(crate) fn take(&mut self, cookie: &Cookie) {
         let found = self.0.iter().position(|(name, _)| *name == cookie.name);
         match (found, cookie.is_gone) {
@@ -72,7 +73,7 @@ impl Jar {
         }
     }
 
-    /// Appends the Cookie field to `out`, if there is something to say.
+    /// Appends the Cookie field to `out`, unless the jar is empty.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for (index, (name, value)) in self.0.iter().enumerate() {
             out.extend_from_slice(if index == 0 { b"Cookie: " } else { b"; " });
@@ -86,7 +87,7 @@ impl Jar {
     }
 }
 
-/// `name=value`, without white space around either; without `=` there is only a name.
+/// Splits `name=value` and trims both; without `=` the value is empty.
 fn pair(text: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b'=', text) {
         Some(at) => (text[..at].trim_ascii(), text[at + 1..].trim_ascii()),
@@ -94,7 +95,8 @@ fn pair(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A server that takes a cookie back sends a date long ago: that of a living one is not looked at again later.
+/// Whether an Expires date is in the past. Servers delete a cookie with such a date; a future date is not checked again
+/// later.
 fn has_passed(date: &[u8]) -> bool {
     let date = std::str::from_utf8(date).ok();
     let date = date.and_then(|date| httpdate::parse_http_date(&date.replace('-', " ")).ok());

@@ -1,18 +1,17 @@
-//! Rows of a CSV file (RFC 4180), for `{{data:COLUMN}}`: request `n` of a run has row `n`, and behind the last row it
-//! begins anew.
+//! Rows of a CSV file (RFC 4180) for `{{data:COLUMN}}`: request `n` of a run uses row `n`, modulo the number of rows.
 
 use std::sync::Arc;
 
-/// Names of columns, and rows.
+/// Column names and rows.
 #[derive(Clone, Debug)]
 pub struct Data {
     columns: Arc<[String]>,
-    /// Row by row.
+    /// Values in row-major order.
     values: Arc<[Box<[u8]>]>,
 }
 
 impl Data {
-    /// Reads the text of a CSV file whose first line names the columns; `name` is the file's.
+    /// Parses the text of a CSV file whose first line has the column names. `name` is the name of the file.
     ///
     /// # Errors
     /// A sentence with the file and the line.
@@ -40,7 +39,7 @@ impl Data {
         })
     }
 
-    /// The number of the column `name`.
+    /// Returns the index of the column `name`.
     pub(crate) fn column(&self, name: &str) -> Result<usize, String> {
         let found = self.columns.iter().position(|column| column == name);
         found.ok_or_else(|| {
@@ -49,20 +48,18 @@ impl Data {
         })
     }
 
-    /// The value in a column for request `number`.
     pub(crate) fn value(&self, number: u64, column: usize) -> &[u8] {
         let rows = self.values.len() / self.columns.len();
         let row = (number % rows as u64) as usize;
         &self.values[row * self.columns.len() + column]
     }
 
-    /// Bytes of the longest value of a column.
     pub(crate) fn bytes_max(&self, column: usize) -> usize {
         let lengths = self.values_of(column).map(|(_, value)| value.len());
         lengths.max().unwrap_or(0)
     }
 
-    /// Refuses values of a column that cannot stand in `place`, which is for what `fits` says.
+    /// Refuses a column with a value for which `fits` is false; `place` describes where the value is used.
     pub(crate) fn check(
         &self,
         column: usize,

@@ -1,4 +1,4 @@
-//! Whether a response is as it must be.
+//! Checks whether a response meets its expectation.
 
 use memchr::memmem::Finder;
 use onrush_http::Refusal;
@@ -8,7 +8,7 @@ use super::{Expect, Statuses};
 use crate::limits::http1::RESPONSE_LIMITS;
 use crate::requests::response::Met;
 
-/// What a response must be like, made ready.
+/// Compiled expectation of a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     statuses: Box<[Statuses]>,
@@ -16,7 +16,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// `None` when anything will do.
+    /// Returns `None` if any response is accepted.
     pub(crate) fn new(expect: &Expect) -> Option<Expected> {
         let has_any = !expect.statuses.is_empty() || expect.body.is_some();
         has_any.then(|| Expected {
@@ -28,7 +28,7 @@ impl Expected {
         })
     }
 
-    /// Judges by the status and by whether the body had what it should.
+    /// Checks the status and the result of the search in the body.
     pub(crate) fn judge(&self, status: u16, body: Option<&Search>) -> Met {
         let is_one = |of: &Statuses| (of.from..=of.to).contains(&status);
         if !self.statuses.is_empty() && !self.statuses.iter().any(is_one) {
@@ -40,8 +40,8 @@ impl Expected {
         }
     }
 
-    /// The search through a body, where one is wanted.
-    /// Boxed: most responses are not searched, and the connections that wait for them need no room for it.
+    /// Returns a search in the body, if the body must contain something. Boxed, since most responses are not searched
+    /// and connections should stay small.
     pub(crate) fn search(&self) -> Option<Box<Search>> {
         let finder = self.body.as_ref()?;
         Some(Box::new(Search {
@@ -50,14 +50,14 @@ impl Expected {
         }))
     }
 
-    /// Looks at the next piece of a body for what it must have.
+    /// Searches the next piece of a body.
     pub(crate) fn look(&self, search: &mut Search, piece: &[u8]) {
         if let Some(finder) = &self.body {
             search.look(finder, piece);
         }
     }
 
-    /// As [`BodyReader::skip`], with a look at the payload.
+    /// As [`BodyReader::skip`], but searches the payload.
     pub(crate) fn skip(
         &self,
         search: &mut Search,
@@ -77,10 +77,10 @@ impl Expected {
     }
 }
 
-/// A search through a body that comes in pieces; what is looked for is that of its [`Expected`].
+/// State of the search in a body that arrives in pieces.
 pub(crate) struct Search {
     is_found: bool,
-    /// The last bytes so far, in which what is looked for may have begun; shorter than it.
+    /// Last bytes received, in which a match may have begun; fewer than the expected bytes.
     end: Vec<u8>,
 }
 
@@ -90,7 +90,7 @@ impl Search {
             return;
         }
         let overlap = finder.needle().len() - 1;
-        // Across the border: what was last and the first of this, as much as could make one match.
+        // Search across the boundary of two pieces.
         self.end
             .extend_from_slice(&piece[..overlap.min(piece.len())]);
         self.is_found = finder.find(&self.end).is_some() || finder.find(piece).is_some();

@@ -1,5 +1,5 @@
-//! Calls of gRPC: unary ones, each a request of HTTP/2 with one message (gRPC over HTTP2, Protocol). They are requests of a mix as
-//! others are; what is their own is how a message becomes a body, and what of a response says what came of a call.
+//! Unary gRPC calls, each an HTTP/2 request with one message (gRPC over HTTP2, Protocol). They are requests of a mix;
+//! this module adds the encoding of messages and the outcome of responses.
 
 pub mod descriptors;
 pub mod limits;
@@ -9,7 +9,7 @@ pub(crate) mod message;
 
 use std::time::Duration;
 
-/// The value of `grpc-timeout` for so much time: eight digits at most, and a unit (Timeout).
+/// Formats `time` as the value of `grpc-timeout`: at most eight digits and a unit (Timeout).
 pub fn timeout(time: Duration) -> String {
     const NUMBER_MAX: u128 = 99_999_999;
     match (time.as_micros(), time.as_millis()) {

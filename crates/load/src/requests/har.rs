@@ -1,5 +1,5 @@
-//! Requests out of a HAR file (HTTP Archive 1.2), which browsers write of what they have asked for. Those to other servers
-//! than the target are left out and counted.
+//! Requests of a HAR file (HTTP Archive 1.2), as recorded by browsers. Requests to other servers than the target are
+//! skipped and counted.
 
 use std::num::NonZeroU32;
 
@@ -25,13 +25,13 @@ struct Log {
 struct Entry {
     request: Asked,
     response: Option<Answered>,
-    /// The cache that the response came from; a key of Chrome.
+    /// Cache that supplied the response; an extension of Chrome.
     #[serde(rename = "_fromCache")]
     from_cache: Option<serde_json::Value>,
 }
 
 impl Entry {
-    /// Whether the request reached a server: a browser also records what its cache answered and what was aborted.
+    /// Whether the request was sent: browsers also record cache hits and aborted requests.
     fn was_sent(&self) -> bool {
         let is_aborted = self
             .response
@@ -71,12 +71,12 @@ struct Field {
 #[derive(Deserialize)]
 struct PostData {
     text: Option<String>,
-    /// Encoding of `text`, such as `base64`, if it is not the body as it was sent.
+    /// Encoding of `text`, such as `base64`; none if it is the body as sent.
     #[serde(alias = "_encoding")]
     encoding: Option<String>,
     #[serde(default, rename = "mimeType")]
     media_type: String,
-    /// The fields of a form, where there is no `text`.
+    /// Fields of a form, without `text`.
     #[serde(default)]
     params: Vec<Param>,
 }
@@ -107,7 +107,7 @@ impl PostData {
     }
 }
 
-/// The fields of a form as `application/x-www-form-urlencoded` (WHATWG URL 5.2).
+/// Encodes the fields of a form as `application/x-www-form-urlencoded` (WHATWG URL 5.2).
 fn form(params: &[Param]) -> String {
     let escaped = |text: &str| -> String {
         let byte = |byte: u8| match byte {
@@ -125,22 +125,22 @@ fn form(params: &[Param]) -> String {
     pairs.collect::<Vec<String>>().join("&")
 }
 
-/// What came of a HAR file.
+/// Requests of a HAR file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Har {
-    /// In the order of the file.
+    /// Requests in the order of the file.
     pub requests: Vec<Request>,
-    /// Entries that ask other servers.
+    /// Entries for other servers.
     pub elsewhere: usize,
-    /// Entries whose requests did not reach a server: answered by the browser's cache, or aborted.
+    /// Entries that were not sent: cache hits and aborted requests.
     pub unsent: usize,
 }
 
-/// Reads the requests to `target`'s server in `text`, the content of the file `name`, in their order. Fields that
-/// belong to the connection are left out, and everything is sent as it stands, without variables.
+/// Parses the requests to `target`'s server in `text`, the content of the file `name`, in order. Hop-by-hop fields are
+/// dropped, and braces are not variables.
 ///
 /// # Errors
-/// A sentence with the file and what is wrong with it.
+/// A sentence with the file and the mistake.
 pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
     let archive: Archive = serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
         .map_err(|error| format!("{name}: this is not a HAR file: {error}"))?;
@@ -195,7 +195,7 @@ fn asked(asked: Asked, host: String, path: &str) -> Result<Request, String> {
     })
 }
 
-/// A URL or a path with percent-encoding of all bytes that are not allowed in it, as browsers send it (RFC 3986 2.1).
+/// Percent-encodes the bytes that are not allowed in a URL, as browsers do (RFC 3986 section 2.1).
 pub(super) fn encoded(text: &[u8]) -> String {
     let byte = |byte: &u8| match byte {
         b'"' => "%22".to_owned(),
@@ -205,12 +205,12 @@ pub(super) fn encoded(text: &[u8]) -> String {
     text.iter().map(byte).collect()
 }
 
-/// Text in which nothing is taken for a variable.
+/// Escapes `{{`, so that the text has no variables.
 pub(super) fn literal(text: &str) -> String {
     text.replace("{{", "{{}}")
 }
 
-/// What belongs to the recorded connection or is written anew, and HTTP/2's own fields.
+/// Hop-by-hop fields, fields that are generated, and HTTP/2 pseudo-header fields.
 fn is_of_the_connection(name: &str) -> bool {
     name.starts_with(':')
         || onrush_http::hop::is_hop_by_hop(name)

@@ -1,9 +1,9 @@
-//! A field of a request as it is written on a command line.
+//! Fields of requests on a command line.
 
-/// Reads a field as it is written on a command line, `Name: value`.
+/// Parses a field, `Name: value`.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// A sentence with the mistake.
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
     let Some((name, value)) = text.split_once(':') else {
         return Err(format!(
@@ -15,7 +15,7 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Whether a field can be sent.
+/// Checks that a field can be sent.
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
     if !onrush_http::is_token(name.as_bytes()) {
         return Err(format!("{name:?} is not the name of a header"));

@@ -1,4 +1,4 @@
-//! Requests in a file of JSON lines, one object in each:
+//! Requests in a file of JSON lines, with one object per line:
 //!
 //! ```text
 //! {"url": "/", "weight": 3}
@@ -20,7 +20,7 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
 
-/// What stands in a line.
+/// Content of a line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -30,7 +30,7 @@ struct Line {
     headers: BTreeMap<String, OneOrMore<String>>,
     body: Option<String>,
     body_file: Option<String>,
-    /// The message of a call, as JSON.
+    /// gRPC message as JSON.
     message: Option<Box<RawValue>>,
     weight: Option<NonZeroU32>,
     #[serde(default)]
@@ -67,23 +67,23 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// What came of a file of requests.
+/// Requests of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lines {
-    /// In the order of the file.
+    /// Requests in the order of the file.
     pub requests: Vec<Request>,
-    /// The files of bodies that were read.
+    /// Body files that were read.
     pub files: Vec<PathBuf>,
 }
 
-/// Reads the requests in `text`, the content of the file at `path`; empty lines are skipped. Files of bodies are looked
-/// for beside it. `target` says where connections go.
+/// Parses the requests in `text`, the content of the file at `path`. Empty lines are skipped, and paths of body files
+/// are relative to the file. `target` is the server that connections go to.
 ///
 /// # Errors
 /// A sentence with the file and the line.
 pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Lines, String> {
     let mut lines = Lines::default();
-    // Editors of some systems begin a file with a byte order mark.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -104,7 +104,7 @@ pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Lines, String> 
     Ok(lines)
 }
 
-/// The column, where it is known, and what is wrong there.
+/// Column, if known, and message.
 type Wrong = (Option<usize>, String);
 
 fn parse_line(
@@ -117,7 +117,7 @@ fn parse_line(
         if let Some(mistyped) = mistyped(line) {
             return (Some(error.column()), mistyped);
         }
-        // The line within this line says nothing.
+        // serde_json's line number is always 1 here.
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or_default();
         (Some(error.column()), what.to_owned())
@@ -175,7 +175,7 @@ fn parse_line(
     })
 }
 
-/// The first key of a line whose value is of another kind than it has to be.
+/// Returns a message about the first key with a value of the wrong type.
 fn mistyped(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     let Value::Object(keys) = &line else {
@@ -251,7 +251,7 @@ fn one_or_all(value: &Value, is_fit: impl Fn(&Value) -> bool) -> bool {
     }
 }
 
-/// In sentences. A number is said, so that one out of range is seen.
+/// Describes a value for messages. A number is included, since it may be out of range.
 fn kind(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -270,7 +270,7 @@ fn status(text: StatusText) -> Result<Statuses, String> {
     }
 }
 
-/// The method of a request that says none, as curl has it.
+/// Returns the default method, as in curl.
 pub fn method_for(body: &Body) -> &'static str {
     match body {
         Body::None => "GET",

@@ -1,11 +1,11 @@
-//! What a run asks of memcached: commands, keys and values, as users describe them. Pure.
+//! Workload of a memcached run: commands, keys and values. Pure.
 //!
 //! ```text
-//!  flags ──> Asks ──> workload::Workload ── number of a request ──> its command, its keys, their values
+//!  flags ──> Asks ──> workload::Workload ── request number ──> its command, its keys, their values
 //! ```
 //!
-//! Everything about a request follows from its number in the run and the seed, and everything about a value from the
-//! number of its key: so what a get must bring is known without remembering what was set.
+//! A request depends only on its number in the run and the seed, and a value only on the number of its key. So the
+//! value that a get must return is known without storing what was set.
 
 pub mod filled;
 pub mod keys;
@@ -26,39 +26,39 @@ use keys::Distribution;
 use ratio::Ratio;
 use sizes::Sizes;
 
-/// What is asked for.
+/// Options of a memcached run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Asks {
-    /// The commands that are spoken.
+    /// Protocol of the commands.
     pub dialect: Dialect,
-    /// What they are carried by.
+    /// Transport.
     pub carrier: Carrier,
-    /// How often each command comes.
+    /// Weights of the commands.
     pub ratio: Ratio,
-    /// Whether a get also asks for the unique number of the value's version.
+    /// Whether a get also requests the CAS unique of the value.
     pub versions: Versions,
-    /// How many keys have values.
+    /// Number of keys with values.
     pub keys: u64,
-    /// Which of them is asked for how often.
+    /// Distribution of requests over keys.
     pub distribution: Distribution,
-    /// Bytes of keys.
+    /// Lengths of keys.
     pub key_sizes: Sizes,
-    /// Bytes of values.
+    /// Lengths of values.
     pub value_sizes: Sizes,
-    /// After how long what is stored may be forgotten; none for never.
+    /// Expiration time of stored values; `None` for never.
     pub expiry: Option<Duration>,
-    /// The share of keys asked for by gets that are among those with values; the others never are.
+    /// Share of the keys in gets that have a value; the others are never stored.
     pub hit_ratio: Option<f64>,
-    /// Keys of a get.
+    /// Keys per get.
     pub multiget: u64,
     /// Whether all keys are stored before the run.
     pub populate: Populate,
-    /// What is looked at of values.
+    /// Verification of values.
     pub verify: Verify,
 }
 
 impl Default for Asks {
-    /// Gets of the text protocol, one key each.
+    /// Gets of one key in the text protocol.
     fn default() -> Asks {
         Asks {
             dialect: Dialect::default(),
@@ -78,20 +78,20 @@ impl Default for Asks {
     }
 }
 
-/// The commands that are spoken (memcached, doc/protocol.txt).
+/// Protocol of the commands (memcached, doc/protocol.txt).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dialect {
     /// `get`, `set`, `delete`, `incr`.
     #[default]
     Text,
-    /// `mg`, `ms`, `md`, `ma`, each with an opaque that its answer carries.
+    /// `mg`, `ms`, `md`, `ma`, each with an opaque that the response repeats.
     Meta,
-    /// The same, quiet: misses, and what went as it should, are left unsaid; one `mn` ends what is sent at once.
+    /// The same in quiet mode: misses and ordinary successes have no response, and one `mn` ends a batch.
     MetaQuiet,
 }
 
 impl Dialect {
-    /// Its name on command lines and in results.
+    /// Returns the name on command lines and in results.
     pub fn name(self) -> &'static str {
         match self {
             Dialect::Text => "text",
@@ -100,10 +100,10 @@ impl Dialect {
         }
     }
 
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// A sentence with what is expected; what is not spoken is refused with the reason.
+    /// A sentence with the expected names, and the reason for unsupported protocols.
     pub fn parse(text: &str) -> Result<Dialect, String> {
         match text {
             "text" => Ok(Dialect::Text),
@@ -116,17 +116,17 @@ impl Dialect {
     }
 }
 
-/// What carries requests and answers.
+/// Transport of requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Carrier {
-    /// Connections: TCP, TLS or a Unix socket.
+    /// Connections over TCP, TLS or a Unix socket.
     #[default]
     Streams,
-    /// UDP: a request is one datagram, an answer may be many.
+    /// UDP: a request is one datagram, a response one or more.
     Datagrams,
 }
 
-/// Whether gets ask for the unique number of a value's version (CAS), too.
+/// Whether gets also request the CAS unique of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Versions {
     /// `get`.
@@ -139,20 +139,20 @@ pub enum Versions {
 /// Whether all keys are stored before the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Populate {
-    /// What is there is there.
+    /// No key is stored in advance.
     #[default]
     No,
-    /// They are.
+    /// All keys are stored.
     Yes,
 }
 
-/// What is looked at of values.
+/// Verification of received values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Verify {
-    /// Their length, and that an end of line follows.
+    /// Only the length and the line end.
     #[default]
     No,
-    /// All of their bytes, which must be those that belong to the key.
+    /// All bytes, which must be those of the key's value.
     Yes,
 }
 

@@ -1,4 +1,4 @@
-//! The requests of a run, checked and made ready: the number of a request in, its bytes out. Pure.
+//! Validated requests of a run: maps a request number to its bytes. Pure.
 
 use std::sync::Arc;
 
@@ -13,50 +13,49 @@ use super::{Asks, Body, Order, Request};
 use crate::limits::{BODY_BYTES_MAX, BODY_COPIED_MAX, REQUEST_BYTES_MAX};
 use crate::requests::request::{Last, RequestKind};
 
-/// All requests of a run.
 #[derive(Debug)]
 pub(crate) struct Mix {
     recipes: Box<[Recipe]>,
-    /// The sum of the weights up to and with each.
+    /// Cumulative weights of the recipes.
     weights: Box<[u64]>,
     order: Order,
     data: Option<Data>,
     cookies: bool,
     seed: u64,
-    /// Bytes that no request has more of.
+    /// Upper bound of a request's bytes.
     bytes_max: usize,
 }
 
-/// How one kind of request is made.
+/// Compiled kind of request.
 #[derive(Debug)]
 pub(crate) struct Recipe {
-    /// Its method and path, as they were written.
+    /// Method and path as written by the user.
     pub(crate) kind: RequestKind,
     pub(crate) method: Method,
-    /// The request line and the fields, without the empty line.
+    /// Request line and fields, without the empty line.
     head: Template,
     content: Content,
     pub(crate) expected: Option<Expected>,
-    /// The request says that its connection ends with it (RFC 9112 9.6).
+    /// Whether the request has `Connection: close` (RFC 9112 section 9.6).
     pub(crate) closes: bool,
 }
 
 #[derive(Debug)]
 enum Content {
-    /// None, and none is announced.
+    /// No content and no Content-Length.
     Nothing,
-    /// None, and the head says so.
+    /// No content, with `Content-Length: 0`.
     Empty,
     Written(Template),
-    /// Bytes too many to be copied into each request.
+    /// A body that is too long to be copied into each request.
     Large(Arc<[u8]>),
 }
 
 impl Mix {
-    /// Checks `asks`; `common` are fields of all requests that have no field of that name themselves.
+    /// Checks `asks`. `common` has the fields of all requests without a field of that name.
     ///
     /// # Errors
-    /// A sentence with the request that is wrong, and what is.
+    /// A sentence with the request and the mistake.
     pub(crate) fn new(asks: &Asks, common: &[(String, String)], seed: u64) -> Result<Mix, String> {
         let mut sum = 0;
         let mut recipes = Vec::with_capacity(asks.requests.len());
@@ -87,12 +86,11 @@ impl Mix {
         &self.recipes
     }
 
-    /// Whether connections keep cookies.
     pub(crate) fn keeps_cookies(&self) -> bool {
         self.cookies
     }
 
-    /// Whether all requests are the same, short and fixed.
+    /// Whether all requests are identical and short.
     pub(crate) fn is_one(&self) -> bool {
         let [recipe] = &*self.recipes else {
             return false;
@@ -100,7 +98,7 @@ impl Mix {
         recipe.is_fixed() && !self.cookies
     }
 
-    /// Which recipe request `number` of the run is made after.
+    /// Returns the index of the recipe of request `number` of the run.
     #[inline]
     pub(crate) fn choose(&self, number: u64) -> usize {
         let kinds = self.recipes.len();
@@ -114,7 +112,8 @@ impl Mix {
         }
     }
 
-    /// Appends request `number` to `out`. Returns a body that belongs behind it, where that is too large to be copied.
+    /// Appends request `number` to `out`. Returns its body if that is too long to be copied; the caller sends it after
+    /// `out`.
     pub(crate) fn write(
         &self,
         number: u64,
@@ -126,7 +125,7 @@ impl Mix {
         self.write_recipe(self.choose(number), &values, &[], (last, jar), out)
     }
 
-    /// What variables stand for in request `number`, or in the requests of journey `number`.
+    /// Returns the values of variables in request `number`, or in the requests of journey `number`.
     pub(crate) fn values(&self, number: u64) -> Values<'_> {
         Values {
             number,
@@ -135,8 +134,8 @@ impl Mix {
         }
     }
 
-    /// Appends a request after the recipe at `place` to `out`, with the values that were `taken` before. Returns what
-    /// [`write`](Self::write) does.
+    /// Appends a request made from the recipe at `place` to `out`, with the values `taken` from earlier responses.
+    /// Returns the same as [`write`](Self::write).
     pub(crate) fn write_recipe(
         &self,
         place: usize,
@@ -163,7 +162,7 @@ impl Mix {
                 return Some(bytes);
             }
             Content::Written(body) => {
-                // Its length is known behind it and stands before it.
+                // The length precedes the body, but is known only after rendering it.
                 let at = out.len();
                 body.write(values, taken, out);
                 let mut digits = itoa::Buffer::new();
@@ -175,7 +174,7 @@ impl Mix {
         None
     }
 
-    /// Request 0 of the run.
+    /// Returns request 0 of the run.
     pub(crate) fn request(&self, last: Last) -> Vec<u8> {
         let mut bytes = Vec::new();
         let body = self.write(0, last, None, &mut bytes);
@@ -183,7 +182,7 @@ impl Mix {
         bytes
     }
 
-    /// Bytes of the longest request, and more where they are not all the same.
+    /// Returns the length of the requests if they are identical, otherwise an upper bound.
     pub(crate) fn request_bytes(&self) -> usize {
         match self.is_one() {
             true => self.request(Last::No).len(),
@@ -191,14 +190,12 @@ impl Mix {
         }
     }
 
-    /// Bytes that no request has more of.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 }
 
-/// Which of several is the one with this number, where each comes as often as its weight says: `ends` are the sums of the
-/// weights up to and with each.
+/// Returns the index of the choice for `number`, in proportion to weights whose cumulative sums are `ends`.
 pub(crate) fn choose(ends: &[u64], seed: u64, number: u64) -> usize {
     let sum = ends[ends.len() - 1];
     let point = random::scaled(Random::stream(!seed, number).bits(), sum);
@@ -207,10 +204,10 @@ pub(crate) fn choose(ends: &[u64], seed: u64, number: u64) -> usize {
 
 const LENGTH: &[u8] = b"Content-Length: ";
 
-/// The end of a last field, and of the head.
+/// End of the last field and of the head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// The longest end of a head: `Connection: close`, `Content-Length` with a number, the empty line.
+/// Longest end of a head: `Connection: close`, `Content-Length` and the empty line.
 const END_BYTES_MAX: usize = 64;
 
 impl Recipe {
@@ -272,7 +269,7 @@ impl Recipe {
         })
     }
 
-    /// Whether its requests are all the same, and short enough to be written as one.
+    /// Whether its requests are identical and short.
     pub(crate) fn is_fixed(&self) -> bool {
         let is_fixed = match &self.content {
             Content::Nothing | Content::Empty => true,
@@ -292,7 +289,7 @@ impl Recipe {
     }
 }
 
-/// Whether fields end the connection after the response (RFC 9112 9.6).
+/// Whether the fields have `Connection: close` (RFC 9112 section 9.6).
 pub(crate) fn says_close(fields: &[(String, String)]) -> bool {
     let mut connection = fields
         .iter()
@@ -303,7 +300,7 @@ pub(crate) fn says_close(fields: &[(String, String)]) -> bool {
     })
 }
 
-/// Whether doing it twice is as good as doing it once (RFC 9110 9.2.2).
+/// Whether a method is idempotent (RFC 9110 section 9.2.2).
 fn is_idempotent(method: Method) -> bool {
     match method {
         Method::Get
@@ -316,13 +313,13 @@ fn is_idempotent(method: Method) -> bool {
     }
 }
 
-/// What becomes of a request's body; `is_announced`: a field says that there is none.
+/// Returns the content of a request. `is_announced` is whether it has a Content-Length field.
 fn content(request: &Request, is_announced: bool, names: Names<'_>) -> Result<Content, String> {
     let too_large = |bytes: usize| {
         format!("a body of {bytes} bytes is too large: expected {BODY_BYTES_MAX} at most")
     };
     match &request.body {
-        // RFC 9110 8.6: a method that expects content says that there is none.
+        // RFC 9110 section 8.6: methods that define content send `Content-Length: 0`.
         Body::None if !is_announced && matches!(&*request.method, "POST" | "PUT" | "PATCH") => {
             Ok(Content::Empty)
         }
@@ -345,7 +342,7 @@ fn content(request: &Request, is_announced: bool, names: Names<'_>) -> Result<Co
     }
 }
 
-/// Fields that would make the request something else than it is.
+/// Refuses fields that contradict how requests are sent.
 fn check_fields(fields: &[(String, String)], cookies: bool) -> Result<(), String> {
     for single in ["host", "authorization"] {
         let named = fields.iter();
@@ -376,7 +373,7 @@ fn check_fields(fields: &[(String, String)], cookies: bool) -> Result<(), String
     Ok(())
 }
 
-/// Refuses data that cannot stand where `text` does.
+/// Refuses data that is not valid where `text` is used.
 fn check_values(
     text: &str,
     names: Names<'_>,

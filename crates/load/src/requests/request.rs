@@ -1,24 +1,24 @@
-//! What the run knows of a request, whatever its protocol.
+//! Properties of requests that do not depend on the protocol.
 
-/// What requests of one kind have in common.
+/// Common properties of one kind of request.
 #[derive(Debug)]
 pub(crate) struct RequestKind {
-    /// For people: what is done and to what, such as a method and a path.
+    /// Display name, such as a method and a path.
     pub(crate) name: String,
-    /// Whether doing it twice is as good as doing it once.
+    /// Whether it is idempotent.
     pub(crate) is_repeatable: bool,
     /// Whether the request lists its expected outcomes.
     pub(crate) lists_outcomes: bool,
 }
 
 impl RequestKind {
-    /// What is done: the first word of its name.
+    /// Returns the first word of the name.
     pub(crate) fn method(&self) -> &str {
         self.name.split(' ').next().unwrap_or_default()
     }
 }
 
-/// Whether a request is its connection's last, and says so where its protocol can.
+/// Whether a request is the last one of its connection, which HTTP/1.1 announces to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Last {
     Yes,

@@ -1,89 +1,88 @@
-//! What received bytes come to, whatever the protocol: a part of a response, a whole one, or something else.
+//! Results of parsing received bytes, independent of the protocol.
 
-/// What the bytes come to so far.
+/// Result of a parser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// More must be received.
+    /// The response is incomplete.
     Partial(Stage),
     /// The response is complete.
     Done(Response),
-    /// It is no response to the request, for this reason.
+    /// Not a valid response, for this reason.
     Refused(&'static str),
 }
 
-/// How far a response has come that is not complete.
+/// Progress of an incomplete response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// It is not known yet what it says.
+    /// Its outcome is unknown.
     Head,
-    /// That is known, and its content is still on its way.
+    /// Its outcome is known; content is missing.
     Body,
 }
 
-/// A complete response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Response {
     pub(crate) outcome: Outcome,
-    /// Whether the connection can carry another request.
+    /// Whether the connection can be reused.
     pub(crate) keep_alive: bool,
-    /// Whether it is as expected.
+    /// Whether it meets the expectation.
     pub(crate) met: Met,
 }
 
-/// Complete responses that say the same, one behind the other.
+/// Consecutive complete responses with the same outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Alike {
     pub(crate) response: Response,
     /// At least one.
     pub(crate) count: u64,
-    /// Bytes of all of them.
+    /// Their total bytes.
     pub(crate) bytes: usize,
 }
 
-/// What a response says, as its protocol numbers it; see [`Outcomes`].
+/// Outcome of a response, numbered by its protocol; see [`Outcomes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
-    /// Its number, less than [`Outcomes::count`].
+    /// Less than [`Outcomes::count`].
     pub(crate) number: u16,
-    /// The number of its class among [`Outcomes::classes`]; beyond them for one that has no class.
+    /// Index in [`Outcomes::classes`]; out of range for an outcome without a class.
     pub(crate) class: u8,
 }
 
-/// Whether a response is as expected.
+/// Whether a response meets the expectation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Met {
     Yes,
-    /// It says something else.
+    /// The outcome differs.
     OtherOutcome,
-    /// Its body does not have what it should.
+    /// The body lacks the expected bytes.
     OtherBody,
 }
 
-/// All that responses of a protocol can say.
+/// Possible outcomes of a protocol.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
-    /// How many they are.
+    /// Number of outcomes.
     pub(crate) count: u16,
-    /// The names of their classes, which are counted each second.
+    /// Names of the classes, which are counted each second.
     pub(crate) classes: [&'static str; 5],
-    /// What stands before the name of one in a sentence, with a space behind it.
+    /// Noun before an outcome's name in a sentence, with a space after it.
     pub(crate) noun: &'static str,
-    /// The name of one: its key in results.
+    /// Name of an outcome, which is its key in results.
     pub(crate) name: fn(u16) -> String,
-    /// Whether the server did not do what it was asked for.
+    /// Whether the server refused the request or failed.
     pub(crate) is_refusal: fn(u16) -> bool,
-    /// What is said of responses with which that is so: "3 of 7 responses ...".
+    /// End of a sentence about such responses: "3 of 7 responses ...".
     pub(crate) refusals: &'static str,
     /// Whether the outcome counts against the run if the request lists no expected outcomes.
     pub(crate) is_unaccepted: fn(u16) -> bool,
-    /// Whether a server that is well says it to no request of the run: many of them speak against what was measured.
+    /// Whether a healthy server never sends it: a large share makes the run invalid.
     pub(crate) is_failure: fn(u16) -> bool,
-    /// Whether it is known to be another request's, or nobody's: one of them speaks against what was measured.
+    /// Whether it belongs to another request, or to none: a single one makes the run invalid.
     pub(crate) is_false: fn(u16) -> bool,
 }
 
 impl Outcomes {
-    /// An outcome in a sentence.
+    /// Returns an outcome for a sentence.
     pub(crate) fn phrase(&self, outcome: Outcome) -> String {
         format!("{}{}", self.noun, (self.name)(outcome.number))
     }

@@ -1,10 +1,9 @@
-//! Text with variables: read once, then written for each request.
+//! Text with variables, parsed once and rendered for each request.
 
 use onrush_engine::random::Random;
 
 use super::data::Data;
 
-/// Text in which variables stand.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
     pieces: Box<[Piece]>,
@@ -13,51 +12,50 @@ pub(crate) struct Template {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Piece {
     Bytes(Box<[u8]>),
-    /// The number of the request in the run.
+    /// Run-wide number of the request.
     Counter,
-    /// An even number from `low` on, of `count` numbers.
+    /// A uniform random number among `count` numbers from `low` on.
     Random {
         low: u64,
         count: u64,
     },
-    /// What the request's row has in this column.
+    /// This column of the request's row.
     Data(usize),
-    /// The value with this number that a journey has taken from a response.
+    /// A value with this index that a journey extracted from a response.
     Taken(usize, Place),
 }
 
-/// Where a text stands in its request.
+/// Position of a text in its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
-    /// In its first line: what may not stand there is percent-encoded.
+    /// In the request line, where extracted values are percent-encoded.
     Target,
     /// In a field or in the body.
     Other,
 }
 
-/// What may be named in a text beside what every text can have.
+/// Names of variables besides the built-in ones.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'n> {
     pub(crate) data: Option<&'n Data>,
-    /// The values that journeys take from responses, by their numbers.
+    /// Names of the values that journeys extract from responses, by index.
     pub(crate) taken: &'n [String],
 }
 
-/// Everything that variables stand for in one request.
+/// Values of variables in one request.
 pub(crate) struct Values<'d> {
     pub(crate) number: u64,
     pub(crate) random: Random,
     pub(crate) data: Option<&'d Data>,
 }
 
-/// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
 
 impl Template {
-    /// Reads `text`, which stands at `place` and may name what `names` has.
+    /// Parses `text` at `place`, with the variables of `names`.
     ///
     /// # Errors
-    /// A sentence about the first variable that is none.
+    /// A sentence about the first unknown variable.
     pub(crate) fn parse(text: &str, names: Names<'_>, place: Place) -> Result<Template, String> {
         let mut pieces = Vec::new();
         let mut bytes = Vec::new();
@@ -68,7 +66,7 @@ impl Template {
                 format!("a variable begins with {{{{ in {text:?} and does not end with }}}}")
             })?;
             match name {
-                // So that text can have two braces.
+                // An escaped pair of braces.
                 "" => bytes.extend_from_slice(b"{{"),
                 name => {
                     if !bytes.is_empty() {
@@ -88,7 +86,7 @@ impl Template {
         })
     }
 
-    /// This text and then `other`.
+    /// Concatenates two templates.
     pub(crate) fn and(self, other: Template) -> Template {
         let pieces = self.pieces.into_iter().chain(other.pieces);
         Template {
@@ -96,20 +94,19 @@ impl Template {
         }
     }
 
-    /// Text without variables, whatever stands in it.
+    /// Creates a template without variables; braces have no meaning.
     pub(crate) fn fixed(bytes: Vec<u8>) -> Template {
         Template {
             pieces: Box::new([Piece::Bytes(bytes.into())]),
         }
     }
 
-    /// Whether it is the same for all requests.
     pub(crate) fn is_fixed(&self) -> bool {
         let is_fixed = |piece: &Piece| matches!(piece, Piece::Bytes(_));
         self.pieces.iter().all(is_fixed)
     }
 
-    /// The most bytes that it comes to, without values that are taken from responses: those have bounds of their own.
+    /// Returns an upper bound of its bytes, without values extracted from responses, which have their own limits.
     pub(crate) fn bytes_max(&self, data: Option<&Data>) -> usize {
         let bytes = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => bytes.len(),
@@ -120,7 +117,7 @@ impl Template {
         self.pieces.iter().map(bytes).sum()
     }
 
-    /// The columns that stand in it.
+    /// Returns the data columns that it uses.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Data(column) => Some(*column),
@@ -128,7 +125,7 @@ impl Template {
         })
     }
 
-    /// Appends to `out` what it is for one request, or for one of a journey that has `taken` these values.
+    /// Appends the text for one request to `out`; `taken` has the values extracted in the journey.
     pub(crate) fn write(&self, values: &Values<'_>, taken: &[Vec<u8>], out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         for piece in &self.pieces {
@@ -150,8 +147,8 @@ impl Template {
     }
 }
 
-/// Appends `value`, percent-encoding what may stand nowhere in a path or a query (RFC 3986 3.3, 3.4); a percent sign stays,
-/// for a value out of a link is encoded already.
+/// Appends `value`, percent-encoding bytes that are invalid in paths and queries (RFC 3986 sections 3.3 and 3.4). A
+/// percent sign is kept, since a value from a link is already encoded.
 fn encode(value: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in value {
@@ -168,13 +165,13 @@ fn encode(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The names of all variables in `text`, those that are none among them.
+/// Returns the names of all variables in `text`, including invalid ones.
 pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     let pieces = text.split("{{").skip(1);
     pieces.filter_map(|piece| piece.split_once("}}").map(|(name, _)| name))
 }
 
-/// What `{{name}}` stands for.
+/// Parses the variable `{{name}}`.
 fn variable(name: &str, names: Names<'_>, place: Place) -> Result<Piece, String> {
     let Names { data, taken } = names;
     if name == "counter" {

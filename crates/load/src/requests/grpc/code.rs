@@ -1,6 +1,5 @@
-//! The codes that a call ends with, by number and by name (google/rpc/code.proto).
+//! Status codes of gRPC, by number and by name (google/rpc/code.proto).
 
-/// Their names, by number.
 const NAMES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -21,15 +20,13 @@ const NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// The highest there is.
 pub(crate) const CODE_MAX: u16 = NAMES.len() as u16 - 1;
 
-/// The name of code `number`; none for one that is no code.
 pub(crate) fn name(number: u16) -> Option<&'static str> {
     NAMES.get(usize::from(number)).copied()
 }
 
-/// The number of the code with this name, in capitals or not.
+/// Returns the number of the code with this name, ignoring case.
 pub(crate) fn of_name(name: &str) -> Option<u16> {
     let mut numbers = 0..;
     let mut names = NAMES.iter();
@@ -37,19 +34,19 @@ pub(crate) fn of_name(name: &str) -> Option<u16> {
     number.and_then(|place| numbers.nth(place))
 }
 
-/// The number that a field `grpc-status` says, as decimal digits.
+/// Parses the value of `grpc-status`, a decimal number.
 pub(crate) fn parse(value: &[u8]) -> Option<u16> {
     let number: u16 = std::str::from_utf8(value).ok()?.parse().ok()?;
     let is_digits = value.iter().all(u8::is_ascii_digit);
     (is_digits && number <= CODE_MAX).then_some(number)
 }
 
-/// The class of the status of HTTP that a code is mapped to (google/rpc/code.proto): 2, 4 or 5.
+/// Returns the class of the HTTP status to which a code is mapped (google/rpc/code.proto): 2, 4 or 5.
 pub(crate) fn class(number: u16) -> u8 {
     match number {
         0 => 2,
-        // CANCELLED (499) to RESOURCE_EXHAUSTED (429), but for UNKNOWN and DEADLINE_EXCEEDED (504); FAILED_PRECONDITION, ABORTED,
-        // OUT_OF_RANGE and UNAUTHENTICATED.
+        // CANCELLED (499) to RESOURCE_EXHAUSTED (429) except UNKNOWN and DEADLINE_EXCEEDED (504); FAILED_PRECONDITION,
+        // ABORTED, OUT_OF_RANGE and UNAUTHENTICATED.
         1 | 3 | 5..=11 | 16 => 4,
         _ => 5,
     }

@@ -1,5 +1,5 @@
-//! What a descriptor set says of services: which methods there are, and what their messages are like. Messages that are written
-//! as JSON become bytes by it, once, before anything is sent.
+//! Descriptor sets: the methods of services and the types of their messages. Encodes JSON messages, once, before the
+//! run.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use prost_reflect::prost::Message;
 use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 
-/// How a set is made, for sentences.
+/// Command that creates a set, for messages.
 const MAKE: &str = "protoc --include_imports --descriptor_set_out=FILE api.proto";
 
-/// How many names are told where one is not known.
+/// Names listed in the message about an unknown one.
 const NAMES_TOLD_MAX: usize = 10;
 
-/// A descriptor set, read.
+/// Decoded descriptor set.
 #[derive(Clone)]
 pub struct Descriptors(DescriptorPool);
 
-/// Without what is in it.
+/// Lists the services only.
 impl fmt::Debug for Descriptors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let services = self
@@ -29,10 +29,10 @@ impl fmt::Debug for Descriptors {
 }
 
 impl Descriptors {
-    /// Reads a `google.protobuf.FileDescriptorSet`, as protoc and buf write them.
+    /// Decodes a `google.protobuf.FileDescriptorSet`, as written by protoc and buf.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it and how one is made.
+    /// A sentence with the mistake and the command that creates a set.
     pub fn parse(bytes: &[u8]) -> Result<Descriptors, String> {
         let is_source = ["syntax", "edition", "package", "import", "//"];
         let text = std::str::from_utf8(bytes).unwrap_or_default().trim_start();
@@ -60,15 +60,15 @@ impl Descriptors {
     /// Checks that `path` is that of a unary method.
     ///
     /// # Errors
-    /// A sentence that says what it is instead, or what there is.
+    /// A sentence with the reason, or with the names that exist.
     pub(crate) fn check(&self, path: &str) -> Result<(), String> {
         self.method(path).map(|_| ())
     }
 
-    /// The message to the method at `path` that stands in `json`.
+    /// Encodes the JSON message for the method at `path`.
     ///
     /// # Errors
-    /// A sentence with the place in the text, and what is wrong there.
+    /// A sentence with the position in the text and the mistake.
     pub(crate) fn encode(&self, path: &str, json: &str) -> Result<Vec<u8>, String> {
         let of = self.method(path)?.input();
         let name = of.full_name().to_owned();
@@ -81,14 +81,14 @@ impl Descriptors {
         Ok(message.encode_to_vec())
     }
 
-    /// Calls each method with the message in `json`, for tests and for the fuzzer: a message that was written is read again as one
-    /// of its type, and what is refused is refused with a sentence.
+    /// Encodes the JSON message for each method, for tests and the fuzzer: an encoded message must decode as its type,
+    /// and every error has a message.
     pub(crate) fn call_all(&self, json: &str) {
         for service in self.0.services() {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
                 let is_unary = !method.is_client_streaming() && !method.is_server_streaming();
-                // What no language would call a name is no part of a path.
+                // Names that are not identifiers may contain slashes.
                 if path.matches('/').count() == 2 {
                     assert_eq!(self.check(&path).is_ok(), is_unary, "{path}");
                 }
@@ -103,7 +103,7 @@ impl Descriptors {
         }
     }
 
-    /// The unary method at `path`, `/package.Service/Method`.
+    /// Returns the unary method at `path`, `/package.Service/Method`.
     fn method(&self, path: &str) -> Result<MethodDescriptor, String> {
         let names = path.trim_start_matches('/').split_once('/');
         let (of, name) = names.unwrap_or_default();
@@ -135,7 +135,7 @@ impl Descriptors {
     }
 }
 
-/// Checks that each file is in a language that is known here: prost-reflect 0.16 panics on others.
+/// Refuses files with another syntax than proto2 and proto3, on which prost-reflect 0.16 panics.
 fn check_syntax(set: &FileDescriptorSet) -> Result<(), String> {
     let is_unknown = |syntax: &str| !matches!(syntax, "proto2" | "proto3");
     let mut files = set.file.iter();
@@ -149,7 +149,7 @@ fn check_syntax(set: &FileDescriptorSet) -> Result<(), String> {
     ))
 }
 
-/// Names, as far as they fit into a sentence.
+/// Lists as many names as fit in a message.
 fn one_of(names: impl Iterator<Item = String>) -> String {
     let mut names: Vec<String> = names.collect();
     let more = names.len().saturating_sub(NAMES_TOLD_MAX);
@@ -190,7 +190,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Those of a service `shop.Shop`.
+    /// Descriptor set of a service `shop.Shop`.
     pub(crate) fn shop() -> Vec<u8> {
         in_syntax("proto3")
     }

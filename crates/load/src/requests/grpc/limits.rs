@@ -1,5 +1,5 @@
-//! Bounds of calls, each with its reason.
+//! Limits of gRPC.
 
-/// Bytes of a file with descriptors. Those of all of Google's public interfaces together have less than half of it; it is held in
-/// memory, in several times its size.
+/// Bytes of a descriptor set. The set of all public interfaces of Google has less than half of that. It is held in
+/// memory, where it takes several times its size.
 pub const DESCRIPTORS_BYTES_MAX: u64 = 64 << 20;

@@ -1,10 +1,9 @@
-//! Messages as they stand in bodies: a byte that says whether one is compressed, its length in four bytes, and itself
-//! (Length-Prefixed-Message).
+//! Length-prefixed messages in bodies: a byte that is 1 for a compressed message, the length in four bytes, and the
+//! message (Length-Prefixed-Message).
 
-/// Bytes before a message.
 const PREFIX_BYTES: usize = 5;
 
-/// `message` with its prefix, not compressed; none where its length has no four bytes.
+/// Returns `message` with its prefix, uncompressed; `None` if the length does not fit in four bytes.
 pub(crate) fn framed(message: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(message.len()).ok()?;
     let mut bytes = Vec::with_capacity(PREFIX_BYTES + message.len());
@@ -14,21 +13,21 @@ pub(crate) fn framed(message: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The body of a response that has one message, as far as it has come. What the message says is not looked at and not kept.
+/// Parser of a response body with one message, whose content is discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Unary {
     prefix: [u8; PREFIX_BYTES],
-    /// How much of the prefix has come.
+    /// Received bytes of the prefix.
     prefix_bytes: u8,
-    /// Bytes of the message that are still to come, once the prefix is there.
+    /// Missing bytes of the message, once the prefix is complete.
     left: u32,
 }
 
 impl Unary {
-    /// Steps over the next `bytes` of the body.
+    /// Parses the next `bytes` of the body.
     ///
     /// # Errors
-    /// Why it is not the body of a response with one message.
+    /// The reason why the body is not that of a unary response.
     pub(crate) fn take(&mut self, mut bytes: &[u8]) -> Result<(), &'static str> {
         while let Some((&byte, rest)) = bytes.split_first() {
             let at = usize::from(self.prefix_bytes);
@@ -60,10 +59,10 @@ impl Unary {
         Ok(())
     }
 
-    /// Whether there is a message, and all of it.
+    /// Checks that there is a complete message.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing part.
     pub(crate) fn end(&self) -> Result<(), &'static str> {
         match (usize::from(self.prefix_bytes), self.left) {
             (0, _) => Err("the status is OK and there is no message"),
@@ -74,7 +73,7 @@ impl Unary {
     }
 }
 
-/// Whether a content type is `application/grpc`, with a format behind it or not (Content-Type).
+/// Whether a content type is `application/grpc`, with or without a format (Content-Type).
 pub(crate) fn is_grpc(content_type: &[u8]) -> bool {
     const WANTED: &[u8] = b"application/grpc";
     let Some((begin, rest)) = content_type.split_at_checked(WANTED.len()) else {

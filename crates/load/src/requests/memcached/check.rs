@@ -1,4 +1,4 @@
-//! What asks cannot be together. Pure.
+//! Checks options of a memcached run that exclude each other. Pure.
 
 use super::ratio::Command;
 use super::{Asks, Carrier, Dialect};
@@ -6,7 +6,6 @@ use crate::limits::{
     EXPIRY_MAX, KEY_BYTES_MAX, KEYS_MAX, MULTIGET_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX,
 };
 
-/// Says what cannot be, and what would work.
 pub(super) fn check(asks: &Asks) -> Result<(), String> {
     if !(1..=KEYS_MAX).contains(&asks.keys) {
         return Err(format!(
@@ -65,18 +64,17 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
     Ok(())
 }
 
-/// Decimal digits of a number.
 pub(super) fn digits(number: u64) -> usize {
     number
         .checked_ilog10()
         .map_or(1, |digits| digits as usize + 1)
 }
 
-/// Bytes of a request beside its keys and its value: the longest has a command, flags, two numbers, an opaque, and two ends
-/// of lines; and the `mn` behind the last.
+/// Maximum bytes of a request besides its keys and its value: a command, flags, two numbers, an opaque, two line ends,
+/// and the `mn` of the batch.
 pub(super) const REST_BYTES_MAX: usize = 64;
 
-/// Bytes that no get of so many keys has more of, each with `key` bytes and a blank before it.
+/// Returns an upper bound of the bytes of a get of `keys` keys, each with `key` bytes including a space.
 pub(super) fn get_bytes(dialect: Dialect, key: usize, keys: usize) -> usize {
     match dialect {
         Dialect::Text => REST_BYTES_MAX + key * keys,

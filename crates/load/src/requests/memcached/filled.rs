@@ -1,26 +1,26 @@
-//! What came of storing all keys before a run.
+//! Result of storing all keys before a run.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Keys that were stored before a run. They are in none of its counts.
+/// Keys stored before a run. They are not part of its counters.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Filled {
-    /// How many were to be.
+    /// Keys to store.
     pub keys: u64,
-    /// How many the server says it has stored.
+    /// Keys that the server confirmed.
     pub stored: u64,
     /// Bytes of their values.
     pub value_bytes: u64,
-    /// How long it took.
+    /// Duration.
     pub duration_s: f64,
-    /// What was said instead, and what went wrong, each with its number.
+    /// Error responses and failures, with their counts.
     pub errors: BTreeMap<String, u64>,
 }
 
 impl Filled {
-    /// What kept keys from being stored, in a sentence; none where all are.
+    /// Returns a sentence about the missing keys; `None` if all were stored.
     pub fn complaint(&self) -> Option<String> {
         let missing = self.keys.saturating_sub(self.stored);
         if missing == 0 && self.errors.is_empty() {
@@ -42,7 +42,7 @@ impl Filled {
         ))
     }
 
-    /// The sum of two generators' parts.
+    /// Adds the result of another generator.
     pub(crate) fn add(&mut self, more: &Filled) {
         self.keys += more.keys;
         self.stored += more.stored;

@@ -1,30 +1,29 @@
-//! Which key is asked for how often.
+//! Distribution of requests over keys.
 
 use onrush_engine::random::Random;
 use onrush_measure::amount;
 
-/// How requests spread over keys.
+/// Distribution of requests over keys.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Distribution {
-    /// All keys as often.
+    /// All keys equally often.
     #[default]
     Uniform,
-    /// The key of rank r in proportion to 1/r^S, for this S above 0.
+    /// The key of rank r in proportion to 1/r^S, where S is above 0.
     Zipf(f64),
-    /// One after the other, and from the first again.
+    /// Round robin.
     Sequential,
-    /// This share of the requests, above 0 and up to 1, asks for one key; the others spread evenly.
+    /// This share of the requests, above 0 and up to 1, uses one key; the others are uniform.
     Hot(f64),
 }
 
-/// What is expected of a distribution.
 const EXPECTED: &str = "expected uniform, zipf:S with S above 0 and up to 10 such as zipf:0.99, sequential, or hot:SHARE such as hot:0.1 or hot:10%";
 
 impl Distribution {
-    /// Reads `uniform`, `zipf:S`, `sequential` or `hot:SHARE`.
+    /// Parses `uniform`, `zipf:S`, `sequential` or `hot:SHARE`.
     ///
     /// # Errors
-    /// A sentence with what is expected.
+    /// A sentence with the expected form.
     pub fn parse(text: &str) -> Result<Distribution, String> {
         let read = match text.split_once(':') {
             None => match text {
@@ -46,7 +45,7 @@ impl Distribution {
     }
 }
 
-/// Reads a share, `0.9` or `90%`, from 0 to 1.
+/// Parses a share from 0 to 1, such as `0.9` or `90%`.
 pub fn share(text: &str) -> Option<f64> {
     let share = match text.parse() {
         Ok(share) => share,
@@ -55,7 +54,7 @@ pub fn share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// Draws keys.
+/// Selects keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Picker {
     Uniform,
@@ -65,7 +64,6 @@ pub(crate) enum Picker {
 }
 
 impl Picker {
-    /// Of so many keys.
     pub(crate) fn new(distribution: Distribution, keys: u64) -> Picker {
         match distribution {
             Distribution::Uniform => Picker::Uniform,
@@ -75,7 +73,7 @@ impl Picker {
         }
     }
 
-    /// The key, of `keys`, that stands at `place` in the order of all that are asked for.
+    /// Returns the key, below `keys`, for position `place` among all requested keys.
     #[inline]
     pub(crate) fn pick(&self, random: &Random, place: u64, keys: u64) -> u64 {
         match self {
@@ -90,19 +88,19 @@ impl Picker {
     }
 }
 
-/// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
-/// monotone discrete distributions", ACM TOMACS 6(3), 1996): no table, and about one draw for each rank.
+/// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates
+/// from monotone discrete distributions", ACM TOMACS 6(3), 1996): no table, and about one random number per rank.
 ///
-/// Ranks are taken from under the hat x^-S by the inverse of its integral, and the few that lie above a rank's own bar are
-/// drawn again.
+/// A rank is the inverse of the integral of the hat function x^-S at a random value; the few values above the rank's
+/// bar are rejected.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,
     ranks: f64,
-    /// The hat's integral at 1.5, less the bar of rank 1, and at the last rank and a half.
+    /// Integral of the hat at 1.5 minus the bar of rank 1, and at the last rank plus 0.5.
     low: f64,
     high: f64,
-    /// Within this of the rank below, nothing need be computed.
+    /// Distance from `x` to its rank up to which the rank is accepted without evaluating the integral.
     near: f64,
 }
 
@@ -122,17 +120,17 @@ impl Zipf {
         zipf
     }
 
-    /// The integral of x^-S from 1 to `x`.
+    /// Returns the integral of x^-S from 1 to `x`.
     fn integral(&self, x: f64) -> f64 {
         let logarithm = x.ln();
         match (1.0 - self.exponent) * logarithm {
-            // S = 1 and its neighbourhood, where the quotient would lose all its digits.
+            // Series for S near 1, where the quotient loses all significant digits.
             small if small.abs() < 1e-8 => logarithm * (1.0 + small / 2.0),
             power => power.exp_m1() / (1.0 - self.exponent),
         }
     }
 
-    /// Where the integral is `y`.
+    /// Returns the inverse of the integral at `y`.
     fn inverse(&self, y: f64) -> f64 {
         match y * (1.0 - self.exponent) {
             small if small.abs() < 1e-8 => (y * (1.0 - small / 2.0)).exp(),
@@ -140,7 +138,7 @@ impl Zipf {
         }
     }
 
-    /// A rank, from 1 on.
+    /// Returns a random rank, from 1.
     fn rank(&self, random: &Random) -> u64 {
         loop {
             let y = self.high + random.unit() * (self.low - self.high);
@@ -161,7 +159,7 @@ mod tests {
 
     const DRAWS: u64 = 200_000;
 
-    /// How often each of `keys` keys is drawn.
+    /// Returns how often each of `keys` keys is selected.
     fn drawn(text: &str, keys: u64) -> Vec<u64> {
         let picker = Picker::new(Distribution::parse(text).unwrap(), keys);
         let mut counts = vec![0; keys as usize];
@@ -198,7 +196,7 @@ mod tests {
         );
         assert_eq!(drawn("sequential", 100), vec![2000; 100]);
         let hot = drawn("hot:25%", 100);
-        // A quarter, and its part of the rest.
+        // A quarter, plus its share of the rest.
         assert!(hot[0].abs_diff(51_500) < 1000, "{}", hot[0]);
         assert!(
             hot[1..].iter().all(|count| count.abs_diff(1500) < 200),

@@ -1,10 +1,9 @@
-//! The kinds of requests, in the words of what is spoken. Pure.
+//! Kinds of requests, named after the commands of their protocol. Pure.
 
 use super::ratio::Command;
 use super::{Asks, Dialect, Versions};
 use crate::requests::request::RequestKind;
 
-/// What requests with `command` have in common.
 pub(super) fn kind(asks: &Asks, command: Command) -> RequestKind {
     let name = match (asks.dialect, command, asks.versions) {
         (Dialect::Text, Command::Get, Versions::No) => "get",
@@ -24,7 +23,7 @@ pub(super) fn kind(asks: &Asks, command: Command) -> RequestKind {
                 name.to_owned()
             }
         },
-        // Storing the same value twice is storing it, and what is gone is gone.
+        // Repeating a set or a delete has no further effect.
         is_repeatable: command != Command::Increment,
         lists_outcomes: false,
     }

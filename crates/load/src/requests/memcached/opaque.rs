@@ -1,30 +1,26 @@
-//! What tells the answers of meta commands apart: a command says it, and its answer says it again (memcached, doc/protocol.txt).
-//! Pure.
+//! Opaques of meta commands: a response repeats the opaque of its command (memcached, doc/protocol.txt). Pure.
 
-/// The number of a command, of which 16 bits are enough: it is unique among commands that are sent at once, which are fewer than
-/// 65,536, for they have fewer bytes together. Always written with four letters, so that lines of
-/// requests are of one length.
+/// Lower 16 bits of a command's number. They are unique within a batch, which is too short for 65,536 commands. An
+/// opaque always has four letters, so that the lines of requests have the same length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Opaque(u16);
 
 impl Opaque {
-    /// Bytes of it in a line.
     pub(crate) const BYTES: usize = 4;
 
-    /// That of the command with this number.
     #[inline]
     pub(crate) fn of(number: u64) -> Opaque {
         Opaque(number as u16)
     }
 
-    /// As it is written: four bits in each letter from a to p, which costs no table and no comparison.
+    /// Writes four bits per letter, from a to p, which needs neither a table nor a comparison.
     #[inline]
     pub(crate) fn bytes(self) -> [u8; Opaque::BYTES] {
         let letter = |shift: u16| b'a' + (self.0 >> shift & 15) as u8;
         [letter(12), letter(8), letter(4), letter(0)]
     }
 
-    /// Reads what [`bytes`](Self::bytes) wrote.
+    /// Parses the output of [`bytes`](Self::bytes).
     pub(crate) fn read(bytes: &[u8]) -> Option<Opaque> {
         let bytes: [u8; Opaque::BYTES] = bytes.try_into().ok()?;
         let number = bytes.iter().try_fold(0, |sum, byte| match byte {
@@ -34,7 +30,7 @@ impl Opaque {
         number.map(Opaque)
     }
 
-    /// How many commands behind that of `earlier` its own was sent.
+    /// Returns how many commands after that of `earlier` its command was sent.
     pub(crate) fn since(self, earlier: Opaque) -> u64 {
         self.0.wrapping_sub(earlier.0).into()
     }

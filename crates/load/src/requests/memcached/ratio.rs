@@ -1,8 +1,8 @@
-//! How often each command comes.
+//! Ratio of the commands.
 
 use crate::limits::RATIO_MAX;
 
-/// What a request does, whatever the words for it.
+/// Operation of a request, independent of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     Get,
@@ -22,7 +22,7 @@ impl Command {
     ];
 }
 
-/// How often each command comes beside the others: gets, sets, deletes and increments. One of them is not 0.
+/// Weights of gets, sets, deletes and increments. Invariant: one of them is not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ratio([u32; 4]);
 
@@ -37,10 +37,10 @@ impl Ratio {
     /// Sets only.
     pub(crate) const SETS: Ratio = Ratio([0, 1, 0, 0]);
 
-    /// Reads `GET:SET:DELETE:INCR`, of which the later ones may be left out.
+    /// Parses `GET:SET:DELETE:INCR`, where trailing weights may be omitted.
     ///
     /// # Errors
-    /// A sentence with what is expected.
+    /// A sentence with the expected form.
     pub fn parse(text: &str) -> Result<Ratio, String> {
         let expected = || {
             format!(
@@ -62,7 +62,7 @@ impl Ratio {
         }
     }
 
-    /// The weight of each command that comes at all.
+    /// Returns the commands with a nonzero weight.
     pub(crate) fn weights(self) -> impl Iterator<Item = (Command, u64)> {
         let weights = Command::ALL.into_iter().zip(self.0);
         weights
@@ -70,7 +70,6 @@ impl Ratio {
             .map(|(command, weight)| (command, u64::from(weight)))
     }
 
-    /// Whether `command` comes at all.
     pub(crate) fn has(self, command: Command) -> bool {
         self.weights().any(|(own, _)| own == command)
     }

@@ -1,22 +1,22 @@
-//! How many bytes keys and values have: all the same, evenly within a range, by weights, or as they were at Facebook.
+//! Lengths of keys and values: fixed, uniform in a range, weighted, or as measured at Facebook.
 //!
 //! The last is the pool ETC of Atikoglu, Xu, Frachtenberg, Jiang and Paleczny, "Workload Analysis of a Large-Scale
-//! Key-Value Store" (SIGMETRICS 2012), table 5: keys by a generalized extreme value distribution, values by a
-//! generalized Pareto distribution, with shares of their own for values of less than 15 bytes.
+//! Key-Value Store" (SIGMETRICS 2012), table 5: a generalized extreme value distribution for keys, and for values a
+//! generalized Pareto distribution, with separate shares of lengths below 15 bytes.
 
 use onrush_engine::random::{Random, scaled};
 use onrush_measure::amount;
 
 use crate::limits::{SIZES_MAX, VALUE_BYTES_MAX};
 
-/// How many bytes something has.
+/// Distribution of lengths, in bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sizes {
-    /// Always so many.
+    /// Constant.
     Fixed(usize),
-    /// From one number to another, all as often.
+    /// Uniform in an inclusive range.
     Range(usize, usize),
-    /// By weight: a size with the sum of the weights up to and with it. Invariant: none is 0, and there is one.
+    /// Weighted lengths, each with the cumulative weight. Invariants: no weight is 0, and the list is not empty.
     Weighted(Box<[(usize, u64)]>),
     /// Keys of Facebook's ETC.
     FacebookKeys,
@@ -24,15 +24,14 @@ pub enum Sizes {
     FacebookValues,
 }
 
-/// Of 100,000 values of ETC, those of 0, 1, 2 … 14 bytes.
+/// Values of ETC with 0, 1, 2 … 14 bytes, per [`SHORT_OF`] values.
 const SHORT_VALUES: [u64; 15] = [
     536, 47, 17_820, 9_239, 18, 2_740, 65, 606, 23, 837, 837, 8_989, 92, 326, 1_980,
 ];
 
-/// What [`SHORT_VALUES`] are parts of.
 const SHORT_OF: u64 = 100_000;
 
-/// Values of 15 bytes and more: from where on, scale and shape.
+/// Values of 15 bytes and more: start, scale and shape.
 const VALUE_START: f64 = 15.0;
 const VALUE_SCALE: f64 = 214.476;
 const VALUE_SHAPE: f64 = 0.348_238;
@@ -43,10 +42,10 @@ const KEY_SCALE: f64 = 8.204_49;
 const KEY_SHAPE: f64 = 0.078_688;
 
 impl Sizes {
-    /// Reads sizes of values: `100`, `1k`, a range `10-2000`, weights `100:9,1000:1`, or `facebook`.
+    /// Parses lengths of values: `100`, `1k`, a range `10-2000`, weights `100:9,1000:1`, or `facebook`.
     ///
     /// # Errors
-    /// A sentence with what is expected.
+    /// A sentence with the expected form.
     pub fn of_values(text: &str) -> Result<Sizes, String> {
         match text {
             "facebook" => Ok(Sizes::FacebookValues),
@@ -54,10 +53,10 @@ impl Sizes {
         }
     }
 
-    /// The same of keys, of at most 250 bytes (memcached, doc/protocol.txt).
+    /// Parses lengths of keys, at most 250 bytes (memcached, doc/protocol.txt).
     ///
     /// # Errors
-    /// A sentence with what is expected.
+    /// A sentence with the expected form.
     pub fn of_keys(text: &str) -> Result<Sizes, String> {
         match text {
             "facebook" => Ok(Sizes::FacebookKeys),
@@ -95,7 +94,7 @@ impl Sizes {
         }
     }
 
-    /// The size of number `number`, which is always the same for the same seed.
+    /// Returns the length of item `number`, which is always the same for the same seed.
     #[inline]
     pub(crate) fn of(&self, seed: u64, number: u64) -> usize {
         match self {
@@ -116,7 +115,7 @@ impl Sizes {
                 sizes[sizes.partition_point(|(_, end)| *end <= point)].0
             }
             Sizes::FacebookKeys => {
-                // The inverse of the distribution function; the exponential of a unit is -ln(u).
+                // The inverse of the distribution function; `exponential()` is -ln(u) of a uniform u.
                 let bytes = KEY_LOCATION
                     + KEY_SCALE * (random.exponential().powf(-KEY_SHAPE) - 1.0) / KEY_SHAPE;
                 bytes.max(1.0) as usize
@@ -136,18 +135,16 @@ impl Sizes {
         }
     }
 
-    /// The smallest that there is.
     pub(crate) fn min(&self) -> usize {
         match self {
             Sizes::Fixed(bytes) | Sizes::Range(bytes, _) => *bytes,
             Sizes::Weighted(sizes) => sizes.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
-            // Keys are made long enough for their numbers.
+            // The workload lengthens such keys to hold their numbers.
             Sizes::FacebookKeys => usize::MAX,
             Sizes::FacebookValues => 0,
         }
     }
 
-    /// The largest that there may be.
     pub(crate) fn max(&self) -> usize {
         match self {
             Sizes::Fixed(bytes) | Sizes::Range(_, bytes) => *bytes,
@@ -158,7 +155,7 @@ impl Sizes {
     }
 }
 
-/// A number of bytes, with `k` or `m` of 1,024.
+/// Parses a number of bytes; the units `k` and `m` are powers of 1,024.
 fn size(word: &str) -> Option<usize> {
     usize::try_from(amount::size(word).ok()?).ok()
 }
@@ -228,7 +225,7 @@ mod tests {
         assert!((short / values.len() as f64 - 0.44155).abs() < 0.006);
         let keys = drawn(&Sizes::of_keys("facebook").unwrap(), 200_000);
         let mean = keys.iter().sum::<usize>() as f64 / keys.len() as f64;
-        // The mean of the distribution is 36.2; sizes are cut off to whole bytes.
+        // The distribution's mean is 36.2; lengths are rounded down.
         assert!((mean - 35.7).abs() < 0.2, "{mean}");
     }
 }

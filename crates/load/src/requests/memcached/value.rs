@@ -1,23 +1,23 @@
-//! The bytes of a value, which prove whose it is: they follow from the number of its key and its length.
+//! Content of values, which identifies the key: it depends on the key's number and the length.
 //!
 //! ```text
 //!  0            16                                       length
-//!  | key's mark | letters, from a place that the key has |
+//!  | key's mark | letters, from an offset of the key   |
 //! ```
 //!
-//! The mark is the key's number, permuted, so that the first bytes of short values differ, too. A value of less than 16
-//! bytes has the beginning of it, and proves as much as it can: of two keys one in 16 for each byte has the same.
+//! The mark is a permutation of the key's number, so that short values differ in their first bytes as well. A value of
+//! less than 16 bytes is a prefix of the mark; a prefix of n bytes matches that of another key with a probability of
+//! 16^-n.
 
 use onrush_engine::random::{Random, mix};
 
 /// Bytes of a mark: 64 bits in hexadecimal digits.
 const MARK: usize = 16;
 
-/// Letters behind marks are taken from so many, over and over: of two keys with values of one length one pair in so many
-/// has them from the same place.
+/// Length of the repeated letters. Two keys have the same offset with a probability of 1 in this number.
 const LETTERS: usize = 1 << 16;
 
-/// Writes values, and looks at values that came.
+/// Writes and verifies values.
 #[derive(Debug)]
 pub(crate) struct Values {
     letters: Box<[u8]>,
@@ -33,7 +33,7 @@ impl Values {
         }
     }
 
-    /// Appends the value of key number `key` with `length` bytes.
+    /// Appends the value of key `key`, which has `length` bytes.
     pub(crate) fn write(&self, key: u64, length: usize, out: &mut Vec<u8>) {
         let end = out.len() + length;
         let mark = mark(key);
@@ -47,7 +47,7 @@ impl Values {
         }
     }
 
-    /// Whether `bytes` are those that the value of key number `key` has from byte `from` on.
+    /// Whether `bytes` equal the value of key `key` from offset `from`.
     pub(crate) fn has(&self, key: u64, mut from: usize, mut bytes: &[u8]) -> bool {
         if from < MARK && !bytes.is_empty() {
             let count = bytes.len().min(MARK - from);
@@ -70,7 +70,7 @@ impl Values {
     }
 }
 
-/// Where the letters of a key begin.
+/// Offset of a key's letters.
 fn place(key: u64) -> usize {
     mix(key) as usize % LETTERS
 }

@@ -1,4 +1,4 @@
-//! The requests of a run, checked and made ready: the number of a request in, its command, keys and bytes out. Pure.
+//! Validated requests of a run: maps a request number to its command, keys and bytes. Pure.
 
 pub(crate) mod gets;
 mod lines;
@@ -17,24 +17,23 @@ use crate::limits::KEY_BYTES_MAX;
 use crate::requests::request::RequestKind;
 use gets::Gets;
 
-/// What keeps sequences of random numbers apart that belong to one seed.
+/// Constants that separate the random sequences of one seed.
 const OF_COMMANDS: u64 = 0x636f_6d6d_616e_6473;
 const OF_KEY_SIZES: u64 = 0x6b65_7973_697a_6573;
 const OF_VALUE_SIZES: u64 = 0x7661_6c75_6573_697a;
 
-/// All requests of a run.
 #[derive(Debug)]
 pub(crate) struct Workload {
     dialect: Dialect,
     carrier: Carrier,
-    /// The commands that come.
+    /// Commands with a nonzero weight.
     commands: Box<[Command]>,
     kinds: Box<[RequestKind]>,
-    /// The sum of their weights up to and with each.
+    /// Cumulative weights of the commands.
     weights: Box<[u64]>,
     order: Order,
     keys: u64,
-    /// The share of keys of gets that are among those with values.
+    /// Share of the keys in gets that have a value.
     hit_ratio: Option<f64>,
     key_sizes: Sizes,
     value_sizes: Sizes,
@@ -47,35 +46,35 @@ pub(crate) struct Workload {
     gets: Option<Gets>,
 }
 
-/// Which key a request is about.
+/// Order of the keys.
 #[derive(Debug)]
 enum Order {
-    /// By a distribution.
+    /// From a distribution.
     Drawn(Picker),
-    /// Request `n` stores the one that stands at `n` from here on: first all with values, then the counters.
+    /// Storing all keys: request `n` stores key number `n` counted from this one, where counters follow the keys with
+    /// values.
     Filling(u64),
 }
 
-/// A key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     space: Space,
     number: u64,
 }
 
-/// Keys that have nothing to do with each other.
+/// Disjoint sets of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Space {
-    /// They have values.
+    /// Keys with values.
     Stored,
-    /// Nobody ever stores them.
+    /// Keys that are never stored.
     Absent,
-    /// They count.
+    /// Counters.
     Counter,
 }
 
 impl Space {
-    /// The first letter of its keys.
+    /// Returns the first letter of its keys.
     fn letter(self) -> u8 {
         match self {
             Space::Stored => b'k',
@@ -89,7 +88,7 @@ impl Workload {
     /// Checks `asks`.
     ///
     /// # Errors
-    /// A sentence with what cannot be, and what would work.
+    /// A sentence with the reason and a remedy.
     pub(crate) fn new(asks: &Asks, seed: u64) -> Result<Workload, String> {
         check(asks)?;
         let (commands, weights): (Vec<Command>, Vec<u64>) = asks.ratio.weights().unzip();
@@ -121,7 +120,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// What stores everything that `asks` are about: how many requests that takes, and which are those of part `index` of
+    /// Creates the workload that stores all keys of `asks`. Returns it with the number of requests in part `index` of
     /// `count`.
     pub(crate) fn filling(
         asks: &Asks,
@@ -165,18 +164,17 @@ impl Workload {
         self.verify
     }
 
-    /// Its requests, where they are gets that differ in digits only.
+    /// Returns the fast path of gets, if the requests permit it.
     #[inline]
     pub(crate) fn gets(&self) -> Option<&Gets> {
         self.gets.as_ref()
     }
 
-    /// The kinds of requests, one for each command.
     pub(crate) fn kinds(&self) -> &[RequestKind] {
         &self.kinds
     }
 
-    /// The place of the kind of request `number` of the run.
+    /// Returns the index of the kind of request `number`.
     #[inline]
     pub(crate) fn kind_of(&self, number: u64) -> usize {
         match self.commands.len() {
@@ -194,7 +192,7 @@ impl Workload {
         self.commands[self.kind_of(number)]
     }
 
-    /// How many keys a request with `command` is about.
+    /// Returns the number of keys of a request with `command`.
     #[inline]
     pub(crate) fn keys_of(&self, command: Command) -> u64 {
         match command {
@@ -203,7 +201,7 @@ impl Workload {
         }
     }
 
-    /// Key `index` of request `number`, which has `command`.
+    /// Returns key `index` of request `number`, which has `command`.
     #[inline]
     pub(crate) fn key(&self, command: Command, number: u64, index: u64) -> Key {
         let place = match self.multiget {
@@ -224,7 +222,7 @@ impl Workload {
         Key { space, number: key }
     }
 
-    /// What is stored as number `place` of all.
+    /// Returns the key that is stored at position `place`.
     fn filled(&self, place: u64) -> Key {
         match place.checked_sub(self.keys) {
             None => Key {
@@ -248,7 +246,6 @@ impl Workload {
         }
     }
 
-    /// Bytes of the value of `key`.
     #[inline]
     pub(crate) fn value_bytes(&self, key: Key) -> usize {
         match key.space {
@@ -259,23 +256,23 @@ impl Workload {
         }
     }
 
-    /// Whether `bytes` are those that the value of `key` has from byte `from` on.
+    /// Whether `bytes` equal the value of `key` from offset `from`.
     pub(crate) fn has(&self, key: Key, from: usize, bytes: &[u8]) -> bool {
         self.values.has(key.number, from, bytes)
     }
 
-    /// What the answer about key `index` of request `number` carries in the meta protocols.
+    /// Returns the opaque for key `index` of request `number` in the meta protocols.
     #[inline]
     pub(crate) fn opaque(&self, number: u64, index: u64) -> Opaque {
         Opaque::of(number.wrapping_mul(self.multiget).wrapping_add(index))
     }
 
-    /// How many opaques lie between those of two requests that follow each other.
+    /// Returns the difference between the opaques of two consecutive requests.
     pub(crate) fn opaques_of_request(&self) -> u64 {
         self.multiget
     }
 
-    /// Bytes that no request has more of.
+    /// Returns an upper bound of a request's bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         let key = 1 + self.key_sizes.max();
         let largest = self.commands.iter().map(|command| match command {
@@ -287,7 +284,7 @@ impl Workload {
     }
 }
 
-/// What a counter begins with.
+/// Initial value of a counter.
 const COUNTER: &[u8] = b"0";
 
 #[cfg(test)]
@@ -322,7 +319,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// A request that is about the first key.
+    /// Returns a request for the first key.
     fn first(dialect: Dialect, ratio: &str, change: impl FnOnce(&mut Asks)) -> String {
         let workload = workload(|asks| {
             asks.dialect = dialect;

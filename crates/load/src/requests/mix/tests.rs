@@ -1,4 +1,4 @@
-//! Requests as bytes, and what cannot be one.
+//! Tests of rendered and refused requests.
 
 use super::*;
 use crate::pace::target::Target;

@@ -1,5 +1,5 @@
-//! Gets of one key each whose lines differ in the digits of their keys and in their opaques only, as nearly all runs have them.
-//! The lines of a batch stay where they are, and the next batch has nothing written anew but these. Pure.
+//! Fast path of single-key gets whose lines differ only in the digits of keys and in opaques, as in nearly all runs.
+//! The next batch overwrites only these bytes in the previous one. Pure.
 //!
 //! ```text
 //!  mg k000000000004711 v Oaack\r\n
@@ -19,35 +19,34 @@ use crate::requests::memcached::ratio::Command;
 use crate::requests::memcached::sizes::Sizes;
 use crate::requests::memcached::{Dialect, Versions};
 
-/// Gets whose lines differ in digits and opaques only.
 #[derive(Debug)]
 pub(crate) struct Gets {
     seed: u64,
     keys: u64,
     picker: Picker,
-    /// The line of key 0 with opaque 0.
+    /// Line of key 0 with opaque 0.
     line: Box<[u8]>,
-    /// Where its key begins.
+    /// Offset of the key.
     key: usize,
-    /// Its last eight digits, which end with it.
+    /// Range of the key's last eight digits.
     digits: Range<usize>,
-    /// Where its opaque begins.
+    /// Offset of the opaque.
     opaque: Option<usize>,
-    /// What stands behind the lines of a batch.
+    /// Bytes after the lines of a batch.
     end: &'static [u8],
 }
 
-/// The digits of a key that differ.
+/// Variable digits of a key.
 const DIGITS: usize = 8;
 
-/// Keys that they tell apart.
+/// Number of keys with so many digits.
 const KEYS_MAX: u64 = 100_000_000;
 
-/// Eight digits 0.
+/// Eight ASCII zeros.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 impl Gets {
-    /// Those of `workload`, where all of its requests are such gets.
+    /// Returns `None` if the requests of `workload` differ in more.
     pub(super) fn of(workload: &Workload) -> Option<Gets> {
         let (Sizes::Fixed(key_bytes), Order::Drawn(picker)) =
             (&workload.key_sizes, &workload.order)
@@ -97,7 +96,7 @@ impl Gets {
         })
     }
 
-    /// Makes `text`, which is empty or has a batch of these, the batch of `count` requests from `number` on.
+    /// Renders `count` requests from `number` on into `text`, which is empty or holds a previous batch.
     #[inline]
     pub(crate) fn rewrite(&self, (number, count): (u64, u64), text: &mut Vec<u8>) {
         let length = self.line.len() * count as usize;
@@ -114,14 +113,14 @@ impl Gets {
         }
     }
 
-    /// What stands in `input` behind the key of request `number`; none where it does not begin with it.
+    /// Returns the rest of `input` after the key of request `number`; `None` if it does not start with this key.
     #[inline]
     pub(crate) fn behind_key<'i>(&self, number: u64, input: &'i [u8]) -> Option<&'i [u8]> {
         let rest = input.strip_prefix(&self.line[self.key..self.digits.start])?;
         rest.strip_prefix(&self.digits_of(number))
     }
 
-    /// The digits of the key of request `number`: those of [`Workload::key`].
+    /// Returns the digits of the key of request `number`, the same as in [`Workload::key`].
     #[inline]
     fn digits_of(&self, number: u64) -> [u8; DIGITS] {
         let random = Random::stream(self.seed, number);
@@ -130,8 +129,8 @@ impl Gets {
     }
 }
 
-/// The eight digits of a number below 10^8, each in a byte, the first in the lowest. All at once: four digits are halved in two
-/// lanes, then two in four, by multiplications with inverses that are exact for numbers of so few digits.
+/// Returns the eight digits of a number below 10^8, one per byte, the first in the lowest byte. Four digits are split
+/// in two lanes, then two digits in four, by multiplication with reciprocals that are exact for such small numbers.
 #[inline]
 fn digits(number: u64) -> u64 {
     debug_assert!(number < KEYS_MAX);

@@ -1,4 +1,4 @@
-//! The lines of requests (memcached, doc/protocol.txt): the number of one in, its bytes out. Pure.
+//! Rendering of requests (memcached, doc/protocol.txt). Pure.
 
 use super::{COUNTER, Key, Space, Workload};
 use crate::limits::KEY_BYTES_MAX;
@@ -6,14 +6,12 @@ use crate::requests::memcached::opaque::Opaque;
 use crate::requests::memcached::ratio::Command;
 use crate::requests::memcached::{Dialect, Versions};
 
-/// The end of a line, and of a value.
 pub(super) const END: &[u8] = b"\r\n";
 
-/// What keys have before their digits, behind their letter.
+/// Padding of keys between the letter and the digits.
 static ZEROS: [u8; KEY_BYTES_MAX] = [b'0'; KEY_BYTES_MAX];
 
 impl Workload {
-    /// Appends request `number`.
     #[inline]
     pub(crate) fn write(&self, number: u64, out: &mut Vec<u8>) {
         let command = self.command(number);
@@ -55,7 +53,7 @@ impl Workload {
         }
     }
 
-    /// The command about `key`: a meta get has one.
+    /// Appends the meta command for one key; a meta get has one key.
     pub(super) fn write_meta(&self, command: Command, key: Key, opaque: Opaque, out: &mut Vec<u8>) {
         out.extend_from_slice(match command {
             Command::Get => b"mg ",
@@ -98,7 +96,6 @@ impl Workload {
         out.extend_from_slice(END);
     }
 
-    /// Appends `key` as it is written.
     #[inline]
     pub(crate) fn write_key(&self, key: Key, out: &mut Vec<u8>) {
         let start = out.len();
@@ -112,7 +109,7 @@ impl Workload {
         }
     }
 
-    /// What stands behind the requests that are sent at once.
+    /// Returns the bytes after the requests of a batch.
     pub(crate) fn batch_end(&self) -> &'static [u8] {
         match self.dialect {
             Dialect::Text | Dialect::Meta => b"",
