@@ -1,5 +1,5 @@
-//! Sends test datagrams and tells the truth about them: how many left, how many came, how late, and where the others were
-//! lost. The far end is a sink that counts (`onrush serve --sink`), an echo, or anything that takes datagrams.
+//! Sends test datagrams and accounts for them: how many were sent, how many arrived, how late, and where the others
+//! were lost. The target is a sink that counts (`onrush serve --sink`), an echo, or any other receiver of datagrams.
 //!
 //! ```text
 //!  Options ──> plan.rs ──> run.rs ──> part.rs, once per core ──> report.rs
@@ -7,13 +7,11 @@
 //!                                          departure (size, schedule) -> send
 //!                                          receive -> flight -> counts
 //! ```
-//! Requests over streams are made by the other half of this crate; what both need (pace, stop, histograms, searches) is the
-//! same.
+//! Pace, end of the run, histograms and searches are shared with the rest of this crate, which sends requests.
 //!
-//! A flow sends by a schedule of its own and matches echoes by number, so a lost datagram delays no other. The
-//! receiving end is asked before and after the run what it has counted (`inquiry.rs`). `account.rs` attributes losses
-//! by the counters of both ends; `path.rs` binds sockets to interfaces; `frames.rs` sends frames past the flow's
-//! socket.
+//! A flow sends by its own schedule and matches echoes by sequence number, so a lost datagram delays no other. The
+//! target reports its counters before and after the run (`inquiry.rs`). `account.rs` attributes losses by the counters
+//! of both ends; `path.rs` binds sockets to interfaces; `frames.rs` sends frames that bypass the flow's socket.
 
 mod account;
 mod counts;

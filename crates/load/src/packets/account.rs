@@ -1,8 +1,8 @@
-//! Where datagrams were lost, by the counters of both ends. Pure.
+//! Attributes lost datagrams to counters of both ends. Pure.
 //!
 //! ```text
-//!  sent ── own interface, own CPU's queue ── network ── far socket's buffer ── received by the far end
-//!  received here ── own socket's buffer ── network ── sent back by the far end  <──┘
+//!  sent ── own interface, own CPU's queue ── network ── target socket's buffer ── received by the target
+//!  received here ── own socket's buffer ── network ── returned by the target  <──┘
 //! ```
 
 use onrush_measure::units;
@@ -10,57 +10,57 @@ use serde::Serialize;
 
 use super::plan::Way;
 
-/// What is known of a run's datagrams.
+/// Counters of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Facts {
     pub(crate) way: Way,
     pub(crate) sent: u64,
-    /// Datagrams that the kernel may have carried, and dropped, as one packet.
+    /// Largest number of datagrams in one packet, which the kernel drops as a whole.
     pub(crate) per_packet: u64,
-    /// Received at the end of the way: there one way, here behind a round trip; `None` where nobody says.
+    /// Received at the destination: by the target one way, here after a round trip; `None` if unknown.
     pub(crate) received: Option<u64>,
-    /// Received for the first time by the far end; `None` where it does not say.
+    /// Received by the target, without duplicates; `None` if it does not report.
     pub(crate) far_received: Option<u64>,
-    /// What the far end's sockets had no room for.
+    /// Dropped by the target's sockets because their buffers were full.
     pub(crate) far_dropped: u64,
-    /// What sockets of this network namespace had no room for.
+    /// Dropped by sockets of this network namespace because their buffers were full.
     pub(crate) own_receive_buffer: u64,
-    /// What interfaces of this network namespace dropped.
+    /// Dropped by interfaces of this network namespace.
     pub(crate) interfaces: u64,
-    /// What queues of this machine's CPUs had no room for, whoever sent it.
+    /// Dropped by full queues of this machine's CPUs, for all senders.
     pub(crate) backlog: u64,
 }
 
-/// Where datagrams were lost.
+/// Lost datagrams by cause.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Losses {
-    /// Datagrams that left and did not come to the end of their way.
+    /// Datagrams that were sent and did not reach their destination.
     pub lost: u64,
-    /// Of these, those lost on the way there and on the way back, where the far end says what it received.
+    /// Those lost on the way to the target, if it reports what it received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub there: Option<u64>,
-    /// See [`there`](Self::there).
+    /// Those lost on the way back; see [`there`](Self::there).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<u64>,
-    /// Counters in which they are found.
+    /// Counters that explain losses.
     pub found: Vec<Place>,
-    /// Those in no counter that this program can read.
+    /// Losses in no counter that this program can read.
     pub unaccounted: u64,
 }
 
-/// A counter and what it has of the losses.
+/// Losses explained by one counter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
-    /// The counter, in words.
+    /// Description of the counter.
     pub place: String,
     /// Losses that it explains.
     pub count: u64,
-    /// What it counted, which are packets: each may have been all datagrams of a message (`--send offload`), and some may have
-    /// been those of others.
+    /// Value of the counter, in packets. A packet may contain several datagrams (`--send offload`), and may be from
+    /// another sender.
     pub counted: u64,
 }
 
-/// What is left to be explained.
+/// Losses that are not explained yet.
 struct Rest {
     there: u64,
     back: u64,
@@ -69,7 +69,8 @@ struct Rest {
 }
 
 impl Losses {
-    /// Finds losses in counters, the surest first. `None` where nobody says what was received.
+    /// Attributes losses to counters, the most reliable first. `None` if it is unknown how many datagrams were
+    /// received.
     pub(crate) fn of(facts: &Facts) -> Option<Losses> {
         let received = facts.received?;
         let lost = facts.sent.saturating_sub(received);
@@ -85,7 +86,7 @@ impl Losses {
             "the far end's socket had no room (SO_RXQ_OVFL)",
             facts.far_dropped,
         );
-        // One that counts for the whole namespace has those of the far end in it, where that is in the same.
+        // If the target is in this namespace, the namespace's counter includes the drops of the target's sockets.
         let own = facts.own_receive_buffer;
         rest.explain_back("sockets here had no room (RcvbufErrors)", own);
         rest.explain("interfaces here (drops of /proc/net/dev)", facts.interfaces);
@@ -103,7 +104,7 @@ impl Losses {
         })
     }
 
-    /// One line for people.
+    /// Formats the losses as one line of the report.
     pub(crate) fn line(&self, sent: u64) -> String {
         let share = self.lost as f64 / sent.max(1) as f64 * 100.0;
         if self.lost == 0 {
@@ -113,7 +114,7 @@ impl Losses {
             .found
             .iter()
             .map(|found| {
-                // Where it counted fewer, they were messages of several.
+                // A smaller count means packets of several datagrams.
                 let packets = match found.counted < found.count {
                     true => format!(", in {}", units::plural(found.counted, "packet")),
                     false => String::new(),
@@ -153,7 +154,6 @@ impl Rest {
         }
     }
 
-    /// How many datagrams so many packets may have been.
     fn datagrams(&self, packets: u64) -> u64 {
         packets.saturating_mul(self.per_packet)
     }

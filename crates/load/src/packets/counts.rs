@@ -1,34 +1,32 @@
-//! What a core has counted of its flows.
+//! Counters of a core's flows.
 
 use std::collections::BTreeMap;
 
 use onrush_engine::Errno;
 use onrush_measure::histogram::Histogram;
 
-/// What has happened so far. Datagrams that left are in `sent`; those that the kernel did not take are in `unsent`.
+/// Totals of a core. `sent` does not include datagrams that the kernel refused, which are in [`Unsent`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
-    /// Bytes of payload of these.
     pub(crate) sent_bytes: u64,
-    /// Echoes that came for the first time, whenever.
+    /// First arrivals of echoes, including late ones.
     pub(crate) received: u64,
     pub(crate) received_bytes: u64,
-    /// Of these, those that nobody waited for any more.
+    /// Echoes after the timeout.
     pub(crate) late: u64,
-    /// Of these, those with another length than they were sent with.
+    /// Echoes with a different length than the datagram.
     pub(crate) wrong_length: u64,
     pub(crate) duplicated: u64,
     pub(crate) reordered: u64,
     pub(crate) too_late: u64,
-    /// Datagrams that are none of this run.
+    /// Received datagrams that are not from this run.
     pub(crate) foreign: u64,
-    /// How often the network said that nobody listens (ICMP port unreachable).
+    /// Errors because nothing listens at the target (ICMP port unreachable).
     pub(crate) refused: u64,
 }
 
 impl Counts {
-    /// Adds what another core has counted.
     pub(crate) fn add(&mut self, other: &Counts) {
         let Counts {
             sent,
@@ -57,14 +55,14 @@ impl Counts {
     }
 }
 
-/// What a core has measured, in nanoseconds.
+/// Measured times, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketTimes {
-    /// From when a datagram should have left to its echo.
+    /// From the intended send time to the echo.
     pub(crate) response: Histogram,
-    /// From when it left to its echo.
+    /// From the actual send time to the echo.
     pub(crate) service: Histogram,
-    /// From when it should have left to when it did.
+    /// From the intended to the actual send time.
     pub(crate) lateness: Histogram,
 }
 
@@ -76,7 +74,7 @@ impl PacketTimes {
     }
 }
 
-/// Datagrams that the kernel did not take, by its reason.
+/// Datagrams that the kernel refused, by errno.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Unsent(BTreeMap<i32, u64>);
 
@@ -91,12 +89,12 @@ impl Unsent {
         }
     }
 
-    /// How many they are.
+    /// Returns their total.
     pub(crate) fn count(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// The reasons as sentences of the system, each with its count.
+    /// Returns the counts by error message.
     pub(crate) fn named(&self) -> BTreeMap<String, u64> {
         let named = self.0.iter().map(|(errno, count)| {
             let reason = std::io::Error::from_raw_os_error(*errno);

@@ -1,5 +1,5 @@
-//! How datagrams leave: each by a call of its own, several in a call, several in a message that the kernel parts, or as frames
-//! past the network stack.
+//! How datagrams are sent: one per system call, several per call, several in a message that the kernel segments, or as
+//! frames that bypass the network stack.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use onrush_engine::FRAMES_PER_CALL;
 
 use crate::limits::{BURST_TIME_MAX, DATAGRAM_BYTES_MAX, MESSAGES_PER_CALL, SEGMENTS_MAX};
 
-/// How datagrams leave.
+/// How datagrams are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Departure {
-    /// Each by a call of its own.
+    /// One per system call.
     #[default]
     Single,
-    /// Up to 32 in one call (sendmmsg(2)); each is a walk through the network stack all the same.
+    /// Up to 32 in one call (sendmmsg(2)); each passes through the network stack separately.
     Batch,
-    /// Up to 64 of one size in a message (UDP_SEGMENT, udp(7)), and up to 32 messages in a call: one walk through the stack
-    /// for all of a message. What is counted are datagrams; on the loopback and on virtual links a message may stay one packet all
-    /// the way, so that an interface counts fewer.
+    /// Up to 64 of one size in a message (UDP_SEGMENT, udp(7)), and up to 32 messages in a call; a message passes
+    /// through the network stack once. Figures count datagrams. On the loopback and on virtual links a message may
+    /// remain one packet, so that an interface counts fewer.
     Offload,
-    /// As whole frames that a program in the kernel hands to an interface, thousands in a call, past sockets, routes and queues
-    /// (XDP). What the interface's driver took has left.
+    /// As complete frames that a program in the kernel passes to an interface, thousands per call, bypassing sockets,
+    /// routes and queues (XDP). A frame counts as sent when the interface's driver has accepted it.
     Xdp,
 }
 
 impl Departure {
-    /// Those of sockets.
+    /// Ways that use sockets.
     pub const OF_SOCKETS: [Departure; 3] =
         [Departure::Single, Departure::Batch, Departure::Offload];
 
-    /// Its name on command lines and in results.
+    /// Returns the name on command lines and in results.
     pub fn name(self) -> &'static str {
         match self {
             Departure::Single => "single",
@@ -39,7 +39,7 @@ impl Departure {
         }
     }
 
-    /// The most messages of one call.
+    /// Returns the maximum of messages per call.
     pub(crate) fn messages(self) -> usize {
         match self {
             Departure::Single | Departure::Xdp => 1,
@@ -47,8 +47,8 @@ impl Departure {
         }
     }
 
-    /// The datagrams of one message, of so many bytes each at most; at a rate, in datagrams per second of a flow, no more than a
-    /// millisecond has, so that they still come evenly.
+    /// Returns the number of datagrams per message, each of up to `bytes` bytes. With a `rate`, in datagrams per second
+    /// of a flow, a message has at most a millisecond's datagrams, so that the rate remains even.
     pub(crate) fn segments(self, bytes: u16, rate: Option<f64>) -> usize {
         match self {
             Departure::Single | Departure::Batch | Departure::Xdp => 1,
@@ -59,7 +59,7 @@ impl Departure {
         }
     }
 
-    /// The datagrams that leave together, of so many bytes each at most, see [`Departure::segments`].
+    /// Returns the number of datagrams sent together; see [`Departure::segments`].
     pub(crate) fn turn(self, bytes: u16, rate: Option<f64>) -> u64 {
         match self {
             Departure::Single | Departure::Batch | Departure::Offload => {
@@ -70,7 +70,7 @@ impl Departure {
     }
 }
 
-/// What a millisecond has of a rate, if there is one; `most` at most.
+/// Returns the number of datagrams that `rate` has per millisecond, at most `most`.
 fn of_a_millisecond(rate: Option<f64>, most: u64) -> u64 {
     let due = rate.map_or(most as f64, |rate| rate * BURST_TIME_MAX.as_secs_f64());
     (due as u64).clamp(1, most)

@@ -1,4 +1,4 @@
-//! What the far end says of a run, of all its flows together. Pure.
+//! Sums up the target's reports of all flows. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use onrush_packet::tally::Tally;
 
 use super::task::FlowOutcome;
 
-/// What the far end says of the run.
+/// Counters reported by the target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Far {
     pub(crate) tally: Tally,
-    /// Datagrams that its sockets had no room for meanwhile.
+    /// Datagrams dropped by its sockets during the run because their buffers were full.
     pub(crate) dropped: u64,
-    /// CPU time of its threads meanwhile, in nanoseconds.
+    /// CPU time of its threads during the run, in nanoseconds.
     pub(crate) cpu: u64,
 }
 
 impl Far {
-    /// What reports of all flows come to; `None` where one is missing.
+    /// Sums up the reports; `None` if that of a flow is missing.
     pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowOutcome>) -> Option<Far> {
         let mut tally = Tally::default();
-        // A core has one socket for all flows that it got.
+        // Drops and CPU time are per core of the target, which may have several flows.
         let mut cores = BTreeMap::new();
         for flow in flows {
             let (before, after) = (flow.reports.0?, flow.reports.1?);

@@ -1,14 +1,14 @@
-//! Datagrams that an echo has not sent back yet. Pure.
+//! Datagrams whose echo is outstanding. Pure.
 
 use std::ops::Range;
 
 use crate::limits::FLIGHT_MAX;
 
-/// What is remembered of a datagram.
+/// State of a datagram.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u64,
-    /// When it should have been sent, and when it was, in nanoseconds of the clock.
+    /// Intended and actual send time, in nanoseconds of the clock.
     due: u64,
     sent: u64,
     state: SlotState,
@@ -18,41 +18,40 @@ struct Slot {
 enum SlotState {
     Empty,
     Waiting,
-    /// Nobody waits for it any more.
+    /// The timeout has passed.
     Expired,
 }
 
-/// The times of a datagram that has come back.
+/// Times of a datagram whose echo has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Landed {
     pub(super) number: u64,
     pub(super) due: u64,
     pub(super) sent: u64,
-    /// Whether it came in time.
+    /// Whether it arrived within the timeout.
     pub(super) in_time: InTime,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum InTime {
     Yes,
-    /// Nobody waited for it any more.
     No,
 }
 
-/// The datagrams of a flow that are on their way, by number.
+/// Outstanding datagrams of a flow, by number.
 #[derive(Debug)]
 pub(super) struct Flight {
-    /// Datagram `n` is at `n % slots.len()`. Invariant: a power of two.
+    /// Datagram `n` is at `n % slots.len()`. Invariant: the length is a power of two.
     slots: Box<[Slot]>,
-    /// The number of the next datagram to be sent.
+    /// Number of the next datagram.
     next: u64,
-    /// All below it are back or expired.
+    /// All datagrams with lower numbers have returned or expired.
     oldest: u64,
     waiting: u64,
 }
 
 impl Flight {
-    /// With room for so many on their way, within the limit.
+    /// With room for `most` outstanding datagrams, up to the limit.
     pub(super) fn new(most: u64) -> Flight {
         let empty = Slot {
             number: 0,
@@ -69,12 +68,12 @@ impl Flight {
         }
     }
 
-    /// How many are on their way.
+    /// Returns the number of outstanding datagrams.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// The next datagram leaves. One that has its place and is not back is not waited for any more.
+    /// Records that the next datagram is sent. An outstanding datagram in the same slot is forgotten.
     #[inline]
     pub(super) fn leave(&mut self, due: u64, sent: u64) {
         let number = self.next;
@@ -92,7 +91,7 @@ impl Flight {
         }
     }
 
-    /// Datagrams `numbers` were said to leave and did not.
+    /// Undoes [`leave`](Self::leave) for `numbers`, which the kernel refused.
     pub(super) fn take_back(&mut self, numbers: Range<u64>) {
         for number in numbers {
             let slot = self.slot(number);
@@ -103,8 +102,7 @@ impl Flight {
         }
     }
 
-    /// The datagram with this number on the wire has come back; `None` when none with it was sent, or so long ago that nothing is
-    /// known of it.
+    /// Records the echo with this sequence number; `None` if no such datagram was sent, or if it has been forgotten.
     #[inline]
     pub(super) fn land(&mut self, sequence: u32) -> Option<Landed> {
         let behind = (self.next as u32).wrapping_sub(sequence);
@@ -134,7 +132,7 @@ impl Flight {
         }
     }
 
-    /// What was sent before `moment` is not waited for any more.
+    /// Expires the datagrams that were sent before `moment`.
     pub(super) fn expire(&mut self, moment: u64) {
         let len = self.slots.len() as u64;
         self.oldest = self.oldest.max(self.next.saturating_sub(len));

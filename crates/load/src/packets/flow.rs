@@ -1,4 +1,4 @@
-//! One socket of a run: what it sends, and what comes back over it.
+//! One socket of a run: sending and receiving.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -21,62 +21,61 @@ use super::schedule::{Due, Next, Schedule};
 use super::sending::Sending;
 use super::size::Sizes;
 
-/// What the flows of a core share.
+/// State shared by the flows of a core.
 pub(super) struct Shared {
     pub(super) core: Core,
     pub(super) counts: RefCell<Counts>,
     pub(super) times: RefCell<PacketTimes>,
     pub(super) unsent: RefCell<Unsent>,
-    /// Room for what arrives. Nothing stays in it between two polls.
+    /// Buffer for received datagrams; empty between two polls.
     pub(super) arrived: RefCell<ReceiveBatch>,
     pub(super) sizes: Sizes,
-    /// How long an echo is waited for.
+    /// Timeout of echoes.
     pub(super) timeout: Duration,
     pub(super) way: Way,
-    /// Whether the core never sleeps, so that it can send within a microsecond.
+    /// Whether the core never sleeps, so that it can send with microsecond precision.
     pub(super) spins: Spins,
 }
 
-/// How a core waits for a moment that is near.
+/// Whether a core waits actively for a moment that is near.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Spins {
     Yes,
     No,
 }
 
-/// One socket of a run.
 pub(super) struct Flow {
     pub(super) shared: Rc<Shared>,
     pub(super) socket: Datagram,
     pub(super) id: header::Flow,
     pub(super) schedule: Schedule,
-    /// What its sizes are drawn by.
+    /// Generator of its sizes.
     random: Random,
-    /// Datagrams that may be on their way where no rate says when they leave.
+    /// Maximum of outstanding datagrams in a closed loop.
     depth: u64,
-    /// Datagrams that left over it.
+    /// Datagrams sent.
     pub(super) sent: Cell<u64>,
-    /// Numbers given so far.
+    /// Number of the next datagram.
     next: Cell<u64>,
     flight: RefCell<Flight>,
-    /// Who waits for room on the way.
+    /// Waker of the sender, while too many datagrams are outstanding.
     waits: Cell<Option<Waker>>,
     echoes: RefCell<Counter>,
-    /// The last report of the far end, and who waits for one.
+    /// Last report of the target, and the waker of the task that waits for one.
     pub(super) report: Cell<Option<Report>>,
     pub(super) asks: Cell<Option<Waker>>,
 }
 
-/// What a flow sends its datagrams by.
+/// Where a flow's datagrams are sent.
 pub(super) enum Outlet {
     /// Its socket.
     Socket(Sending),
-    /// An interface, past its socket.
+    /// An interface, bypassing the socket.
     Interface(Frames),
 }
 
 impl Outlet {
-    /// The most datagrams that leave together.
+    /// Returns the maximum of datagrams sent together.
     fn most(&self) -> u64 {
         match self {
             Outlet::Socket(sending) => sending.most(),
@@ -85,11 +84,11 @@ impl Outlet {
     }
 }
 
-/// A wait that is shorter is spent in turns of a core that never sleeps, whose timers are coarser.
+/// A core that never sleeps spends shorter waits polling, since its timers are less precise.
 const SPIN: Duration = Duration::from_micros(50);
 
 impl Flow {
-    /// The flow `id` over `socket`, whose far end is connected.
+    /// Creates the flow `id` over `socket`, which is connected to the target.
     pub(super) fn new(
         shared: &Rc<Shared>,
         socket: Datagram,
@@ -136,7 +135,7 @@ impl Flow {
         }
     }
 
-    /// How many datagrams may leave at once, `most` at most: at least one, for which it waits.
+    /// Waits until at least one datagram may be sent; returns how many, at most `most`.
     async fn room(&self, most: u64) -> u64 {
         if self.shared.way == Way::OneWay || self.schedule.is_paced() {
             return most;
@@ -168,7 +167,7 @@ impl Flow {
         }
     }
 
-    /// Sends what is due as frames, as many calls as it takes.
+    /// Sends due datagrams as frames, in as many calls as necessary.
     async fn send_frames(&self, frames: &Frames, due: Due, mut now: Instant) {
         let core = &self.shared.core;
         let mut left = due.count;
@@ -179,7 +178,7 @@ impl Flow {
             let reason = departed.reason.unwrap_or(Errno::CANCELED);
             let mut unsent = departed.refused;
             left -= departed.made.min(left);
-            // A signal ends a call early, and the next one goes on. Nothing else passes by itself.
+            // After a signal the next call continues. Other errors do not go away.
             let is_over = departed.made == 0 && reason != Errno::INTR;
             if is_over || core.is_stopping() {
                 unsent += std::mem::take(&mut left);
@@ -200,7 +199,7 @@ impl Flow {
         }
     }
 
-    /// So many datagrams, with so many bytes of payload in all, have left.
+    /// Counts sent datagrams with their total payload bytes.
     fn have_left(&self, count: u64, bytes: u64) {
         self.sent.set(self.sent.get() + count);
         let counts = &mut *self.shared.counts.borrow_mut();
@@ -208,7 +207,7 @@ impl Flow {
         counts.sent_bytes += bytes;
     }
 
-    /// Sends what is due, as many calls as it takes.
+    /// Sends due datagrams over the socket, in as many calls as necessary.
     async fn send_messages(&self, sending: &mut Sending, due: Due, mut now: Instant) {
         let mut left = due.count;
         while left > 0 {
@@ -234,7 +233,7 @@ impl Flow {
         }
     }
 
-    /// Sends all that is loaded, from number `at` on.
+    /// Sends all loaded messages; `at` is the number of the first datagram.
     async fn hand_over(&self, sending: &mut Sending, mut at: u64) {
         while !sending.batch().is_empty() {
             let sent = self.socket.send(sending.batch()).await;
@@ -254,7 +253,7 @@ impl Flow {
         }
     }
 
-    /// The kernel did not take these datagrams.
+    /// Records that the kernel refused these datagrams.
     fn not_sent(&self, error: Error, numbers: Range<u64>) {
         let count = numbers.end - numbers.start;
         if self.shared.way == Way::RoundTrip {
@@ -262,7 +261,7 @@ impl Flow {
         }
         let errno = match error.kind {
             Kind::Os(errno) => errno,
-            // Sending has no deadline, and a core that stops lets it be.
+            // Sending has no deadline; this is a core that stops.
             _ => Errno::CANCELED,
         };
         if errno == Errno::CONNREFUSED {
@@ -271,7 +270,7 @@ impl Flow {
         self.shared.unsent.borrow_mut().add(errno, count);
     }
 
-    /// Receives until the core ends.
+    /// Receives until the core stops.
     pub(super) async fn receive(&self) {
         loop {
             let patience = self.shared.timeout.min(Duration::from_millis(100));
@@ -290,7 +289,8 @@ impl Flow {
         }
     }
 
-    /// Takes what has arrived; it is looked at here, so that all flows of the core have one room for it.
+    /// Receives and handles datagrams. They are handled within the poll, so that all flows of the core can share one
+    /// buffer.
     fn poll_receive(&self) -> Poll<Result<(), Error>> {
         let arrived = &mut *self.shared.arrived.borrow_mut();
         match self.socket.poll_recv(arrived) {
@@ -306,7 +306,7 @@ impl Flow {
         }
     }
 
-    /// A datagram has arrived.
+    /// Handles a received datagram.
     fn take(&self, datagram: &Received<'_>, now: Instant) {
         if let Some(report) = Report::read(datagram.bytes).filter(|report| report.flow == self.id) {
             self.report.set(Some(report));
@@ -326,11 +326,11 @@ impl Flow {
         }
     }
 
-    /// An echo has come.
+    /// Handles an echo.
     fn landed(&self, header: &Header, datagram: &Received<'_>, now: Instant) {
         let behind = (self.next.get() as u32).wrapping_sub(header.sequence);
         if behind == 0 || behind.cast_signed() < 0 || u64::from(behind) > self.next.get() {
-            // A number that was never sent would be the highest, and all others too late.
+            // A number that was never sent would become the highest and make all others too late.
             self.shared.counts.borrow_mut().foreign += 1;
             return;
         }
@@ -342,11 +342,11 @@ impl Flow {
         let before = echoes.tally().received;
         echoes.arrive(header, datagram.bytes.len(), now.nanoseconds());
         if echoes.tally().received == before {
-            // One that had come before, or may have: the flow's tally has it.
+            // A duplicate, or too late to tell; counted in the flow's tally.
             return;
         }
         let Some(landed) = landed else {
-            // So late that its times are forgotten; it is in the tally.
+            // So late that its times are forgotten; counted in the tally.
             self.shared.counts.borrow_mut().late += 1;
             return;
         };
@@ -363,7 +363,7 @@ impl Flow {
         }
     }
 
-    /// What has been on its way for too long is not waited for any more.
+    /// Expires outstanding datagrams after the timeout.
     fn expire(&self, now: Instant) {
         if self.shared.way == Way::OneWay {
             return;
@@ -383,12 +383,12 @@ impl Flow {
         }
     }
 
-    /// How many datagrams are still waited for.
+    /// Returns the number of outstanding datagrams.
     pub(super) fn waiting(&self) -> u64 {
         self.flight.borrow().waiting()
     }
 
-    /// What has come back over it, for the counts of its core.
+    /// Returns the counters of received echoes.
     pub(super) fn echoes(&self) -> onrush_packet::tally::Tally {
         self.echoes.borrow().tally()
     }

@@ -1,5 +1,5 @@
-//! Datagrams that leave as frames, by XDP: what stands in them, whether an interface takes them at all, and a flow that sends
-//! them. Sockets are there all the same: their ports are nobody else's, and the far end is asked over them.
+//! Datagrams sent as frames by XDP: their content, a check that an interface accepts them, and their sending. Sockets
+//! exist nevertheless: they reserve the ports and exchange reports with the target.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -17,15 +17,15 @@ use super::plan::Options;
 use super::task::Task;
 use crate::pace::error::Error;
 
-/// The frames of a flow.
+/// Frames of a flow.
 pub(super) struct Frames {
-    /// Those of all flows of the core.
+    /// Frames of all flows of the core.
     live: Rc<RefCell<LiveFrames>>,
-    /// Which of them are this flow's.
+    /// Index of this flow among them.
     at: usize,
-    /// Bytes of payload of each.
+    /// Bytes of payload of each frame.
     pub(super) size: u64,
-    /// The most that leave together.
+    /// Maximum of frames sent together.
     pub(super) most: u64,
 }
 
@@ -39,24 +39,24 @@ impl Frames {
         }
     }
 
-    /// Sends up to `count`, as many as one call takes.
+    /// Sends up to `count` frames in one call.
     pub(super) fn send(&self, count: u64) -> Departed {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.live.borrow_mut().send(self.at, count)
     }
 }
 
-/// Who is next on the link of each path, once each has been seen to take a frame.
+/// Checks that each path's interface accepts a frame, and returns the MAC addresses of the next hops.
 ///
 /// # Errors
-/// A sentence: no right, a kernel without what it needs, an interface that takes no frames, or a neighbour that nobody knows.
+/// A sentence: a missing permission or kernel feature, an interface that refuses frames, or an unknown neighbour.
 pub(super) fn prepare(
     options: &Options,
     paths: &[Path],
     target: SocketAddr,
     run: u32,
 ) -> Result<Vec<[u8; 6]>, Error> {
-    // Before anybody is waited for.
+    // Checked first, before waiting for neighbours.
     LiveFrames::may_be_made().map_err(said)?;
     let size = options.sizes.largest();
     let mut neighbours = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn prepare(
         let neighbour = resolve(options, path, number, target, run)?;
         neighbours.push(neighbour);
         let source = options.sources.nth(number).unwrap_or(path.hop.source);
-        // A question that is too short to be answered: who counts takes no notice of it.
+        // A truncated report request, which targets ignore.
         let header = Header {
             kind: Kind::Question,
             flow: Flow {
@@ -95,7 +95,7 @@ pub(super) fn prepare(
     Ok(neighbours)
 }
 
-/// The frames of a core's flows, each with the address that its socket has, in their order.
+/// Creates the frames of a core's flows, in their order, each with the address of its socket.
 ///
 /// # Errors
 /// A sentence, as for [`prepare`].
@@ -122,7 +122,7 @@ pub(super) fn of_flows(
     Ok(Rc::new(RefCell::new(live)))
 }
 
-/// The frame of a flow's datagrams, between `ends`.
+/// Creates the frame of a flow from its source to the target.
 ///
 /// # Errors
 /// An interface without a MAC address.
@@ -160,7 +160,7 @@ fn numbered(
     })
 }
 
-/// Refuses datagrams that are longer than a packet of the link, or than a frame that the kernel makes: nobody parts them.
+/// Refuses datagrams that exceed the link's MTU or the largest frame of the kernel, since frames are not fragmented.
 fn check_length(path: &Path, target: IpAddr, size: u16) -> Result<(), Error> {
     let packet = path.link.mtu as usize + ETHERNET_BYTES;
     let most = packet.min(FRAME_BYTES_MAX);
@@ -176,8 +176,8 @@ fn check_length(path: &Path, target: IpAddr, size: u16) -> Result<(), Error> {
     )))
 }
 
-/// The MAC address of who is next on the way to the target. Where the kernel does not know it, it is made to ask by an ordinary
-/// datagram.
+/// Resolves the MAC address of the next hop. If the kernel does not know it, an ordinary datagram makes it send ARP or
+/// neighbour solicitations.
 fn resolve(
     options: &Options,
     path: &Path,
@@ -204,7 +204,7 @@ fn resolve(
             return Ok(address);
         }
         if !has_asked {
-            // That nobody listens there is none of its business.
+            // Whether anything listens there does not matter.
             let _ = socket.send(&question(flow, 0));
             has_asked = true;
         }
@@ -217,7 +217,7 @@ fn resolve(
     }
 }
 
-/// What is to be said of an interface that did not take a frame.
+/// Returns the error for an interface that refused a frame.
 fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
     let name = &path.link.name;
     Error::Invalid(match reason {
@@ -232,7 +232,7 @@ fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
     })
 }
 
-/// An error of XDP as one of a run.
+/// Converts an XDP error to an error of the run.
 fn said(error: XdpError) -> Error {
     Error::Invalid(format!("--via xdp: {error}"))
 }

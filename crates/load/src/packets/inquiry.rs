@@ -1,4 +1,4 @@
-//! What the far end says of a flow: questions, asked again until there is a report.
+//! Requests reports of a flow from the target, with retries.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,14 +12,14 @@ use onrush_packet::report::{Report, question};
 use super::flow::Flow;
 use crate::limits::{QUESTIONS_MAX, REPORT_SETTLED, REPORT_TIMEOUT};
 
-/// What the far end has counted of the flow; `None` where nobody says.
+/// Returns the target's counters of the flow; `None` if it does not report.
 pub(super) async fn ask(flow: &Flow) -> Option<Report> {
     for number in 0..QUESTIONS_MAX {
         let mut batch = SendBatch::default();
         let bytes: Rc<[u8]> = Rc::from(&question(flow.id, number)[..]);
         let _ = batch.push(Message::new(bytes));
         flow.report.set(None);
-        // One that is refused is asked again like one that is lost.
+        // A refused request is retried like a lost one.
         let _ = flow.socket.send(&mut batch).await;
         if let Some(report) = report_within(flow, REPORT_TIMEOUT).await {
             return Some(report);
@@ -28,12 +28,12 @@ pub(super) async fn ask(flow: &Flow) -> Option<Report> {
     None
 }
 
-/// Asks until two reports agree: what was on the way has come then.
+/// Requests reports until two agree, which means that no more datagrams are in flight.
 pub(super) async fn ask_until_settled(flow: &Flow) -> Option<Report> {
     let mut last = ask(flow).await?;
     for _ in 0..QUESTIONS_MAX {
         flow.shared.core.sleep(REPORT_SETTLED).await;
-        // A report that was lost takes nothing away from the one before.
+        // If the next report is lost, the last one is used.
         let Some(report) = ask(flow).await else {
             return Some(last);
         };

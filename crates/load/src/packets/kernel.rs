@@ -1,4 +1,4 @@
-//! What the kernel of this machine has counted of datagrams: where those may be that nobody received.
+//! Kernel counters of this machine that show where datagrams were lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,33 +9,33 @@ use serde::Serialize;
 /// Counters of this network namespace, and of all CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct KernelCounters {
-    /// Datagrams that a receiving socket here had no room for (`RcvbufErrors`, over IPv4 and IPv6).
+    /// Datagrams dropped because a receiving socket's buffer was full (`RcvbufErrors`, IPv4 and IPv6).
     pub(crate) receive_buffer: u64,
-    /// Datagrams that a sending socket had no room for, or a queue of an interface (`SndbufErrors`).
+    /// Datagrams dropped because a sending socket's buffer or an interface's queue was full (`SndbufErrors`).
     pub(crate) send_buffer: u64,
-    /// Datagrams for ports on which nobody listened (`NoPorts`).
+    /// Datagrams to ports without a listener (`NoPorts`).
     pub(crate) no_port: u64,
-    /// Packets that a CPU's queue had no room for (`softnet_stat`, second column), of all CPUs and namespaces.
+    /// Packets dropped because a CPU's queue was full (`softnet_stat`, second column), of all CPUs and namespaces.
     pub(crate) backlog: u64,
-    /// By interface.
+    /// Counters by interface.
     pub(crate) interfaces: BTreeMap<String, InterfaceCounters>,
 }
 
 /// Counters of an interface (/proc/net/dev).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct InterfaceCounters {
-    /// Packets that came in.
+    /// Packets received.
     pub rx_packets: u64,
-    /// Packets dropped on their way in.
+    /// Received packets that were dropped.
     pub rx_dropped: u64,
-    /// Packets that went out.
+    /// Packets sent.
     pub tx_packets: u64,
-    /// Packets dropped on their way out.
+    /// Packets dropped on sending.
     pub tx_dropped: u64,
 }
 
 impl KernelCounters {
-    /// As they are now; what a kernel does not tell is 0.
+    /// Reads the current values; counters that the kernel lacks are 0.
     pub(crate) fn now() -> KernelCounters {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut counters = KernelCounters {
@@ -48,7 +48,7 @@ impl KernelCounters {
         counters
     }
 
-    /// Adds the counters of UDP over IPv4, from `snmp`.
+    /// Adds the UDP counters of IPv4, from `snmp`.
     fn add_udp(&mut self, snmp: &str) {
         for (table, name, value) in network::counters(snmp) {
             if table == "Udp" {
@@ -57,7 +57,7 @@ impl KernelCounters {
         }
     }
 
-    /// Adds the counters of UDP over IPv6, from `snmp6`.
+    /// Adds the UDP counters of IPv6, from `snmp6`.
     fn add_udp6(&mut self, snmp6: &str) {
         for (name, value) in network::counters6(snmp6) {
             if let Some(name) = name.strip_prefix("Udp6") {
@@ -76,7 +76,7 @@ impl KernelCounters {
         }
     }
 
-    /// What has been counted since `earlier`; interfaces that moved nothing are left out.
+    /// Returns the differences since `earlier`, without interfaces that had no traffic.
     pub(crate) fn since(&self, earlier: &KernelCounters) -> KernelCounters {
         let mut interfaces = BTreeMap::new();
         for (name, now) in &self.interfaces {
@@ -100,7 +100,7 @@ impl KernelCounters {
         }
     }
 
-    /// Packets that interfaces here dropped.
+    /// Returns the packets dropped by interfaces.
     pub(crate) fn interface_drops(&self) -> u64 {
         let drops = |it: &InterfaceCounters| it.rx_dropped + it.tx_dropped;
         self.interfaces.values().map(drops).sum()

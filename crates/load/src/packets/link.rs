@@ -1,4 +1,4 @@
-//! What the kernel says of an interface, of the route to a target by it, and of who is next on that route (rtnetlink(7)).
+//! Interfaces, routes and neighbours from rtnetlink(7).
 
 use std::io;
 use std::net::IpAddr;
@@ -18,26 +18,26 @@ use super::limits::{INTERFACE_NAME_MAX, NETLINK_BYTES_MAX};
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) index: u32,
-    /// Its address, where it is Ethernet.
+    /// MAC address, if it is Ethernet.
     pub(crate) mac: Option<[u8; 6]>,
-    /// Bytes of the longest IP packet.
+    /// MTU: bytes of the longest IP packet.
     pub(crate) mtu: u32,
 }
 
-/// The way from an interface to a target.
+/// Route from an interface to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hop {
-    /// Who takes a packet on the link: the target, or a router.
+    /// Next hop on the link: the target, or a router.
     pub(crate) next: IpAddr,
-    /// The address that packets come from there.
+    /// Source address of packets on this route.
     pub(crate) source: IpAddr,
 }
 
 impl Link {
-    /// The interface with this name.
+    /// Finds the interface with this name.
     ///
     /// # Errors
-    /// A sentence: there is none, or it is down.
+    /// A sentence: there is no such interface, or it is down.
     pub(crate) fn named(name: &str) -> Result<Link, String> {
         let missing = || {
             format!(
@@ -89,10 +89,10 @@ impl Link {
         })
     }
 
-    /// The way to `target` by this interface.
+    /// Finds the route to `target` over this interface.
     ///
     /// # Errors
-    /// A sentence: it is not to be reached that way, or is this machine.
+    /// A sentence: there is no such route, or the target is this machine.
     pub(crate) fn hop(&self, target: IpAddr) -> Result<Hop, String> {
         let name = &self.name;
         let unreachable = |why: String| {
@@ -142,10 +142,10 @@ impl Link {
         })
     }
 
-    /// The MAC address of `next` on this link; `None` where the kernel does not know it, or not any more.
+    /// Returns the MAC address of `next` on this link; `None` if the kernel does not know it, or no longer.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub(crate) fn neighbour(&self, next: IpAddr) -> io::Result<Option<[u8; 6]>> {
         let mut question = NeighbourMessage::default();
         question.header.family = family(next);
@@ -199,7 +199,7 @@ fn plain(address: &RouteAddress) -> Option<IpAddr> {
     }
 }
 
-/// One question, and the one message that is its answer.
+/// Sends one request and receives the single message of its response.
 fn ask(question: RouteNetlinkMessage) -> io::Result<RouteNetlinkMessage> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;

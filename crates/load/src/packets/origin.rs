@@ -1,4 +1,4 @@
-//! The parts of a run: what left by each of several interfaces, or from each of several addresses, and what became of it. Pure.
+//! Figures of a run by interface, or by source address. Pure.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,30 +10,30 @@ use super::path::Bound;
 use super::plan::Way;
 use super::task::{FlowOutcome, Task};
 
-/// What left by one interface, or from one address.
+/// Datagrams sent over one interface, or from one address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Origin {
-    /// The interface, where some were named.
+    /// The interface, if interfaces were named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
-    /// What kept the sockets to it.
+    /// How the sockets are bound to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// The address that its datagrams came from; of an interface with several that of its first socket.
+    /// Source address; for an interface with several, that of its first socket.
     pub source: IpAddr,
-    /// Sockets, each with a port of its own.
+    /// Number of sockets.
     pub flows: u64,
-    /// Datagrams that left.
+    /// Datagrams sent.
     pub sent: u64,
-    /// Those that came to the end of their way for the first time; where nobody says, it is not known.
+    /// Datagrams that reached their destination, without duplicates; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// Those that did not.
+    /// Datagrams that did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
 }
 
-/// The parts of a run, in the order of their first sockets; none where neither interfaces nor several addresses were asked for.
+/// Groups the flows of a run, in the order of their sockets. Empty without interfaces and with a single address.
 pub(super) fn of<'flow>(
     task: &Task,
     flows: impl Iterator<Item = &'flow FlowOutcome>,

@@ -1,4 +1,4 @@
-//! One core's part of a run from its start to its end.
+//! One core's part of a run.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -27,57 +27,55 @@ use crate::pace::gate::{Gate, Signal};
 use crate::pace::stop::Stop;
 use crate::record::host::ThreadTime;
 
-/// What a core tells the thread that waits.
+/// Message of a core to the waiting thread.
 pub(crate) enum Message {
-    /// A second has passed, or the last part of one.
+    /// A second has passed, or the last fraction of one.
     Second(usize, Duration, Counts),
 }
 
-/// What one core comes to.
+/// Result of one core.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) times: PacketTimes,
     pub(crate) unsent: Unsent,
-    /// Datagrams that were due and did not leave.
+    /// Datagrams that were due and not sent.
     pub(crate) skipped: u64,
-    /// What came back, of all flows.
+    /// Echoes of all flows.
     pub(crate) echoes: Tally,
-    /// What each flow has come to.
     pub(crate) flows: Vec<FlowOutcome>,
-    /// How long datagrams were sent.
+    /// Time during which datagrams were sent.
     pub(crate) elapsed: Duration,
-    /// What that cost the thread.
+    /// CPU time of the thread for it.
     pub(crate) time: ThreadTime,
-    /// How long it saw nothing that happened meanwhile.
+    /// Time during which the thread was stalled.
     pub(crate) stalled: Duration,
-    /// Whether the kernel made datagrams of messages until the end.
+    /// Whether the kernel segmented messages until the end.
     pub(crate) segmentation: Segmentation,
 }
 
-/// One core's part of a run.
 struct Part {
     core: Core,
     task: Arc<Task>,
     shared: Rc<Shared>,
     flows: Vec<Rc<Flow>>,
-    /// The frames of these, in their order, where datagrams leave as such.
+    /// Their frames, in the same order, with XDP.
     frames: Option<Rc<RefCell<LiveFrames>>>,
     budget: SharedBudget,
-    /// Flows that still send.
+    /// Number of flows that are still sending.
     sending: Cell<usize>,
     sent: Signal,
     begin: Cell<Instant>,
     time_before: Cell<ThreadTime>,
-    /// How long it sent and what that cost, once that is over.
+    /// Duration and CPU time of sending, once it has ended.
     end: Cell<Option<(Duration, ThreadTime)>>,
     skipped: Cell<u64>,
-    /// How long the thread saw nothing that happened until sending was over.
+    /// Time during which the thread was stalled while sending.
     stalled: Cell<Duration>,
     reports: RefCell<Vec<(Option<Report>, Option<Report>)>>,
 }
 
-/// Core `core.id()`'s part of the run, from its start to its end.
+/// Runs the part of core `core.id()`.
 pub(crate) fn run_core(
     core: &Core,
     task: &Arc<Task>,
@@ -171,7 +169,7 @@ impl Part {
         })
     }
 
-    /// The run begins.
+    /// Starts sending at `begin`.
     fn start(self: &Rc<Part>, begin: Instant) {
         let plan = &self.task.plan;
         let options = &plan.options;
@@ -194,7 +192,7 @@ impl Part {
         }
     }
 
-    /// What the flow at this place sends by.
+    /// Creates the outlet of the flow at this index.
     fn outlet(&self, place: usize) -> Outlet {
         let (plan, options) = (&self.task.plan, &self.task.plan.options);
         if let Some(live) = &self.frames {
@@ -209,7 +207,7 @@ impl Part {
         ))
     }
 
-    /// Sending is over: how long it took and what it cost, the first time this is asked.
+    /// Ends sending: returns its duration and CPU time, which are fixed by the first call.
     fn ended(&self) -> (Duration, ThreadTime) {
         if let Some(end) = self.end.get() {
             return end;
@@ -227,7 +225,7 @@ impl Part {
         end
     }
 
-    /// What has been counted so far, with what the flows know of echoes.
+    /// Returns the counters so far, including the flows' echoes.
     fn counts(&self) -> Counts {
         let echoes = self.echoes();
         Counts {
@@ -277,7 +275,7 @@ impl Part {
         self.flows.iter().zip(reports).map(of_flow).collect()
     }
 
-    /// Asks the far end about all flows at once.
+    /// Requests reports of all flows concurrently.
     async fn ask(self: &Rc<Part>, when: When) {
         if self.task.far == FarEnd::Silent {
             return;
@@ -306,7 +304,7 @@ impl Part {
         done.given().await;
     }
 
-    /// Waits for what is on its way, as long as one echo is waited for at most.
+    /// Waits for outstanding echoes, at most for the timeout.
     async fn land(&self) {
         let end = self.core.now_exact() + self.shared.timeout;
         let pause = self.shared.timeout / LANDING_LOOKS;
@@ -337,7 +335,7 @@ async fn lead(part: Rc<Part>, gate: Arc<Gate>, messages: Sender<Message>) {
     core.stop(Duration::ZERO);
 }
 
-/// Tells once a second what was counted.
+/// Reports the counters once a second.
 async fn tell(part: Rc<Part>, messages: Sender<Message>) {
     let mut next = part.begin.get();
     while part.end.get().is_none() {
@@ -350,20 +348,20 @@ async fn tell(part: Rc<Part>, messages: Sender<Message>) {
     }
 }
 
-/// Sends nothing more when somebody asks for the end. What it is then is reported within the time that is given.
-/// Always has a timer that is due soon, so that a thread that was stopped sees by how much it is late.
+/// Keeps a timer that is due soon, so that the engine notices when the thread was stalled and for how long.
 async fn beat(core: Core) {
     loop {
         core.sleep(BEAT).await;
     }
 }
 
+/// Stops sending when the run is interrupted; its results are still reported within the grace period.
 async fn end_early(part: Rc<Part>) {
     part.core.stopped().await;
     part.ended();
 }
 
-/// The socket of flow `number`.
+/// Opens the socket of flow `number`.
 fn open(core: &Core, task: &Task, number: u16) -> Result<Datagram, Error> {
     let path = task.path_of(number);
     let source = task.plan.options.sources.nth(number.into());

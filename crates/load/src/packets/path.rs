@@ -1,4 +1,4 @@
-//! How the datagrams of a run leave this machine: by the routes, or each socket by one of the interfaces that were named.
+//! Paths of a run's datagrams: by the routing table, or over the named interfaces.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use super::plan::Options;
 use crate::pace::error::Error;
 use crate::plan::reach::unspecified;
 
-/// One of the interfaces of a run, and the way to the target by it.
+/// An interface of a run, with its route to the target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Path {
     pub(crate) link: Link,
@@ -19,21 +19,22 @@ pub(crate) struct Path {
     pub(crate) bound: Bound,
 }
 
-/// What keeps a socket to its interface.
+/// How a socket is bound to its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// The kernel sends and receives by that interface only (SO_BINDTOIFINDEX).
+    /// The kernel sends and receives over this interface only (SO_BINDTOIFINDEX).
     Interface,
-    /// It has the interface's address, which is all that an older kernel allows this user: the routes decide.
+    /// The socket has the interface's address, and the routing table decides. Older kernels permit unprivileged users
+    /// no more.
     Address,
 }
 
 impl Path {
-    /// The way to `target` by the interface with this name.
+    /// Finds the path to `target` over the interface with this name.
     ///
     /// # Errors
-    /// There is no such interface, it is down, or does not lead there.
+    /// There is no such interface, it is down, or it does not lead there.
     pub(crate) fn by(name: &str, target: IpAddr) -> Result<Path, Error> {
         let link = Link::named(name).map_err(Error::Invalid)?;
         let hop = link.hop(target).map_err(Error::Invalid)?;
@@ -52,7 +53,7 @@ impl Path {
     }
 }
 
-/// The address that a socket is bound to before it has a peer: `source`, or what keeps it to its path.
+/// Returns the address to bind a socket to: `source`, or the address of its path.
 pub(crate) fn bind_address(source: Option<IpAddr>, path: Option<&Path>, target: IpAddr) -> IpAddr {
     let of_path = path
         .filter(|path| path.bound == Bound::Address)
@@ -60,16 +61,16 @@ pub(crate) fn bind_address(source: Option<IpAddr>, path: Option<&Path>, target: 
     source.or(of_path).unwrap_or(unspecified(target))
 }
 
-/// The index of the interface that a socket is bound to, if it is to one.
+/// Returns the index of the interface to bind a socket to, if any.
 pub(crate) fn bind_index(path: Option<&Path>) -> Option<u32> {
     path.filter(|path| path.bound == Bound::Interface)
         .map(|path| path.link.index)
 }
 
-/// A socket for questions to `target`, which leaves as the datagrams of flow `number` do.
+/// Opens a socket for report requests to `target`, bound like that of flow `number`.
 ///
 /// # Errors
-/// An address that this machine does not have, or no way to the target.
+/// A source address of another machine, or no route to the target.
 pub(crate) fn asking(
     options: &Options,
     path: Option<&Path>,

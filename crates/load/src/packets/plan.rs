@@ -1,4 +1,4 @@
-//! What is asked of a run of datagrams: checked before anything starts.
+//! Validated options of a run of datagrams.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::pace::stop::Stop;
 use crate::pace::target::Target;
 use crate::plan::reach::Sources;
 
-/// Which way datagrams go.
+/// Direction of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// To the far end, which counts them where it is a sink of ours.
+    /// To the target, which counts them if it is an Onrush sink.
     OneWay,
     /// To an echo and back.
     RoundTrip,
 }
 
 impl Way {
-    /// Its name in results.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
             Way::OneWay => "one_way",
@@ -38,46 +38,46 @@ impl Way {
     }
 }
 
-/// What the user asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where datagrams go.
+    /// Destination of the datagrams.
     pub target: Target,
-    /// Which way; `None` is what the far end says that it is.
+    /// Direction; `None` follows the target's report.
     pub way: Option<Way>,
-    /// Sockets of the whole run, each with a port of its own.
+    /// Sockets, each with its own port.
     pub flows: usize,
-    /// Threads, each with a core of its own.
+    /// Number of threads, each with its own core.
     pub threads: usize,
-    /// The CPUs the threads are pinned to, in turn; empty leaves them to the kernel.
+    /// CPUs to which the threads are pinned, round robin. Empty leaves them to the kernel.
     pub cpus: Vec<usize>,
-    /// How to wait for the kernel.
+    /// Driver: epoll or io_uring.
     pub io: Io,
     /// Whether the threads never sleep.
     pub busy_poll: bool,
     /// When the run ends.
     pub stop: Stop,
-    /// When datagrams leave. In a closed loop as many as go: one way as fast as the kernel takes them, round trips as many as
-    /// `depth` says.
+    /// When datagrams are sent. In a closed loop: one way as fast as the kernel accepts them, and in round trips with
+    /// `depth` outstanding datagrams.
     pub pace: Pace,
     /// Bytes of payload.
     pub sizes: Sizes,
-    /// How they leave.
+    /// How they are sent.
     pub departure: Departure,
-    /// Datagrams of each socket that may be on their way at once, in a closed loop of round trips.
+    /// Outstanding datagrams of each socket in a closed loop of round trips.
     pub depth: u64,
-    /// How long an echo is waited for.
+    /// Timeout of echoes.
     pub timeout: Duration,
-    /// The addresses of this machine that sockets have, in turn; none leaves them to the routes.
+    /// Local addresses of the sockets, round robin. Empty leaves the choice to the routing table.
     pub sources: Sources,
-    /// The interfaces that sockets send by, in turn; none leaves them to the routes.
+    /// Interfaces of the sockets, round robin. Empty leaves the choice to the routing table.
     pub interfaces: Vec<String>,
-    /// What makes sizes and random gaps repeatable.
+    /// Seed of sizes and random gaps.
     pub seed: u64,
 }
 
 impl Options {
-    /// One socket on one thread that sends 64 bytes at a time to `target` until somebody ends it.
+    /// One socket on one thread that sends 64 bytes at a time to `target` until it is interrupted.
     pub fn new(target: Target) -> Options {
         Options {
             target,
@@ -100,7 +100,7 @@ impl Options {
     }
 }
 
-/// What the cores do. It cannot be wrong.
+/// Validated options.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) options: Options,
@@ -109,26 +109,26 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Checks what was asked for.
+    /// Checks the options.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the reason and what would work.
+    /// [`Error::Invalid`] with the reason and a remedy.
     pub fn new(options: Options) -> Result<Plan, Error> {
         check(&options).map_err(Error::Invalid)?;
         let rate = options.pace.rate_asked(options.flows as u64);
         Ok(Plan { options, rate })
     }
 
-    /// The flows of core `core`, by their numbers.
+    /// Returns the numbers of the flows of core `core`.
     pub(crate) fn flows_of(&self, core: usize) -> impl Iterator<Item = u16> + use<> {
         let flows = self.options.flows;
-        // Within the limit, which is one of such numbers.
+        // The limit of flows fits in 16 bits.
         (core..flows)
             .step_by(self.options.threads)
             .map(|flow| flow as u16)
     }
 
-    /// Which of the run's datagrams flow `flow` sends.
+    /// Returns the share of the run's datagrams that flow `flow` sends.
     pub(crate) fn share_of(&self, flow: u16) -> Share {
         Share {
             first: flow.into(),
@@ -136,12 +136,13 @@ impl Plan {
         }
     }
 
-    /// Which of the run's datagrams the flows of core `core` send together.
+    /// Returns the share of the run's datagrams that the flows of core `core` send together.
     pub(crate) fn share_of_core(&self, core: usize) -> Share {
         Share::of_core(core as u64, self.options.threads as u64, 0, 1)
     }
 
-    /// Datagrams of one flow that may be on their way to an echo: as many as `depth` says, or at a rate as there is memory for.
+    /// Returns the maximum of outstanding datagrams of a flow: `depth` in a closed loop, otherwise as many as memory
+    /// permits.
     pub(crate) fn flight_max(&self) -> u64 {
         match self.options.pace {
             Pace::Closed => self.options.depth,
@@ -151,12 +152,12 @@ impl Plan {
         }
     }
 
-    /// Datagrams of one message.
+    /// Returns the number of datagrams per message.
     pub(crate) fn segments(&self) -> usize {
         let options = &self.options;
         let rate = self.rate.map(|rate| rate / options.flows as f64);
         let most = options.departure.segments(options.sizes.largest(), rate);
-        // What is bounded by a count may be less than a message.
+        // A run with a count may have fewer than a full message.
         let count = options
             .stop
             .count
@@ -164,7 +165,7 @@ impl Plan {
         most.min(count.max(1) as usize)
     }
 
-    /// Datagrams that a flow sends at once: a message of them, or what leaves as frames in a call.
+    /// Returns the number of datagrams that a flow sends at once: a message, or the frames of a call.
     pub(crate) fn turn(&self) -> u64 {
         match self.options.departure {
             Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
@@ -178,8 +179,8 @@ impl Plan {
         }
     }
 
-    /// The most datagrams that a counter of the kernel may have as one packet: those of a message, or frames that the receiver
-    /// has put together (UDP_GRO, which takes as many as UDP_SEGMENT).
+    /// Returns the maximum of datagrams that a kernel counter may count as one packet: those of a message, or frames
+    /// merged by the receiver (UDP_GRO, with the limit of UDP_SEGMENT).
     pub(crate) fn per_packet(&self) -> u64 {
         match self.options.departure {
             Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
@@ -187,7 +188,7 @@ impl Plan {
         }
     }
 
-    /// Which of the interfaces flow `flow` sends by.
+    /// Returns the index of the interface of flow `flow`.
     pub(crate) fn path_of(&self, flow: u16) -> Option<usize> {
         usize::from(flow).checked_rem(self.options.interfaces.len())
     }
@@ -294,7 +295,7 @@ fn check_interfaces(options: &Options) -> Result<(), String> {
     }
 }
 
-/// What cannot be asked of frames.
+/// Refuses options that contradict frames.
 fn check_frames(options: &Options) -> Result<(), String> {
     if options.interfaces.is_empty() {
         return Err(

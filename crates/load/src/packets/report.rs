@@ -1,4 +1,4 @@
-//! What a run has come to: the figures, for files and for people.
+//! Results of a run of datagrams, for files and for display.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::report::latency::Latency;
 use crate::verdict::Verdict;
 use crate::verdict::threshold::{self, Threshold};
 
-/// What is known behind a run.
+/// Inputs of a report.
 pub(crate) struct Found<'a> {
     pub(crate) task: &'a Task,
     pub(crate) io: Io,
@@ -41,126 +41,127 @@ pub(crate) struct Found<'a> {
     pub(crate) kernel: KernelCounters,
 }
 
-/// The figures of a run. Times are in microseconds, rates per second; what is not known is left out.
+/// Figures of a run. Times are in microseconds, rates per second; unknown figures are omitted.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// What kind of result this is: `packets`.
+    /// Kind of the result: `packets`.
     pub kind: &'static str,
-    /// The target, as it was written.
+    /// URL of the target.
     pub url: String,
-    /// Where datagrams went.
+    /// Destination address.
     pub address: String,
-    /// Name that was resolved to the address; empty if an address was given.
+    /// Resolution of the name; empty if an address was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dns: Vec<Lookup>,
     /// `one_way` or `round_trip`.
     pub way: &'static str,
-    /// Bytes of payload, as they were asked for.
+    /// Bytes of payload, as given by the user.
     pub size: String,
-    /// How they left: `single`, `batch`, `offload` or `xdp`.
+    /// How they were sent: `single`, `batch`, `offload` or `xdp`.
     pub departure: &'static str,
-    /// Datagrams that left as one message at most; with `offload` an interface may count such a message as one packet.
+    /// Maximum of datagrams per message; with `offload` an interface may count a message as one packet.
     pub datagrams_per_message: u64,
-    /// Who made datagrams of messages: `kernel`, or `program` where the kernel refused to.
+    /// Whether `kernel` or `program` segmented messages; the latter if the kernel refused.
     pub segmentation: &'static str,
-    /// Sockets.
+    /// Number of sockets.
     pub flows: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// How the threads waited: `epoll` or `io_uring`; and whether they never slept.
+    /// Driver: `epoll` or `io_uring`.
     pub io: &'static str,
     /// Whether the threads never slept.
     pub busy_poll: bool,
-    /// Seconds since 1970 at the beginning, by the wall clock.
+    /// Start in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub began_unix_s: Option<f64>,
-    /// For how long datagrams were sent.
+    /// Time during which datagrams were sent.
     pub duration_s: f64,
-    /// Datagrams per second that were asked for.
+    /// Target rate in datagrams per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_asked: Option<f64>,
-    /// Datagrams that left.
+    /// Datagrams sent.
     pub sent: u64,
-    /// Bytes of payload of these.
+    /// Bytes of payload sent.
     pub sent_bytes: u64,
-    /// The same per second.
+    /// Datagrams sent per second.
     pub sent_per_s: f64,
     /// Datagrams that were due and could not be sent in time.
     pub skipped: u64,
-    /// Datagrams that the kernel did not take, by its reason.
+    /// Datagrams that the kernel refused, by reason.
     pub unsent: BTreeMap<String, u64>,
-    /// How often the network said that nobody listens.
+    /// Errors because nothing listens at the target (ICMP port unreachable).
     pub refused: u64,
-    /// Datagrams that came to the end of their way for the first time: to the far end one way, back here behind a round trip.
+    /// Datagrams that reached their destination, without duplicates: the target one way, this program after a round
+    /// trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
-    /// The same per second.
+    /// Datagrams received per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_per_s: Option<f64>,
-    /// Of these, those that nobody waited for any more (round trips).
+    /// Echoes received after the timeout.
     pub late: u64,
-    /// Of these, those with another length than they were sent with (round trips).
+    /// Echoes with a different length than the datagram.
     pub wrong_length: u64,
-    /// Datagrams that came again, at the end of their way.
+    /// Duplicates at the destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicated: Option<u64>,
-    /// Of those received, those behind one with a higher number (RFC 4737).
+    /// Datagrams received after one with a higher number (RFC 4737).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
-    /// Datagrams that came so late that it is not known whether they had come before.
+    /// Datagrams too late to be recognized as duplicates or first arrivals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_late: Option<u64>,
-    /// How much the time on the way varies at the end of it (RFC 3550 6.4.1); of several sockets the largest.
+    /// Jitter at the destination (RFC 3550 section 6.4.1); the largest of all sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_us: Option<f64>,
-    /// Datagrams that are none of this run.
+    /// Received datagrams that are not from this run.
     pub foreign: u64,
-    /// The parts of the run by interface, or by source where several were given.
+    /// Figures by interface, or by source if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<Origin>,
-    /// Those that did not come, and where they were lost.
+    /// Lost datagrams by cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub losses: Option<Losses>,
-    /// Round trips from when datagrams should have left; without a rate that is when they did.
+    /// Round-trip times from the intended send time; without a rate, from the actual one.
     pub latency_us: Latency,
-    /// Round trips from when they left.
+    /// Round-trip times from the actual send time.
     pub service_us: Latency,
-    /// How late they left, at a rate.
+    /// Delay of sending, at a rate.
     pub lateness_us: Latency,
-    /// CPU time of the sending threads for each datagram that left.
+    /// CPU time of the sending threads per datagram sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_us_per_datagram: Option<f64>,
-    /// CPU time of the far end's threads for each datagram that they received, as they say.
+    /// CPU time of the target's threads per datagram received, as reported by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub far_cpu_us_per_datagram: Option<f64>,
-    /// The share of the time that each thread was on a CPU.
+    /// CPU share of each thread.
     pub cpu_shares: Vec<f64>,
-    /// The largest share of the time for which a thread saw nothing that happened: it was stopped, or had no CPU.
+    /// Largest share of the run during which a thread was stalled: stopped, or without a CPU.
     pub stalled_share: f64,
-    /// What this machine's interfaces moved meanwhile, whoever it was for.
+    /// Traffic of this machine's interfaces during the run, of all programs.
     pub interfaces: BTreeMap<String, InterfaceCounters>,
-    /// The seconds.
+    /// Figures of each second.
     pub seconds: Vec<SecondRow>,
-    /// What becomes of conditions.
+    /// Results of thresholds.
     pub thresholds: Vec<threshold::Outcome>,
-    /// Whether the figures may be believed.
+    /// Whether the figures are valid.
     pub verdict: Verdict,
     #[serde(skip)]
     pub(crate) times: PacketTimes,
 }
 
-/// A second of a run.
+/// Figures of one second.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SecondRow {
-    /// Seconds since the beginning, at its end.
+    /// End of the second, in seconds since the start.
     pub t: f64,
-    /// Datagrams that left in it.
+    /// Datagrams sent.
     pub sent: u64,
-    /// Echoes that came in it.
+    /// Echoes received.
     pub received: u64,
 }
 
-/// What all cores have come to.
+/// Sums over all cores.
 struct Sum {
     counts: Counts,
     times: PacketTimes,
@@ -177,7 +178,7 @@ fn sum(outcomes: &[Outcome]) -> Sum {
         unsent: Unsent::default(),
         skipped: 0,
         echoes: Tally::default(),
-        // Without the report of one flow nothing is said of what came.
+        // Unknown if the report of one flow is missing.
         far: Far::of(outcomes.iter().flat_map(|outcome| &outcome.flows)),
     };
     for outcome in outcomes {
@@ -191,7 +192,7 @@ fn sum(outcomes: &[Outcome]) -> Sum {
 }
 
 impl Report {
-    /// What was found behind a run, in figures.
+    /// Computes the figures of a run.
     pub(crate) fn new(found: Found<'_>) -> Report {
         let elapsed = found.outcomes.iter().map(|outcome| outcome.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();
@@ -215,7 +216,7 @@ impl Report {
         report
     }
 
-    /// What left, what came, and where the others are.
+    /// Sets the figures of sent, received and lost datagrams.
     fn counted(&mut self, sum: &Sum, found: &Found<'_>, elapsed: Duration) {
         let way = found.task.way;
         let per_second = |count: u64| match elapsed.is_zero() {
@@ -232,7 +233,7 @@ impl Report {
         self.skipped = sum.skipped;
         self.unsent = sum.unsent.named();
         self.refused = sum.counts.refused;
-        // What came too late to be told from duplicates came all the same.
+        // Datagrams that are too late to be classified have arrived nevertheless.
         let received = end.map(|end| end.received + end.too_late);
         self.received = received;
         self.received_per_s = received.map(per_second);
@@ -242,7 +243,7 @@ impl Report {
         self.reordered = end.map(|end| end.reordered);
         self.too_late = end.map(|end| end.too_late);
         let departure = found.task.plan.options.departure;
-        // Frames do not say when they left.
+        // Frames have no send time.
         let has_jitter = |end: &Tally| end.received > 1 && departure != Departure::Xdp;
         let jitter = end.filter(has_jitter).map(|end| end.jitter);
         self.jitter_us = jitter.map(|jitter| rounded(jitter / 1e3));
@@ -260,7 +261,7 @@ impl Report {
         });
     }
 
-    /// What it cost both ends.
+    /// Sets the CPU figures of both ends.
     fn cost(&mut self, sum: &Sum, outcomes: &[Outcome]) {
         let cpu: u64 = outcomes.iter().map(|outcome| outcome.time.cpu_ns).sum();
         let per_datagram =
@@ -276,7 +277,7 @@ impl Report {
         self.stalled_share = outcomes.iter().map(stalled).fold(0.0, f64::max);
     }
 
-    /// The figures that conditions look at: a datagram that was lost is an error, one that came a response.
+    /// Returns the figures for thresholds: a lost datagram is an error, a received one a response.
     fn figures(&self) -> Figures {
         let times = Times {
             response: self.times.response.clone(),
@@ -298,7 +299,7 @@ impl Report {
         }
     }
 
-    /// Waits of datagrams that were lost: each counts as slower than all datagrams that came back after `times`.
+    /// Returns the wait of each lost datagram, which counts as slow as the slowest echo in `times`.
     fn lost(&self, times: &Histogram) -> Histogram {
         let lost = self.losses.as_ref().map_or(0, |losses| losses.lost);
         let mut waits = Histogram::new();
@@ -308,7 +309,7 @@ impl Report {
         waits
     }
 
-    /// What becomes of a condition. One about what came is undecided where nobody says what did.
+    /// Evaluates a threshold. One about received datagrams is undecided if their number is unknown.
     pub fn judge(&self, condition: &Threshold) -> threshold::Outcome {
         if !self.is_counted() && condition.is_about_receipt() {
             return condition.undecided("nobody says how many datagrams came".to_owned());
@@ -316,28 +317,28 @@ impl Report {
         condition.judge(&self.figures())
     }
 
-    /// Whether it is known how many datagrams came.
+    /// Whether the number of received datagrams is known.
     pub fn is_counted(&self) -> bool {
         self.received.is_some()
     }
 
-    /// The histogram of round trips, in nanoseconds.
+    /// Returns the histogram of round trips, in nanoseconds.
     pub fn round_trips(&self) -> &Histogram {
         &self.times.response
     }
 
-    /// Datagrams that the kernel did not take.
+    /// Returns the number of datagrams that the kernel refused.
     pub fn unsent(&self) -> u64 {
         self.unsent.values().sum()
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     pub fn to_json(&self) -> String {
         provenance::to_json(self)
     }
 }
 
-/// What was asked for; the rest is not known yet.
+/// Creates a report with the options only.
 fn asked(found: &Found<'_>) -> Report {
     let task = found.task;
     let options = &task.plan.options;
@@ -369,7 +370,7 @@ fn asked(found: &Found<'_>) -> Report {
     }
 }
 
-/// Packets that interfaces here dropped and that had left. Frames that one did not take are counted by it as dropped, too.
+/// Returns the sent packets that interfaces dropped. An interface also counts refused frames as dropped.
 fn interface_drops(found: &Found<'_>, unsent: &Unsent) -> u64 {
     let drops = found.kernel.interface_drops();
     match found.task.plan.options.departure {
@@ -391,7 +392,7 @@ fn share(outcome: &Outcome) -> f64 {
     rounded((outcome.time.cpu_ns as f64 / elapsed).min(1.0))
 }
 
-/// To ten thousandths: some figures are a few hundredths of a microsecond.
+/// Rounds to ten-thousandths: some figures are a few hundredths of a microsecond.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

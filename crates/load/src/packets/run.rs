@@ -1,4 +1,5 @@
-//! A run from its start to its report: what the far end is, one core per thread, and one thread that waits for them.
+//! A run of datagrams from start to report: the query of the target, one core per thread, and a thread that waits for
+//! them.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -28,11 +29,11 @@ use crate::pace::target::lookup::Lookup;
 use crate::pace::wall_clock::WallTime;
 use crate::record::host::HostTime;
 
-/// Starts what `plan` says.
+/// Starts a run.
 ///
 /// # Errors
-/// When the target's name cannot be resolved, nobody listens there, it is not what was asked for, or this machine does not
-/// allow what was.
+/// If the target's name cannot be resolved, nothing listens there, it does not match the options, or this machine does
+/// not permit them.
 pub fn start(mut plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
@@ -89,7 +90,7 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
     })
 }
 
-/// The address that datagrams go to.
+/// Returns the destination address.
 fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     let Plan { options, .. } = plan;
     let is_fit = |address: &SocketAddr| options.sources.has_family_of(address);
@@ -99,7 +100,7 @@ fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
             "{url} is a Unix socket, and datagrams go over UDP: expected udp://HOST:PORT"
         )));
     }
-    // Take the first address: only a connection could test one.
+    // UDP cannot test which address works, so the first is used.
     let (fit, lookup) = options.target.place.resolve_all(is_fit)?;
     match fit.first() {
         Some(address) => Ok((*address, lookup)),
@@ -109,7 +110,7 @@ fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     }
 }
 
-/// Asks who is there, and settles which way datagrams go.
+/// Queries the target and determines the direction.
 fn far_end(
     plan: &Plan,
     paths: &[Path],
@@ -153,14 +154,14 @@ fn far_end(
     }
 }
 
-/// What somebody at the far end said to the first question.
+/// Response of the target to the first report request.
 enum Greeting {
     Reports(Role),
-    /// It sent the question back: an echo of somebody else's.
+    /// A plain echo, which returned the request.
     Echoes,
 }
 
-/// Asks until there is a response; `None` where there is none.
+/// Sends report requests until there is a response; `None` without one.
 fn greet(
     plan: &Plan,
     paths: &[Path],
@@ -207,7 +208,7 @@ fn greet(
     Ok(None)
 }
 
-/// A run under way.
+/// A run in progress.
 pub struct Running {
     cores: Cores<Result<Outcome, String>>,
     messages: Receiver<Message>,
@@ -218,32 +219,32 @@ pub struct Running {
     kernel: KernelCounters,
 }
 
-/// What ends a run early, from any thread.
+/// Ends a run early, from any thread.
 #[derive(Clone)]
 pub struct Stopper(Vec<Handle>);
 
 impl Stopper {
-    /// Ends the run now: nothing more is sent, and what was measured is reported.
+    /// Stops sending and reports what was measured.
     pub fn stop(&self) {
         self.0.iter().for_each(|handle| handle.stop(SOFT_STOP));
     }
 }
 
-/// What a second has come to.
+/// Figures of a second.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Second {
-    /// Seconds since the beginning, at its end.
+    /// End of the second, in seconds since the start.
     pub t: f64,
-    /// Datagrams that left in it.
+    /// Datagrams sent.
     pub sent: u64,
-    /// Echoes that came in it.
+    /// Echoes received.
     pub received: u64,
-    /// Datagrams without an echo so far, those on their way among them; 0 one way.
+    /// Datagrams without an echo so far, including outstanding ones; 0 one way.
     pub missing: u64,
 }
 
 impl Running {
-    /// One line about what runs where.
+    /// Describes the run in one line.
     pub fn headline(&self) -> String {
         let Task {
             plan,
@@ -270,21 +271,21 @@ impl Running {
         )
     }
 
-    /// What ends this run early.
+    /// Returns a handle that ends this run early.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.cores.handles())
     }
 
-    /// Waits for the end and calls `show` with each second on the way.
+    /// Waits for the end and calls `show` with the figures of each second.
     ///
     /// # Errors
-    /// When a socket could not be made.
+    /// If a socket could not be opened.
     pub fn finish(self, mut show: impl FnMut(&Second)) -> Result<Report, Error> {
         let threads = self.task.plan.options.threads;
         let mut last = vec![Counts::default(); threads];
         let mut before = Counts::default();
         let mut seconds = Vec::new();
-        // Ends when all cores have: each holds a sender.
+        // Ends when all cores have dropped their senders.
         for Message::Second(core, elapsed, counts) in &self.messages {
             last[core] = counts;
             let is_whole = elapsed.subsec_nanos() == 0 && !elapsed.is_zero();

@@ -1,4 +1,4 @@
-//! When the datagrams of a flow leave: as many as go, as many as are on their way, or at a rate.
+//! Send times of a flow's datagrams: without delay, limited by the outstanding ones, or at a rate.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,38 +10,38 @@ use crate::pace::Pace;
 use crate::pace::arrivals::{Arrivals, Share};
 use crate::pace::stop::Budget;
 
-/// What a core may still send, shared by its flows.
+/// Remaining budget of a core, shared by its flows.
 pub(super) type SharedBudget = Rc<Cell<Budget>>;
 
 /// Datagrams to send now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Due {
     pub(super) count: u64,
-    /// When the first of them should have left.
+    /// Intended send time of the first.
     pub(super) at: Instant,
 }
 
-/// What there is to do.
+/// Next action of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Send(Due),
-    /// Nothing before this moment.
+    /// Wait until this moment.
     At(Instant),
-    /// Nothing any more.
+    /// The run is over.
     Over,
 }
 
-/// When the datagrams of a flow leave.
+/// Send times of a flow's datagrams.
 pub(super) struct Schedule {
     arrivals: Option<RefCell<Arrivals>>,
-    /// Datagrams that leave together.
+    /// Datagrams sent together.
     turn: u64,
     begin: Cell<Instant>,
     budget: SharedBudget,
 }
 
 impl Schedule {
-    /// That of the flow with this share of the run, `turn` datagrams at a time.
+    /// For the flow with `share` of the run, in turns of `turn` datagrams.
     pub(super) fn new(pace: &Pace, share: Share, turn: u64, budget: &SharedBudget) -> Schedule {
         let arrivals = match pace {
             Pace::Open(plan) => Some(RefCell::new(Arrivals::new(plan, share, turn))),
@@ -59,12 +59,12 @@ impl Schedule {
         self.begin.set(begin);
     }
 
-    /// Whether a rate says when datagrams leave.
+    /// Whether datagrams are sent at a rate.
     pub(super) fn is_paced(&self) -> bool {
         self.arrivals.is_some()
     }
 
-    /// What there is to do at `now`; `most` datagrams at once.
+    /// Returns the next action at `now`, with at most `most` datagrams.
     #[inline]
     pub(super) fn next(&self, now: Instant, most: u64) -> Next {
         let mut budget = self.budget.get();
@@ -75,7 +75,7 @@ impl Schedule {
             None => (most, now),
             Some(arrivals) => match self.take_due(&mut arrivals.borrow_mut(), now, most) {
                 Ok(due) => due,
-                // The end comes first where nothing is due before it.
+                // The run may end before the next datagram is due.
                 Err(Next::At(first)) => {
                     return Next::At(budget.end().map_or(first, |end| end.min(first)));
                 }
@@ -87,7 +87,8 @@ impl Schedule {
         Next::Send(Due { count, at })
     }
 
-    /// Takes what is due at `now`, at most so many datagrams but for one turn, and when the first should have left.
+    /// Takes the datagrams due at `now`, at most `most` but at least one turn. Returns their number and the intended
+    /// time of the first.
     fn take_due(
         &self,
         arrivals: &mut Arrivals,
@@ -111,7 +112,7 @@ impl Schedule {
         }
     }
 
-    /// The end of the run by the clock has come. Datagrams that were due before `end` and did not leave.
+    /// Returns the number of datagrams that were due before `end`, the end of the run, and were not sent.
     pub(super) fn skipped(&self, end: Instant) -> u64 {
         let Some(arrivals) = &self.arrivals else {
             return 0;
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(schedule.next(at(50), 32), send(32, 1));
         assert_eq!(schedule.next(at(50), 32), send(18, 33));
         assert_eq!(schedule.next(at(100), 32), Next::Over);
-        // 0 to 50 have left, 51 to 99 have not.
+        // 0 to 50 were sent, 51 to 99 were not.
         assert_eq!(schedule.skipped(at(100)), 49);
     }
 

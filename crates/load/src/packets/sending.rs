@@ -1,5 +1,5 @@
-//! The memory that a flow's datagrams leave from. Each message has its own, which is written again when it has left, so that
-//! sending allocates nothing.
+//! Buffers of a flow's datagrams. Each message has its own buffer, which is reused after sending, so that sending
+//! allocates nothing.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
@@ -11,20 +11,20 @@ use onrush_packet::header::{HEADER_BYTES, Header};
 
 use super::size::Sizes;
 
-/// What a flow sends in one call.
+/// Messages of one call.
 pub(super) struct Sending {
     batch: SendBatch,
-    /// One for each message of a call; a message is the last bytes of it. Invariant: while `batch` is empty nobody else holds
-    /// them.
+    /// One buffer per message; a message occupies its end. Invariant: while `batch` is empty, there are no other
+    /// references to them.
     memory: Box<[Rc<[u8]>]>,
-    /// What is in `batch`, message by message.
+    /// The messages in `batch`.
     loaded: VecDeque<Loaded>,
     segments: usize,
     sizes: Sizes,
     random: Random,
 }
 
-/// Datagrams of one message that have not left, and the bytes of each.
+/// Unsent datagrams of one message, and the bytes of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Loaded {
     count: u64,
@@ -46,23 +46,22 @@ impl Sending {
         }
     }
 
-    /// The most datagrams of one call.
+    /// Returns the maximum of datagrams per call.
     pub(super) fn most(&self) -> u64 {
         (self.memory.len() * self.segments) as u64
     }
 
-    /// What is to be sent.
     pub(super) fn batch(&mut self) -> &mut SendBatch {
         &mut self.batch
     }
 
-    /// Bytes of datagram `number`.
+    /// Returns the bytes of datagram `number`.
     pub(super) fn size_of(&self, number: u64) -> usize {
         self.sizes.of(number, &self.random).into()
     }
 
-    /// Fills the empty batch with `count` datagrams, at most those of a call, from number `first` on; `header` is what they begin
-    /// with, but for their numbers. Returns how many.
+    /// Fills the empty batch with up to `count` datagrams, from number `first` on. `header` is their header without the
+    /// sequence number. Returns how many were loaded.
     #[inline]
     pub(super) fn load(&mut self, mut header: Header, first: u64, count: u64) -> u64 {
         debug_assert!(self.batch.is_empty());
@@ -74,7 +73,7 @@ impl Sending {
             if left == 0 {
                 break;
             }
-            // A message has one size: segments are only of sizes that are one.
+            // The plan permits messages of several datagrams with a single size only.
             let size = self.size_of(number);
             let segments = left.min(self.segments as u64);
             let length = size * segments as usize;
@@ -103,7 +102,7 @@ impl Sending {
         all
     }
 
-    /// So many datagrams have left; returns the bytes of them.
+    /// Records that `count` datagrams were sent; returns their bytes.
     pub(super) fn have_left(&mut self, count: u64) -> u64 {
         let mut left = count;
         let mut bytes = 0;
@@ -119,7 +118,7 @@ impl Sending {
         bytes
     }
 
-    /// The first message was refused and dropped; returns how many datagrams that were.
+    /// Drops the first message, which the kernel refused; returns its number of datagrams.
     pub(super) fn refused(&mut self) -> u64 {
         self.loaded.pop_front().map_or(0, |first| first.count)
     }

@@ -1,4 +1,4 @@
-//! How many bytes datagrams have: one size, several in turn, any of a range, or the mix of the internet.
+//! Sizes of datagrams: constant, round robin, uniform in a range, or the internet mix.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAM_SIZES_MAX};
 /// Sizes of payloads, in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// As it was written.
+    /// The text as given by the user.
     text: String,
     kind: SizeKind,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum SizeKind {
-    /// These, in turn. Invariant: not empty.
+    /// Round robin. Invariant: not empty.
     Listed(Box<[u16]>),
-    /// Any of these with the same probability.
+    /// Uniform in an inclusive range.
     Between(u16, u16),
 }
 
-/// Bytes of headers of an IPv4 datagram that carries UDP (RFC 791, RFC 768).
+/// Bytes of the IPv4 and UDP headers (RFC 791, RFC 768).
 const IPV4_UDP_BYTES: u16 = 28;
 
-/// The simple internet mix: 7 IP packets of 40 bytes, 4 of 576, 1 of 1,500 (RFC 6985 2). Here they are as payloads of UDP; that of the
-/// shortest has no room for a test header, and is one of the fewest bytes that do.
+/// The simple internet mix: 7 IP packets of 40 bytes, 4 of 576, 1 of 1,500 (RFC 6985 section 2), as UDP payloads. The
+/// payload of the shortest is enlarged to hold a test header.
 const IMIX: [(u16, usize); 3] = [
     (HEADER_BYTES as u16, 7),
     (576 - IPV4_UDP_BYTES, 4),
@@ -36,7 +36,7 @@ const IMIX: [(u16, usize); 3] = [
 ];
 
 impl Sizes {
-    /// Datagrams of so many bytes. It must be within the limits.
+    /// Constant size, which must be within the limits.
     pub fn one(bytes: u16) -> Sizes {
         Sizes {
             text: bytes.to_string(),
@@ -44,10 +44,10 @@ impl Sizes {
         }
     }
 
-    /// Reads `64`, `64,512,1400`, `64-1400` or `imix`. Whether there is room for a header is the plan's to say.
+    /// Parses `64`, `64,512,1400`, `64-1400` or `imix`. The plan checks that the header fits.
     ///
     /// # Errors
-    /// A sentence with the text and what was expected.
+    /// A sentence with the text and the expected form.
     pub fn parse(text: &str) -> Result<Sizes, String> {
         let expected = |why: String| {
             format!(
@@ -88,7 +88,7 @@ impl Sizes {
         })
     }
 
-    /// Bytes of datagram `number` of a flow; `random` is the flow's.
+    /// Returns the bytes of datagram `number` of a flow; `random` is the flow's generator.
     #[inline]
     pub(crate) fn of(&self, number: u64, random: &Random) -> u16 {
         match &self.kind {
@@ -103,7 +103,7 @@ impl Sizes {
         }
     }
 
-    /// The size of all of them, where they have one.
+    /// Returns the size of all datagrams, if they have one size.
     pub fn only(&self) -> Option<u16> {
         match &self.kind {
             SizeKind::Listed(sizes) => sizes
@@ -114,7 +114,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest.
+    /// Returns the smallest size.
     pub fn smallest(&self) -> u16 {
         match &self.kind {
             SizeKind::Listed(sizes) => sizes.iter().copied().min().unwrap_or_default(),
@@ -122,7 +122,7 @@ impl Sizes {
         }
     }
 
-    /// The largest.
+    /// Returns the largest size.
     pub fn largest(&self) -> u16 {
         match &self.kind {
             SizeKind::Listed(sizes) => sizes.iter().copied().max().unwrap_or_default(),
@@ -130,7 +130,7 @@ impl Sizes {
         }
     }
 
-    /// Bytes of one on average.
+    /// Returns the mean size.
     pub fn mean(&self) -> f64 {
         match &self.kind {
             SizeKind::Listed(sizes) => {
@@ -142,14 +142,14 @@ impl Sizes {
     }
 }
 
-/// As it was written.
+/// Writes the text as given by the user.
 impl fmt::Display for Sizes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)
     }
 }
 
-/// The mix in turn, each size as far apart from its like as that goes.
+/// Returns one period of the mix, with equal sizes spread evenly (weighted round robin).
 fn imix() -> Vec<u16> {
     let rounds: usize = IMIX.iter().map(|(_, weight)| weight).sum();
     let mut credit = [0; IMIX.len()];

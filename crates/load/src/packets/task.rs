@@ -1,4 +1,4 @@
-//! What all cores of a run know, and what becomes of one flow.
+//! Data shared by all cores of a run, and the result of a flow.
 
 use std::net::SocketAddr;
 
@@ -9,48 +9,48 @@ use super::path::Path;
 use super::plan::{Plan, Way};
 use crate::pace::target::lookup::Lookup;
 
-/// What all cores of a run know.
+/// Data shared by all cores of a run.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) plan: Plan,
     pub(crate) way: Way,
     pub(crate) far: FarEnd,
     pub(crate) target: SocketAddr,
-    /// Name that was resolved to the address.
+    /// Resolution of the target's name.
     pub(crate) lookup: Option<Lookup>,
-    /// The interfaces that were named.
+    /// The named interfaces.
     pub(crate) paths: Vec<Path>,
-    /// Who is next on the link of each, where datagrams leave as frames.
+    /// MAC addresses of the next hops, with XDP.
     pub(crate) neighbours: Vec<[u8; 6]>,
-    /// The run's number.
+    /// Number of the run in test headers.
     pub(crate) run: u32,
 }
 
 impl Task {
-    /// The interface that flow `flow` sends by.
+    /// Returns the path of flow `flow`.
     pub(crate) fn path_of(&self, flow: u16) -> Option<&Path> {
         Some(&self.paths[self.plan.path_of(flow)?])
     }
 }
 
-/// What the far end is.
+/// Capability of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FarEnd {
-    /// It says what it has counted.
+    /// It reports its counters.
     Reports,
-    /// It says nothing of the kind.
+    /// It does not report.
     Silent,
 }
 
-/// What one flow comes to.
+/// Result of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowOutcome {
     pub(crate) number: u16,
-    /// The address that its datagrams came from.
+    /// Source address of its datagrams.
     pub(crate) local: SocketAddr,
     pub(crate) sent: u64,
-    /// What came back over it.
+    /// Received echoes.
     pub(crate) echoes: Tally,
-    /// What the far end said of it: before the run and behind it.
+    /// The target's reports before and after the run.
     pub(crate) reports: (Option<Report>, Option<Report>),
 }

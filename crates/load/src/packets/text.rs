@@ -1,4 +1,4 @@
-//! The report as text, for people.
+//! Text form of the report.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::report::Report;
 use super::run::Second;
 use crate::report::latency::Latency;
 
-/// The titles of [`Second`]'s lines.
+/// Column titles of [`Second`].
 pub const COLUMNS: &str = "#     time       sent/s   received/s      missing";
 
 impl fmt::Display for Second {

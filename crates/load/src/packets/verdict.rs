@@ -1,4 +1,4 @@
-//! What speaks against the figures of a run. Pure.
+//! Checks that make the figures of a run suspect or invalid. Pure.
 
 use onrush_measure::units;
 
@@ -10,7 +10,7 @@ use crate::limits::{
 use crate::verdict::Verdict;
 use crate::verdict::reason::{Reason, State};
 
-/// Judges a run by its figures and the share of this machine's CPU time that others had.
+/// Returns the verdict; `steal` is the share of CPU time stolen by other guests.
 pub(super) fn of(report: &Report, steal: Option<f64>) -> Verdict {
     let found = [
         refused(report),
