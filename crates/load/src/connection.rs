@@ -1,9 +1,9 @@
-//! One connection's part of a run, from its first request to its last: wait for the pace -> send -> receive -> record
-//! from the intended start. The mirror image of the server's connection.
+//! One connection's part of a run: wait until a request is due, send it, receive the response, and record the time
+//! since the intended start.
 //!
-//! Requests that are all the same are rendered once and shared by all connections of a core; others are written into
-//! a buffer of the core when they are sent. A response is read in the receive buffer and not kept. A head with the
-//! same bytes as the one before is not parsed again.
+//! Identical requests are rendered once and shared by all connections of a core; others are rendered into a buffer of
+//! the core when they are sent. A response is parsed in the receive buffer and not stored. A head with the same bytes
+//! as the previous one is not parsed again.
 
 pub(crate) mod core_run;
 pub(crate) mod duplex;
@@ -30,8 +30,8 @@ use crate::protocol::failure::Lost;
 use crate::requests::request::Last;
 use crate::requests::response::{Stage, Step};
 
-/// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends, until there is
-/// nothing left to send.
+/// Establishes connection `index` of the core, number `number` of the run, and replaces it whenever it ends, until no
+/// request is left.
 pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
     let mut made = core_run
         .dialer
@@ -59,7 +59,7 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
         work.begins(std::mem::take(&mut is_kept));
         let end = match core_run.is_one_way() {
             false => exchange(&core_run, &stream, &mut work, &mut responses).await,
-            // Boxed: most runs need no room for it.
+            // Boxed, since most runs do not need it and each connection would hold room for it.
             true => {
                 let sending = stream::exchange(&core_run, &stream, &mut work, &mut responses);
                 Box::pin(sending).await
@@ -69,7 +69,7 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
         if work.is_kept() {
             back_off = BACK_OFF_MIN;
         } else {
-            // Accepted and dropped is as good as refused: no reason to hammer.
+            // A connection that was accepted and closed counts like a refused one for the pause before the next.
             drop(stream);
             core_run.core.sleep(back_off).await;
             back_off = (back_off * 2).min(BACK_OFF_MAX);
@@ -79,8 +79,8 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
     core_run.finished(&mut work);
 }
 
-/// Sends and receives on one connection until either side has had enough of it. Requests that are still due then have
-/// been sent, if at all, in vain.
+/// Sends and receives on one connection until either side ends it. Requests that are still due were not sent, or have
+/// no response.
 #[expect(
     clippy::manual_async_fn,
     reason = "an async fn holds its arguments twice, in every connection"
@@ -111,7 +111,7 @@ fn exchange(
             core_run.queue(stream, work, last);
             let mut first = None;
             if core_run.sends_much() {
-                // Boxed: most runs need no room for it.
+                // Boxed, since most runs do not need it and each connection would hold room for it.
                 let receiving = receive(core_run, stream, &mut input, work, &mut now);
                 let exchange = send_while_receiving(stream, receiving, |received| {
                     &mut received.response.keep_alive
@@ -155,8 +155,8 @@ fn exchange(
     }
 }
 
-/// Looks at what has come over a kept-alive connection before anything is written to it: its end, which costs no
-/// request, something that nobody asked for, or nothing.
+/// Checks a kept-alive connection before a request is sent: the peer may have closed it, which costs no request, or
+/// sent unexpected bytes.
 async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     let found = poll_fn(|_| Poll::Ready(stream.poll_recv(input))).await;
     match found {
@@ -166,7 +166,8 @@ async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     }
 }
 
-/// Waits for the first bytes of a response, with no future that would read them: mostly they are all of it.
+/// Waits for the first bytes of a response without the larger future that parses it: usually they are the complete
+/// response.
 fn arrive(
     core_run: &CoreRun,
     stream: &Transport,
@@ -185,8 +186,8 @@ fn arrive(
     })
 }
 
-/// Takes the next responses where they have come already, whole, as usual and alike: of those to requests that were sent at once,
-/// most have. They cost no future and are counted together. A connection's first response is taken alone.
+/// Takes complete, ordinary and identical responses that have already arrived, as most responses to pipelined requests
+/// have. They need no future and are counted together. A connection's first response is taken alone.
 #[inline]
 fn take(
     core_run: &CoreRun,
@@ -208,8 +209,8 @@ fn take(
     })
 }
 
-/// Takes one whole response from `stream`, to the first request of `work`. `now` is the time of the last receive, here
-/// and afterwards: the response was complete then, whatever else waits in `input`.
+/// Receives one response from `stream`, to the first request of `work`. `now` is the time of the last receive, on entry
+/// and on return: a response in `input` was complete at that time.
 fn receive(
     core_run: &CoreRun,
     stream: &Transport,
@@ -217,7 +218,7 @@ fn receive(
     work: &Work,
     now: &mut Instant,
 ) -> impl Future<Output = Result<Received, Lost>> {
-    // Made out here, so that the future has no room for `work`.
+    // Created outside of the future, which then does not hold `work`.
     let mut incoming = core_run.codec.incoming(work.index, work.number);
     async move {
         let mut has_begun = false;

@@ -1,5 +1,5 @@
-//! One core's part of a run: what its connections share. It parts into what dials ([`Dialer`]), what gives requests
-//! ([`Supply`]), what speaks ([`Codec`]) and what records ([`Recorder`]); here is what is of several of them.
+//! State shared by the connections of a core. [`Dialer`] connects, [`Supply`] provides requests, [`Codec`] writes and
+//! parses them, and [`Recorder`] records; this module has what involves several of them.
 
 mod dialer;
 mod lanes;
@@ -46,38 +46,38 @@ pub(crate) struct CoreRun {
     pub(crate) supply: Supply,
     pub(crate) codec: Codec,
     pub(crate) recorder: Recorder,
-    /// Connections, or lanes of sockets, that have work to do. At 0 the core stops.
+    /// Connections, or lanes of connections with several concurrent requests, that have work left. At 0 the core stops.
     active: Cell<usize>,
     started: Signal,
-    /// When the run began on this core.
+    /// Start of the run on this core.
     begin: Cell<Instant>,
-    /// The thread's time at the beginning.
+    /// CPU times of the thread at the start.
     time_before: Cell<ThreadTime>,
     end: Cell<Option<End>>,
 }
 
-/// What a core had come to when its part of the run was over.
+/// Figures of a core at the end of its part of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
     pub(crate) elapsed: Duration,
-    /// What it cost the thread.
+    /// CPU times of the thread during the run.
     pub(crate) time: ThreadTime,
-    /// How long it had something to do, where it busy-polled and was on a CPU all the time.
+    /// With busy polling: the time during which it had work, if it was on a CPU all the time.
     pub(crate) worked: Option<Duration>,
-    /// The longest time between two looks at the kernel.
+    /// Longest time between two calls into the kernel.
     pub(crate) busy_max: Duration,
-    /// The time of this in which it saw nothing, in pieces that are longer than a turn may be.
+    /// Total of the stalls, which are times longer than a turn may take.
     pub(crate) stalled: Duration,
-    /// Requests whose response had not come.
+    /// Requests without a response.
     pub(crate) unfinished: u64,
 }
 
 impl CoreRun {
-    /// Core `core.id()`'s part of `plan`. It waits for [`start`](Self::start).
+    /// Creates core `core.id()`'s part of `plan`. It waits for [`start`](Self::start).
     pub(crate) fn new(core: &Core, plan: &Arc<Plan>, address: Address) -> Rc<CoreRun> {
         let options = &plan.options;
         let connections = plan.connections_of(core.id()).count();
-        // Who waits for answers: over datagrams several of a socket.
+        // With several concurrent requests per connection, each has its own lane.
         let lanes = connections * plan.lanes();
         let run = Rc::new(CoreRun {
             core: core.clone(),
@@ -101,7 +101,7 @@ impl CoreRun {
         run
     }
 
-    /// In an open loop, a task of the core releases what is due.
+    /// Spawns the task that assigns due requests to connections in an open loop.
     pub(crate) fn spawn_release(self: &Rc<CoreRun>) {
         if self.supply.is_released() {
             let run = Rc::clone(self);
@@ -112,7 +112,7 @@ impl CoreRun {
         }
     }
 
-    /// The run begins at `begin`.
+    /// Starts the run at `begin`.
     pub(crate) fn start(&self, begin: Instant) {
         self.begin.set(begin);
         self.recorder.measure_from(begin + self.plan.unmeasured());
@@ -125,23 +125,23 @@ impl CoreRun {
         self.started.give();
     }
 
-    /// Responses are measured from now on.
+    /// Starts measuring responses.
     pub(crate) fn begin_measuring(&self) {
         self.recorder.begin_measuring(self.elapsed());
     }
 
-    /// The run is over: from now on nothing starts, and nothing is counted but responses that are late.
+    /// Ends the run: no request is started any more, and only late responses are counted.
     pub(crate) fn finish(&self) -> End {
         if let Some(end) = self.end.get() {
             return end;
         }
         let now = self.core.now_exact();
         if now < self.recorder.measured_from() {
-            // Nothing was measured: no rate is of what came until now.
+            // Nothing was measured; responses until now must not count as a rate.
             self.begin_measuring();
         }
         let over = self.supply.end().map_or(now, |end| end.min(now));
-        // Before the rest, which is no part of the run.
+        // Taken first, since the rest is not part of the run.
         let elapsed = self.elapsed();
         let missed = self.supply.close(over);
         if missed.count() > 0 {
@@ -160,8 +160,7 @@ impl CoreRun {
         end
     }
 
-    /// Nobody waits for responses any more: hands out what was recorded. What is known of those that have not come is how long
-    /// they have not.
+    /// Returns the record when responses are no longer awaited. It includes the waits of requests without a response.
     pub(crate) fn take_record(&self) -> Record {
         let empty = Record::new(self.plan.protocol.outcomes());
         let mut record = self.recorder.record.replace(empty);
@@ -177,12 +176,12 @@ impl CoreRun {
         record
     }
 
-    /// How long the run had taken when the last response came; none without one.
+    /// Returns when the last response arrived, since the start; `None` without responses.
     pub(crate) fn answered_until(&self) -> Option<Duration> {
         self.recorder.answered_until(self.begin.get())
     }
 
-    /// What the core has come to so far, or had at its end.
+    /// Returns the figures so far, or those at the end.
     pub(crate) fn read(&self) -> Reading {
         let standing = self.standing();
         let record = self.recorder.record.borrow();
@@ -218,8 +217,7 @@ impl CoreRun {
         }
     }
 
-    /// Sets `sum` to what requests without a response have waited so far, those for whose response nobody waits any more among
-    /// them.
+    /// Sets `sum` to the waits of requests without a response, including those that were given up.
     pub(crate) fn unanswered(&self, sum: &mut Unanswered) {
         let now = self.core.now_exact();
         sum.clear();
@@ -229,13 +227,13 @@ impl CoreRun {
         waits
             .filter(|waiting| waiting.start >= from)
             .for_each(|waiting| waiting.add_to(sum, now));
-        // At the end those that were due and not sent were missed, and are among the others.
+        // After the end, requests that were due and not sent are included as missed.
         if !self.is_over() && self.started.is_given() {
             self.supply.add_due(&mut sum.response, now);
         }
     }
 
-    /// The thread, and the time it had used when the run began on it.
+    /// Returns the thread and its CPU times at the start.
     pub(crate) fn thread(&self) -> Option<Thread> {
         Some(Thread {
             number: thread_number()?,
@@ -243,22 +241,21 @@ impl CoreRun {
         })
     }
 
-    /// When the run began on this core.
     pub(crate) fn began(&self) -> Instant {
         self.begin.get()
     }
 
-    /// How long the run has taken on this core.
+    /// Returns the duration of the run on this core.
     pub(crate) fn elapsed(&self) -> Duration {
         match self.end.get() {
             Some(end) => end.elapsed,
             None if self.started.is_given() => self.core.now_exact().since(self.begin.get()),
-            // It waits for its beginning.
+            // The run has not started.
             None => Duration::ZERO,
         }
     }
 
-    /// Requests without a response yet.
+    /// Returns the number of requests without a response.
     fn in_flight(&self) -> u64 {
         in_flight(&self.recorder.record.borrow(), self.supply.in_flight())
     }
@@ -267,7 +264,7 @@ impl CoreRun {
         self.end.get().is_some()
     }
 
-    /// What connection `index` of the core, number `number` of the run, has to do, once the run has begun.
+    /// Waits for the start and returns the work of connection `index` of the core, number `number` of the run.
     pub(crate) async fn work_of(&self, index: u32, number: u64) -> Work {
         self.started.given().await;
         let options = &self.plan.options;
@@ -279,24 +276,23 @@ impl CoreRun {
         Work::new(index, begin)
     }
 
-    /// Queues the requests that are due.
     pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: Last) {
         let due = (work.number, work.due);
         work.queued(self.codec.queue(stream, work.index, due, last));
     }
 
-    /// Whether a request may have more bytes than its server takes before it responds.
+    /// Whether requests may be longer than a server reads before it responds.
     pub(crate) fn sends_much(&self) -> bool {
         self.sends_much
     }
 
-    /// The peer has one timeout from `now` on for its next bytes.
+    /// Sets the deadline for the peer's next bytes to one timeout after `now`.
     pub(crate) fn extend_deadline(&self, stream: &Transport, now: Instant) {
         stream.set_deadline(Some(now + self.timeout));
     }
 
-    /// So many bytes have come. Moves the deadline on, also the one of the requests that are sent next, and returns the
-    /// time of the receive.
+    /// Counts received bytes and extends the deadline, which also applies to the next requests. Returns the time of the
+    /// receive.
     pub(crate) fn received(&self, stream: &Transport, bytes: usize) -> Instant {
         let now = self.core.now_exact();
         self.extend_deadline(stream, now);
@@ -306,19 +302,18 @@ impl CoreRun {
         now
     }
 
-    /// A datagram of so many bytes has come.
+    /// Counts the bytes of a received datagram.
     pub(crate) fn received_datagram(&self, bytes: usize) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().tally.bytes += bytes as u64;
         }
     }
 
-    /// How long an answer may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// The first requests of `work`, written at `written`, have their responses.
+    /// Records the responses to the first requests of `work`, which were written at `written`.
     pub(crate) fn responded(
         &self,
         work: &mut Work,
@@ -354,7 +349,7 @@ impl CoreRun {
         }
     }
 
-    /// What the response to a request of `work` took, which was written at `written` and received at `now`.
+    /// Returns the times of a response to a request of `work`, which was written at `written` and received at `now`.
     #[inline]
     fn times(
         &self,
@@ -373,7 +368,7 @@ impl CoreRun {
         }
     }
 
-    /// One connection has nothing left to do, or no time for it.
+    /// Records that a connection has no work left, or no time for it.
     pub(crate) fn finished(&self, work: &mut Work) {
         self.supply.leave(work);
         self.active.set(self.active.get() - 1);
@@ -383,13 +378,13 @@ impl CoreRun {
     }
 }
 
-/// How many requests were sent, of so many that the pace asked for: a journey is several.
+/// Returns the number of requests sent; with journeys, each of the `begun` ones may have sent several.
 fn sent(record: &Record, begun: u64) -> u64 {
     let journeys = record.journeys.as_ref();
     journeys.map_or(begun, |journeys| journeys.requests_sent)
 }
 
-/// How many requests have no response yet, of so many turns that have not ended: a user on its journey may wait for none.
+/// Returns the number of requests without a response; with journeys, a user may be between two requests.
 fn in_flight(record: &Record, turns: u64) -> u64 {
     let journeys = record.journeys.as_ref();
     journeys.map_or(turns, |journeys| journeys.in_flight)

@@ -1,4 +1,4 @@
-//! Sending a request and receiving the response to it, at the same time.
+//! Sends a request and receives its response concurrently.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -8,9 +8,9 @@ use onrush_tls::Transport;
 
 use crate::protocol::failure::Lost;
 
-/// Sends what is queued while `receiving` takes the response: a server may respond while a large body still arrives, and take no
-/// more of it before its response is read. Where `keep_alive` says of what came that the connection can go on, all of it is sent
-/// before it does, and it cannot where that fails.
+/// Sends the queued request while `receiving` takes the response: a server may respond before it has read a large body,
+/// and stop reading until its response is read. If `keep_alive` of the result is true, the rest of the request is sent
+/// before the connection is reused, and it is set to false if that fails.
 pub(crate) async fn send_while_receiving<T>(
     stream: &Transport,
     receiving: impl Future<Output = Result<T, Lost>>,
@@ -32,7 +32,7 @@ pub(crate) async fn send_while_receiving<T>(
     };
     let mut received = match (received, sent) {
         (Ok(received), _) => received,
-        // Why there is no response is more likely that the request did not get through than the other way round.
+        // The failure to send is the more likely cause of the missing response.
         (Err(_), Some(Err(error))) => return Err(error.into()),
         (Err(lost), _) => return Err(lost),
     };

@@ -1,15 +1,14 @@
-//! One connection's part of a run over HTTP/2. Where a connection of HTTP/1.1 waits for responses in the order of its requests,
-//! here several requests are on their way that have nothing to do with each other: each has a lane, a task that waits for the
-//! pace, opens a stream, waits for its response, and records. One more task makes the connection, sends and receives for all
-//! of them.
+//! One connection's part of a run over HTTP/2. An HTTP/1.1 connection waits for responses in the order of its requests;
+//! here several independent requests are outstanding. Each has a lane: a task that waits until a request is due, opens
+//! a stream, waits for the response and records it. One more task connects, sends and receives for all of them.
 //!
 //! ```text
 //!   lane ── stream, request ──> Link ──> Session ── frames of all lanes ──> connection
 //!   lane <── response ───────── Link <── Session <──────────────────────────── bytes
 //! ```
 //!
-//! What a connection of HTTP/1.1 is to the pace, a lane is here; a closed loop has as many requests on their way as there
-//! are lanes on all connections.
+//! For the pace, a lane corresponds to a connection of HTTP/1.1: a closed loop has as many outstanding requests as
+//! there are lanes on all connections.
 
 mod lane;
 mod link;
@@ -24,8 +23,8 @@ use lane::End;
 pub(crate) use lane::Untouched;
 use link::Link;
 
-/// Makes connection `index` of the core, number `number` of the run, and makes it again whenever it ends and somebody has
-/// something to ask.
+/// Establishes connection `index` of the core, number `number` of the run, and replaces it whenever it ends and a lane
+/// has a request.
 pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
     let lanes = core_run.lanes_of_connection();
     let link = Rc::new(Link::new(&core_run, index, lanes));
@@ -65,14 +64,14 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
         if has_responded {
             back_off = BACK_OFF_MIN;
         } else {
-            // Accepted and dropped is as good as refused: no reason to hammer.
+            // A connection that was accepted and closed counts like a refused one for the pause before the next.
             core_run.core.sleep(back_off).await;
             back_off = (back_off * 2).min(BACK_OFF_MAX);
         }
     }
 }
 
-/// Makes the requests of a lane, one behind the other.
+/// Makes the requests of a lane, one after the other.
 async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work) {
     let mut now = core_run.core.now_exact();
     while core_run.supply.take(work, &mut now, 0).await {
@@ -84,7 +83,7 @@ async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work)
                 at,
             } => {
                 core_run.responded(work, received, written, at);
-                // The request may have been whole later.
+                // The request may have been completed after the response.
                 now = at.max(core_run.core.now());
                 continue;
             }

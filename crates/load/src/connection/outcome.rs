@@ -1,4 +1,4 @@
-//! The measurements of one core after its part of a run.
+//! Result of one core after its part of a run.
 
 use std::time::Duration;
 
@@ -8,20 +8,19 @@ use crate::connection::core_run::End;
 use crate::protocol::Counts;
 use crate::record::Record;
 
-/// What one core comes to.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Its times are those since the last whole second.
+    /// Its times are those since the last full second.
     pub(crate) record: Record,
     pub(crate) end: End,
     /// Requests that were due and never sent.
     pub(crate) missed: u64,
-    /// What had been counted when responses began to be measured, and how long the run had taken then.
+    /// Counters at the start of the measurement, and the time since the start of the run.
     pub(crate) before: (Tally, Duration),
-    /// How long the run had taken when the last response came; none without one.
+    /// Time of the last response since the start; `None` without one.
     pub(crate) answered_until: Option<Duration>,
-    /// The responses of each connection.
+    /// Responses of each connection.
     pub(crate) responses: Vec<u64>,
-    /// What its protocol counts beside them.
+    /// Counters of the protocol.
     pub(crate) counts: Option<Counts>,
 }

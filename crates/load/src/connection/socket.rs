@@ -1,13 +1,13 @@
-//! One UDP socket's part of a run. Where a connection waits for its answers in the order of its requests, here several requests are
-//! on their way that have nothing to do with each other: each has a lane, a task that waits for the pace, sends, waits for its
-//! answer or gives it up, and records. One more task receives for all of them.
+//! One UDP socket's part of a run. Several independent requests are outstanding. Each has a lane: a task that waits
+//! until a request is due, sends it, waits for the response or gives it up, and records it. One more task receives for
+//! all of them.
 //!
 //! ```text
-//!   lane ── id, request ──> socket                 flight.rs: ids, and what became of their requests
-//!   lane <── answer, in order ── receive <── datagrams        (assembly.rs puts them in order)
+//!   lane ── id, request ──> socket                 flight.rs: ids and the states of their requests
+//!   lane <── response, in order ── receive <── datagrams      (assembly.rs orders them)
 //! ```
 //!
-//! An answer that does not come within the timeout is lost, and only its lane has waited for it.
+//! A response that does not arrive within the timeout is lost, and delays only its own lane.
 
 mod wait;
 
@@ -35,13 +35,13 @@ use crate::protocol::memcached::assembly::Placed;
 use crate::requests::response::{Stage, Step};
 use wait::{NoAnswer, Wait};
 
-/// What the sockets of a core share: memory in which nothing stays.
+/// Buffers shared by the sockets of a core; empty between uses.
 pub(crate) struct Room {
     arrived: RefCell<ReceiveBatch>,
     leaving: RefCell<SendBatch>,
-    /// A request as it is written.
+    /// Rendered request.
     text: RefCell<Vec<u8>>,
-    /// Bytes that datagrams may have which wait for those before them.
+    /// Remaining bytes for datagrams that arrive early.
     held: RefCell<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Room {
     }
 }
 
-/// Makes socket `index` of the core, number `number` of the run, and asks over it until there is nothing left to send.
+/// Opens socket `index` of the core, number `number` of the run, and sends requests over it until none is left.
 pub(crate) async fn run(core_run: Rc<CoreRun>, room: Rc<Room>, index: u32, number: u64) {
     let made = core_run.dialer.open_datagrams(&core_run.recorder.record);
     let lanes = core_run.lanes();
@@ -88,7 +88,7 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, room: Rc<Room>, index: u32, numbe
     }
 }
 
-/// One of those who ask over a socket: its number on the core and on the socket.
+/// Number of a lane on the core and on the socket.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     index: u32,
@@ -100,22 +100,22 @@ struct Socket {
     room: Rc<Room>,
     datagram: Datagram,
     flight: RefCell<Flight>,
-    /// What has come for the request of each lane.
+    /// Response of each lane's request.
     waits: Box<[RefCell<Wait>]>,
-    /// Requests that the kernel had no room for yet; the task that receives sends them on.
+    /// Requests for which the kernel had no room; the receiving task sends them.
     queue: RefCell<VecDeque<Rc<[u8]>>>,
-    /// That task.
+    /// Waker of the receiving task.
     receiver: OnceCell<Waker>,
     has_responded: Cell<bool>,
 }
 
-/// An answer.
+/// Complete response.
 struct Answer {
     received: Received,
-    /// When its request was written, and when the last of it came.
+    /// When its request was written, and when its last byte arrived.
     written: Instant,
     at: Instant,
-    /// Whether more came than it has.
+    /// Whether more bytes than the response arrived.
     has_more: bool,
 }
 
@@ -144,7 +144,7 @@ impl Socket {
         codec.expect("there are sockets where the protocol is spoken over datagrams")
     }
 
-    /// Makes the requests of a lane, one behind the other.
+    /// Makes the requests of a lane, one after the other.
     async fn ask_all(&self, lane: Lane, work: &mut Work) {
         let core_run = &self.core_run;
         let mut back_off = BACK_OFF_MIN;
@@ -164,7 +164,7 @@ impl Socket {
                 Err(NoAnswer::Lost) => core_run.unanswered_for(work, Failure::LostAnswer),
                 Err(NoAnswer::Refused(reason)) => core_run.refused(work, reason),
                 Err(NoAnswer::Unreached) => {
-                    // Nobody has it, so it is still due; and there is no reason to hammer.
+                    // The request was not received, so it is still due; the pause avoids flooding the target.
                     self.core().sleep(back_off).await;
                     back_off = (back_off * 2).min(BACK_OFF_MAX);
                     core_run.supply.starts(work, self.core().now_exact());
@@ -174,7 +174,7 @@ impl Socket {
         }
     }
 
-    /// Sends the request of `work` and waits for its answer.
+    /// Sends the request of `work` and waits for its response.
     async fn ask(&self, lane: Lane, work: &mut Work) -> Result<Answer, NoAnswer> {
         let (codec, number) = (self.codec(), work.number);
         let written = self.core().now_exact();
@@ -218,7 +218,7 @@ impl Socket {
         answer
     }
 
-    /// Sends request `number`, and returns how many bytes that are.
+    /// Sends request `number`; returns its bytes.
     fn send(&self, lane: Lane, number: u64, id: u16) -> u64 {
         let text = &mut *self.room.text.borrow_mut();
         self.codec().write_datagram(lane.index, number, id, text);
@@ -232,7 +232,7 @@ impl Socket {
         text.len() as u64
     }
 
-    /// Sends what waits for room, as far as there is some.
+    /// Sends queued requests as far as the kernel has room.
     fn send_queued(&self) {
         loop {
             let first = self.queue.borrow().front().cloned();
@@ -244,7 +244,7 @@ impl Socket {
         }
     }
 
-    /// Gives a datagram to the kernel; whether it took it, or refused it for good.
+    /// Passes a datagram to the kernel. Returns true if it was accepted or refused for good.
     fn hand_over(&self, part: Part) -> bool {
         let leaving = &mut *self.room.leaving.borrow_mut();
         leaving.clear();
@@ -256,12 +256,12 @@ impl Socket {
                 self.unreached(error);
                 true
             }
-            // The deadline is that of answers, and whoever receives sets it anew.
+            // The deadline is that of responses; the receiving task sets it again.
             Poll::Pending | Poll::Ready(Err(_)) => false,
         }
     }
 
-    /// Receives until the core ends.
+    /// Receives until the core stops.
     async fn receive(&self) {
         loop {
             let due = self.flight.borrow().due();
@@ -279,7 +279,8 @@ impl Socket {
         }
     }
 
-    /// Takes what has arrived; it is looked at here, so that all sockets of the core have one room for it.
+    /// Receives and handles datagrams. They are handled within the poll, so that all sockets of the core can share one
+    /// buffer.
     fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.receiver.get_or_init(|| context.waker().clone());
         self.send_queued();
@@ -297,7 +298,7 @@ impl Socket {
         }
     }
 
-    /// A datagram has arrived.
+    /// Handles a received datagram.
     fn take(&self, datagram: &Arrived<'_>, now: Instant) {
         self.core_run.received_datagram(datagram.bytes.len());
         let frame = match datagram.is_truncated {
@@ -327,7 +328,7 @@ impl Socket {
         });
     }
 
-    /// It belongs to the request of `lane`.
+    /// Adds a datagram to the response of `lane`.
     fn place(&self, lane: usize, frame: Frame, payload: &[u8], now: Instant) -> Placed {
         let wait = &mut *self.waits[lane].borrow_mut();
         let held = &mut *self.room.held.borrow_mut();
@@ -339,7 +340,7 @@ impl Socket {
         placed
     }
 
-    /// Answers that have been waited for too long are lost.
+    /// Gives up the requests that have timed out.
     fn expire(&self) {
         let now = self.core().now_exact();
         let flight = &mut *self.flight.borrow_mut();
@@ -348,8 +349,8 @@ impl Socket {
         });
     }
 
-    /// A datagram has met nobody, or the kernel does not let it go. Of several on their way nobody says which: none of them is waited
-    /// for.
+    /// Handles a datagram that was refused by the kernel or the network. The error does not identify the request, so
+    /// all outstanding ones are given up and sent again.
     fn unreached(&self, error: Error) {
         self.core_run.connect_failed(&NotConnected::Failed(error));
         self.queue.borrow_mut().clear();
@@ -362,7 +363,7 @@ impl Socket {
     }
 }
 
-/// `bytes` as one part: in a buffer of the core, where one is free that has room for all of them.
+/// Copies `bytes` into a free buffer of the core, or to the heap if none has room.
 fn part_of(core: &Core, bytes: &[u8]) -> Part {
     let buffer = core.buffer_for(bytes.len() as u64).ok();
     let fits = |buffer: &mut Buffer| buffer.put(bytes);

@@ -1,5 +1,5 @@
-//! One connection's part of a run whose bytes nobody answers: wait for the pace -> send -> record when the kernel has taken
-//! them. Where the peer does not read, the kernel takes no more, and the next bytes wait.
+//! One connection's part of a run without responses: wait until a send is due, send, and record it when the kernel has
+//! accepted the bytes. If the peer does not read, the kernel accepts no more, and the next bytes wait.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use crate::protocol::echo::DONE;
 use crate::protocol::failure::Lost;
 use crate::requests::request::Last;
 
-/// Sends on one connection until either side has had enough of it; see [`crate::connection::run`].
+/// Sends on one connection until either side ends it; see [`crate::connection::run`].
 pub(crate) async fn exchange(
     core_run: &CoreRun,
     stream: &Transport,
@@ -50,8 +50,8 @@ pub(crate) async fn exchange(
     }
 }
 
-/// Sends what is queued. While the kernel takes no more, looks whether the peer has ended the connection, or says something,
-/// which nobody who only takes bytes does.
+/// Sends what is queued. While the kernel accepts no more, checks whether the peer has closed the connection or sent
+/// bytes, which a sink does not.
 async fn send(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
     let mut sending = pin!(stream.flush());
     poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! Whole exchanges with a server that does as it is told, on every driver: epoll, io_uring where the kernel has it, and
-//! simulated cores with many seeds.
+//! Tests of exchanges with a scripted server on every driver: epoll, io_uring if the kernel has it, and simulated cores
+//! with many seeds.
 
 mod asking;
 mod failing;
@@ -31,21 +31,21 @@ const SEEDS: u64 = 20;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// What the server does with a request.
+/// Response of the server to a request.
 #[derive(Clone)]
 struct Reply {
     bytes: Vec<u8>,
     then: Then,
 }
 
-/// What the server does behind a response.
+/// Action of the server after a response.
 #[derive(Clone, Copy)]
 enum Then {
     Stay,
     Close,
-    /// Close, without having read the request's body.
+    /// Closes without having read the request's body.
     CloseEarly,
-    /// Nothing at all for this long.
+    /// Pauses for this long.
     Stall(Duration),
 }
 
@@ -56,13 +56,13 @@ fn reply(bytes: &[u8], then: Then) -> Reply {
     }
 }
 
-/// Says what the server does with a request: the head, its number in the run, its number on the connection; from 0.
+/// Returns the response to a request, given its head, its number in the run, and its number on the connection, from 0.
 type Script = Rc<dyn Fn(&str, u64, u64) -> Reply>;
 
-/// What came of a run.
+/// Result of a run.
 pub(crate) struct Outcome {
     pub(crate) record: Record,
-    /// Requests that the server has read.
+    /// Requests read by the server.
     pub(crate) seen: u64,
 }
 
@@ -75,14 +75,14 @@ impl Outcome {
             .collect()
     }
 
-    /// Nothing went wrong and exactly `count` responses came.
+    /// Asserts that there were no failures and exactly `count` responses.
     #[track_caller]
     pub(crate) fn has_responses(&self, count: u64) {
         assert_eq!(self.failures(), []);
         assert_eq!(self.record.responses(), count);
     }
 
-    /// What must hold whatever happened.
+    /// Asserts the invariants of every run.
     #[track_caller]
     pub(crate) fn adds_up(&self) {
         let record = &self.record;
@@ -98,8 +98,8 @@ impl Outcome {
     }
 }
 
-/// Runs what `change` makes of the options against a server that does as `script` says, on every driver, and shows
-/// `check` what came of it.
+/// Runs the options as changed by `change` against a server that follows `script`, on every driver, and calls `check`
+/// with the result.
 #[track_caller]
 fn play(
     change: impl Fn(&mut Options),
@@ -110,7 +110,7 @@ fn play(
     on_every_core(|core| check(&play_one(core, &change, &script)));
 }
 
-/// Does `test` on cores of every driver, and on simulated ones.
+/// Runs `test` on cores of every driver, including simulated ones.
 #[track_caller]
 pub(crate) fn on_every_core(test: impl Fn(Core)) {
     for io in [Io::Epoll, Io::IoUring] {
@@ -158,7 +158,7 @@ fn play_one(core: Core, change: &impl Fn(&mut Options), script: &Script) -> Outc
     outcome
 }
 
-/// The generator's side of one core.
+/// Runs the generator on one core.
 pub(crate) fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record {
     let mut options = options("http://server/");
     change(&mut options);
@@ -217,7 +217,7 @@ async fn serve(stream: Stream, script: Script, seen: Rc<Cell<u64>>) {
     }
 }
 
-/// Reads the body that the head of a request announces; `None` when it does not come.
+/// Reads the body that the head of a request announces; `None` if it does not arrive.
 async fn skip_body(stream: &Stream, input: &mut Input, head: &str) -> Option<()> {
     let length = head
         .lines()
@@ -375,7 +375,7 @@ fn a_request_with_connection_close_ends_its_connection() {
                 .headers
                 .push(("connection".to_owned(), "Keep-Alive, Close".to_owned()));
         },
-        // The server keeps the connection (RFC 9112 9.6: the client ends it, too).
+        // The server keeps the connection open (RFC 9112 section 9.6: the client closes it as well).
         |_, _, on_connection| {
             assert_eq!(on_connection, 0, "one request on each connection");
             reply(OK, Then::Stay)
@@ -399,7 +399,7 @@ fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
             _ => reply(OK, Then::Stay),
         },
         |outcome| {
-            // A request that crosses the close on the way is one that a simulated server may have read.
+            // A simulated server may have read a request that crosses the close.
             let crossed = outcome.record.failures_of(Failure::ClosedUnanswered);
             assert_eq!(outcome.record.responses() + crossed, 20);
             assert_eq!(outcome.seen, outcome.record.responses());
@@ -416,7 +416,7 @@ fn what_the_server_has_read_is_never_sent_again() {
                 options.connections = 2;
                 options.method = method.to_owned();
             },
-            // Every fourth is read, and the connection closed without a word.
+            // Every fourth request is read, and the connection closed without a response.
             |_, number, _| match number % 4 {
                 3 => reply(b"", Then::Close),
                 _ => reply(OK, Then::Stay),

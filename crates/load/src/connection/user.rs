@@ -1,4 +1,4 @@
-//! One user: waits for the pace, goes a journey step by step, and begins again.
+//! One user: waits until a journey is due, makes its steps, and starts again.
 
 mod asking;
 mod judging;
@@ -24,7 +24,7 @@ use crate::requests::cookies::Jar;
 use crate::requests::mix::Mix;
 use crate::requests::template::Values;
 
-/// What the users of a core have in common.
+/// Data shared by the users of a core.
 pub(crate) struct Users {
     journeys: Arc<Journeys>,
     mix: Arc<Mix>,
@@ -34,7 +34,7 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// Those of `plan`; `None` where it has no journeys.
+    /// Returns `None` if `plan` has no journeys.
     pub(crate) fn of(plan: &Plan) -> Option<Rc<Users>> {
         let (journeys, mix) = plan.journeys.as_ref()?;
         Some(Rc::new(Users {
@@ -47,7 +47,7 @@ impl Users {
     }
 }
 
-/// Goes journeys as user `index` of the core, number `number` of the run, until there is none left to begin.
+/// Makes journeys as user `index` of the core, number `number` of the run, until none is left.
 pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, number: u64) {
     let now = core_run.core.now_exact();
     let mut user = User {
@@ -73,7 +73,7 @@ pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, num
         if user.has_heard {
             back_off = BACK_OFF_MIN;
         } else {
-            // No response at all: no reason to hammer.
+            // There was no response at all; the pause avoids flooding the target.
             core_run.core.sleep(back_off).await;
             back_off = (back_off * 2).min(BACK_OFF_MAX);
         }
@@ -83,34 +83,33 @@ pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, num
     core_run.finished(&mut user.work);
 }
 
-/// One user.
 struct User {
     users: Rc<Users>,
     core_run: Rc<CoreRun>,
     work: Work,
     link: Option<Link>,
-    /// Its number in the run.
+    /// Number in the run.
     number: u64,
     readiness: Readiness,
-    /// The cookies that it was given on this journey and before.
+    /// Cookies received on this journey and before.
     jar: Jar,
-    /// The values that it has taken, by their numbers; empty where it has not.
+    /// Extracted values by index; empty if not extracted yet.
     taken: Vec<Vec<u8>>,
-    /// Whether there was a response on this journey.
+    /// Whether a response was received on this journey.
     has_heard: bool,
 }
 
-/// Whether a user has done what it does before it begins, and what came of it.
+/// Whether the user's setup was done, and its result.
 enum Readiness {
     None,
     Ready { jar: Jar, taken: Vec<Vec<u8>> },
 }
 
-/// Which step it is.
+/// Position of a step.
 #[derive(Clone, Copy)]
 enum Of {
     Setup(usize),
-    /// Of the journey at the first place, that at the second.
+    /// Index of the journey, and of the step in it.
     Journey(usize, usize),
 }
 
@@ -123,15 +122,14 @@ impl Of {
     }
 }
 
-/// Why a user does not go on. What failed has been counted.
+/// Why a user does not continue. A failure has been counted.
 enum Halt {
     Failed,
-    /// The run is over.
     Over,
 }
 
 impl User {
-    /// What it does before the run begins, where that is wanted.
+    /// Runs the setup before the start of the run, if requested.
     async fn get_ready(&mut self) {
         let core_run = Rc::clone(&self.core_run);
         let record = &core_run.recorder.record;
@@ -139,13 +137,13 @@ impl User {
             self.work.connected();
             self.work.begins(true);
             self.link = Some(Link::new(stream));
-            // Whoever could not is not asked twice: it tries again when it is to begin.
+            // After a failure the setup is repeated when the user starts.
             let _ = self.set_up().await;
         }
         core_run.dialer.ready();
     }
 
-    /// Does what comes before all journeys.
+    /// Runs the setup steps.
     async fn set_up(&mut self) -> Result<(), Halt> {
         let users = Rc::clone(&self.users);
         (self.jar, self.taken) = (
@@ -179,7 +177,7 @@ impl User {
         Ok(())
     }
 
-    /// Goes the journey of its turn, from when that was due.
+    /// Makes the journey of this turn.
     async fn walk(&mut self) {
         let users = Rc::clone(&self.users);
         let (due, number) = (self.work.start, self.work.number);
@@ -224,7 +222,7 @@ impl User {
         Ok(at)
     }
 
-    /// Does one step that is due at `due`. Returns when its response was there.
+    /// Makes one step at `due`. Returns when its response arrived.
     async fn step(
         &mut self,
         of: Of,
@@ -283,7 +281,7 @@ impl User {
         });
     }
 
-    /// How long it was from `due` to `at`, in nanoseconds, where that is measured.
+    /// Returns the nanoseconds from `due` to `at`, if they are measured.
     fn measured(&self, due: Instant, at: Instant) -> Option<u64> {
         let is_measured = due >= self.core_run.recorder.measured_from();
         is_measured.then(|| at.nanoseconds_since(due))

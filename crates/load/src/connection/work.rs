@@ -1,42 +1,42 @@
-//! What one connection of a run has to do; it outlives the connection that the kernel knows.
+//! Requests of one connection of a run; they outlive the socket.
 
 use onrush_engine::{Core, Instant};
 use onrush_tls::Transport;
 
-/// The requests that one connection was given, and how far they have come.
+/// Requests that a connection has taken, and their progress.
 pub(crate) struct Work {
-    /// Its number on the core.
+    /// Number on the core.
     pub(crate) index: u32,
-    /// The second in which its TCP counters were last looked at.
+    /// Second in which its TCP counters were last read.
     pub(crate) second: u32,
-    /// Requests that are to have their responses before more are sent.
+    /// Requests that must have their responses before more are sent.
     pub(crate) due: u64,
-    /// Requests of the same start that are sent when these have their responses: a connection may carry only so many.
+    /// Requests with the same start that are sent after these, because of the limit of requests per connection.
     pub(crate) rest: u64,
-    /// The number, in the whole run, of the first of them.
+    /// Run-wide number of the first request.
     pub(crate) number: u64,
-    /// When they are or were intended to start.
+    /// Intended start.
     pub(crate) start: Instant,
-    /// From when on only the generator itself has kept them from being written.
+    /// Since when only the generator delays them.
     pub(crate) ready: Instant,
-    /// For how long, in nanoseconds, it had kept them before that.
+    /// Delay caused by the generator before that, in nanoseconds.
     pub(crate) own: u64,
-    /// When they were first written; the beginning of the clock before.
+    /// When they were first written; the default instant before.
     pub(crate) written: Instant,
-    /// Bytes that this connection was given before them.
+    /// Bytes sent over this connection before them.
     handed: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     bytes: u64,
-    /// Nothing was taken yet.
+    /// Whether no request was taken yet.
     pub(crate) is_first: bool,
-    /// What is due has been sent, in vain if it is to be sent again.
+    /// Whether the due requests were sent; without success if they are to be sent again.
     pub(crate) is_sent: bool,
-    /// The connection was there before what is due was taken.
+    /// Whether the connection existed before the due requests were taken.
     is_kept: bool,
 }
 
 impl Work {
-    /// That of connection `index` of a core, from `begin` on.
+    /// For connection `index` of a core, from `begin` on.
     pub(crate) fn new(index: u32, begin: Instant) -> Work {
         Work {
             index,
@@ -60,39 +60,40 @@ impl Work {
         self.start
     }
 
-    /// A connection begins, or has had a response: `is_kept` where it was there before its next request was taken.
+    /// Records a new connection or a response. `is_kept` is whether the connection exists before its next request is
+    /// taken.
     pub(crate) fn begins(&mut self, is_kept: bool) {
         self.is_kept = is_kept;
     }
 
-    /// A connection was made: nothing was sent over it.
+    /// Records a new connection, over which nothing was sent.
     pub(crate) fn connected(&mut self) {
         (self.handed, self.bytes) = (0, 0);
     }
 
-    /// Whether the peer may have ended the connection without a fault, for nobody had asked it anything.
+    /// Whether the peer may have closed the connection without a fault, since no request was outstanding.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// What is due was queued, so many bytes.
+    /// Records that the due requests were queued, with their bytes.
     pub(crate) fn queued(&mut self, bytes: u64) {
         self.is_sent = true;
         self.handed += self.bytes;
         self.bytes = bytes;
     }
 
-    /// The bytes of what was queued last.
+    /// Returns the bytes of the last queued requests.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the peer's system had taken nothing of what is due when the connection ended, so that the peer cannot have
-    /// read it. Its last segment acknowledges whatever it had taken (RFC 9293 3.10.4: a FIN carries an ACK), and what
-    /// reaches a closed socket later is not acknowledged but reset. Not known for Unix sockets, and not for TLS, whose
-    /// bytes on the wire are others: it may have read it.
+    /// Whether the peer's kernel had received nothing of the due requests when the connection ended, so that the peer
+    /// cannot have read them. The last segment acknowledges everything received (RFC 9293 section 3.10.4: a FIN carries
+    /// an ACK), and data for a closed socket is answered with a reset instead. Unknown, and so false, for Unix sockets
+    /// and for TLS, where the bytes on the wire differ.
     pub(crate) fn is_unread(&self, stream: &Transport) -> bool {
-        // One is for the SYN.
+        // The SYN counts as one.
         let of_others = self.handed + 1;
         stream.as_plain().is_some()
             && stream
@@ -100,8 +101,8 @@ impl Work {
                 .is_some_and(|info| info.bytes_acknowledged <= of_others)
     }
 
-    /// When what is due was first written, and for how long, in nanoseconds, the generator itself has kept it and then its
-    /// response, which was received at `now`, from being seen.
+    /// Returns when the due requests were first written, and the delay caused by the generator, in nanoseconds: before
+    /// sending, and before the response received at `now` was noticed.
     pub(crate) fn sent_at(
         &mut self,
         core: &Core,

@@ -26,9 +26,10 @@ pub(crate) enum Failure {
     ResetUnanswered,
     /// The connection was reset during a response.
     Reset,
-    /// The server sent RST_STREAM with an error for a request's stream.
+    /// The server reset the request's stream (RST_STREAM).
     StreamReset,
-    /// The server sent GOAWAY with an error while a response was due.
+    /// The server ended the connection with GOAWAY and an error code, or several connections with GOAWAY, while a
+    /// response was due.
     GoneAway,
     /// Nothing arrived within the timeout while a response was due.
     Timeout,

@@ -1,4 +1,5 @@
-//! What makes a core's connections: over TCP or a Unix socket, and TLS where the target speaks it; and its sockets for datagrams.
+//! Establishes a core's connections over TCP or a Unix socket, with TLS if the target uses it, and opens its datagram
+//! sockets.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -15,19 +16,18 @@ use crate::plan::{Connecting, Plan};
 use crate::protocol::failure::NotConnected;
 use crate::record::{Record, Took};
 
-/// Makes the connections of one core, and counts them in its record.
+/// Establishes the connections of one core and counts them in its record.
 pub(crate) struct Dialer {
     core: Core,
     plan: Arc<Plan>,
     way: Way,
     timeout: Duration,
-    /// Connections that are being made before the beginning, and that all of them have been.
+    /// Connections still to be established before the start, and the signal that there are none left.
     opening: Cell<usize>,
     opened: Signal,
 }
 
 impl Dialer {
-    /// For so many connections to `address`.
     pub(super) fn new(
         core: &Core,
         plan: &Arc<Plan>,
@@ -46,21 +46,21 @@ impl Dialer {
         }
     }
 
-    /// Waits until all connections are made, or have failed to be, that are to be made before the beginning.
+    /// Waits until the connections that are due before the start are established or have failed.
     pub(crate) async fn opened(&self) {
         if self.opening.get() > 0 {
             self.opened.given().await;
         }
     }
 
-    /// Makes a connection before the run, where that is wanted; `None` where it is not or cannot be made.
+    /// Connects before the start, if requested; `None` if not, or on failure.
     pub(crate) async fn connect_before(&self, record: &RefCell<Record>) -> Option<Transport> {
         let made = self.connect_ahead(record).await;
         self.ready();
         made
     }
 
-    /// The same, and the run does not begin before [`ready`](Self::ready) is said, too.
+    /// The same, but the start also waits for [`ready`](Self::ready).
     pub(crate) async fn connect_ahead(&self, record: &RefCell<Record>) -> Option<Transport> {
         if self.plan.options.connecting == Connecting::AtStart {
             return None;
@@ -78,7 +78,7 @@ impl Dialer {
         }
     }
 
-    /// One of those who connect before the run is ready for it.
+    /// Marks one of the connections that are due before the start as ready.
     pub(crate) fn ready(&self) {
         if self.plan.options.connecting == Connecting::AtStart {
             return;
@@ -89,7 +89,7 @@ impl Dialer {
         }
     }
 
-    /// Makes a socket for datagrams to the target.
+    /// Opens a datagram socket to the target.
     pub(crate) fn open_datagrams(
         &self,
         record: &RefCell<Record>,
@@ -100,7 +100,7 @@ impl Dialer {
         Ok(socket)
     }
 
-    /// Makes a connection.
+    /// Connects.
     pub(crate) async fn connect(
         &self,
         record: &RefCell<Record>,
@@ -112,7 +112,7 @@ impl Dialer {
         let took = self.took_since(begin);
         let transport = match &self.plan.connector {
             None => Transport::plain(stream),
-            // Boxed: connections without TLS need not have room for it.
+            // Boxed, since connections without TLS do not need it.
             Some(connector) => {
                 Box::pin(self.shake_hands(record, stream, connector, deadline)).await?
             }
@@ -121,8 +121,8 @@ impl Dialer {
         Ok(transport)
     }
 
-    /// How long what began at `begin`, and has just been seen to end, took: behind the turn before, and behind what was done of
-    /// this one, its end may have waited to be seen.
+    /// Returns how long an operation took that began at `begin` and has just completed. Its completion may have been
+    /// noticed late, because of the previous turn and the work done in this one.
     fn took_since(&self, begin: Instant) -> Took {
         let now = self.core.now_exact();
         let all_ns = now.nanoseconds_since(begin);

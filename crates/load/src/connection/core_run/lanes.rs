@@ -1,18 +1,18 @@
-//! Several requests at once on a connection or socket, each with a lane of its own.
+//! Concurrent requests of a connection or socket. Each has a lane: a task that makes one request at a time.
 
 use super::CoreRun;
 use crate::protocol::flight::ids_of;
 
-/// The requests that each socket may have on their way at once.
+/// Concurrent requests of each socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lanes {
     pub(crate) count: usize,
-    /// The ids that they are told apart by.
+    /// Number of request ids.
     pub(crate) ids: usize,
 }
 
 impl CoreRun {
-    /// How many requests of each socket may be on their way at once.
+    /// Returns the concurrent requests of each socket.
     pub(crate) fn lanes(&self) -> Lanes {
         Lanes {
             count: self.plan.lanes(),
@@ -20,12 +20,11 @@ impl CoreRun {
         }
     }
 
-    /// How many requests of each connection may be on their way at once.
+    /// Returns the number of concurrent requests of each connection.
     pub(crate) fn lanes_of_connection(&self) -> usize {
         self.plan.lanes()
     }
 
-    /// The kind of request `number` of the run.
     pub(crate) fn kind_of(&self, number: u64) -> usize {
         self.plan.protocol.kind_of(number)
     }

@@ -1,4 +1,4 @@
-//! What becomes of requests whose connection ended, or could not be made.
+//! Requests whose connection ended or could not be established: recorded as failed, or sent again.
 
 use onrush_engine::{Errno, Instant, Kind, Op};
 use onrush_http::http2::code::Code;
@@ -13,26 +13,26 @@ use crate::protocol::failure::{Failure, Lost, NotConnected};
 use crate::record::Record;
 
 impl CoreRun {
-    /// A connection could not be made.
+    /// Counts a failure to connect.
     pub(crate) fn connect_failed(&self, error: &NotConnected) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().connect_failed(error);
         }
     }
 
-    /// Counts how a connection ended, and what became of the requests still due.
+    /// Counts the end of a connection and its requests without a response.
     pub(crate) fn closed(&self, stream: &Transport, work: &mut Work, end: Result<(), Lost>) {
         if self.is_over() {
-            // What ends behind the end was open for the whole run, is shown so, and whatever it did not do is unfinished.
+            // A connection that ends after the run counts as open during the run, and its requests as unfinished.
             return self.supply.leave(work);
         }
         self.recorder.disconnected(stream, work);
         let mut record = self.recorder.record.borrow_mut();
         let failure = match end {
             Ok(()) if work.due == 0 => return,
-            // Nothing had been written that could be lost.
+            // No request was sent.
             Err(Lost::Unwritten) => return,
-            // The same, and the response before had more bytes than it should have.
+            // No request was sent, and bytes followed the last response.
             Err(Lost::Unasked) => return record.unasked(),
             _ if self.may_repeat(stream, work, &end) => {
                 record.resent += work.due;
@@ -53,7 +53,7 @@ impl CoreRun {
         self.unanswered_for(work, failure);
     }
 
-    /// The requests of `work` have no response, because of `failure`, and nobody waits for one any more.
+    /// Records the requests of `work` as failed with `failure`; they are no longer awaited.
     pub(crate) fn unanswered_for(&self, work: &mut Work, failure: Failure) {
         if self.is_over() {
             return self.supply.leave(work);
@@ -65,7 +65,7 @@ impl CoreRun {
         self.supply.landed(work, work.due);
     }
 
-    /// Records how long `requests` requests of `work` had waited when they ended without a response.
+    /// Records the waits of `requests` requests of `work` that ended without a response.
     pub(super) fn note_unanswered(&self, record: &mut Record, work: &Work, requests: u64) {
         self.add_wait(record, Waiting::new(work, requests), self.core.now_exact());
     }
@@ -82,7 +82,7 @@ impl CoreRun {
         }
     }
 
-    /// What came is no response to the request of `work`, for this reason.
+    /// Records an invalid response to the request of `work`.
     pub(crate) fn refused(&self, work: &mut Work, reason: &'static str) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().protocol_error = Some(reason);
@@ -90,8 +90,8 @@ impl CoreRun {
         self.unanswered_for(work, Failure::Protocol);
     }
 
-    /// The server goes away and has said that it did nothing for the request of `work`: it is sent again, whatever it asks for, unless
-    /// something is wrong with what is asked, or that has happened too often or for too long.
+    /// Handles a GOAWAY that excludes the request of `work` from processing. The request is sent again, even if it is
+    /// not idempotent, unless the code is an error or it has happened too often or for too long.
     pub(crate) fn untouched(&self, work: &mut Work, untouched: Untouched) {
         let Untouched { code, vain, sent } = untouched;
         if code != Code::NO_ERROR || vain >= VAIN_CONNECTIONS_MAX {
@@ -103,7 +103,7 @@ impl CoreRun {
         self.sent_in_vain(work);
     }
 
-    /// The server did nothing for the request of `work`, which is sent again.
+    /// Counts the request of `work`, which the server did not process and which is sent again.
     fn sent_in_vain(&self, work: &mut Work) {
         if self.is_over() {
             return self.supply.leave(work);
@@ -111,7 +111,8 @@ impl CoreRun {
         self.recorder.record.borrow_mut().resent += work.due;
     }
 
-    /// The server has no stream yet for the request of `work`, and did nothing for it: it is sent again over the same connection.
+    /// Handles a refused stream (REFUSED_STREAM): the request was not processed and is sent again over the same
+    /// connection.
     pub(crate) fn stream_refused(&self, work: &mut Work) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().refused += work.due;
@@ -119,7 +120,7 @@ impl CoreRun {
         self.sent_in_vain(work);
     }
 
-    /// The requests of `work` have no response: the server has ended them, and has said why.
+    /// Records the requests of `work` as failed with `failure` and the server's error code.
     pub(crate) fn cancelled(&self, work: &mut Work, failure: Failure, code: Code) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().cancelled = Some(code);
@@ -127,7 +128,7 @@ impl CoreRun {
         self.unanswered_for(work, failure);
     }
 
-    /// What came over a connection on which nothing was due is not what its protocol has.
+    /// Counts invalid bytes on a connection without outstanding requests.
     pub(crate) fn broke(&self, reason: &'static str) {
         if !self.is_over() {
             let mut record = self.recorder.record.borrow_mut();
@@ -136,15 +137,15 @@ impl CoreRun {
         }
     }
 
-    /// More came than the response that was just recorded has.
+    /// Counts bytes after the response that was just recorded.
     pub(crate) fn unasked(&self) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().unasked();
         }
     }
 
-    /// Whether what is due may be sent again after `end`: the server cannot have read it, and nothing changes if it is
-    /// done twice.
+    /// Whether the due requests may be sent again after `end`: the server cannot have read them, and they are
+    /// idempotent.
     fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
         let protocol = &self.plan.protocol;
         let mut numbers = work.number..work.number + work.due;
@@ -152,7 +153,7 @@ impl CoreRun {
             && numbers.all(|number| protocol.kind(protocol.kind_of(number)).is_repeatable)
     }
 
-    /// Whether the server cannot have read what is due.
+    /// Whether the server cannot have read the due requests.
     pub(super) fn is_unread(
         &self,
         stream: &Transport,
@@ -160,9 +161,10 @@ impl CoreRun {
         end: &Result<(), Lost>,
     ) -> bool {
         match end {
-            // What was pipelined behind a response with `Connection: close` has not been looked at (RFC 9112 9.6).
+            // The server did not process requests pipelined after one whose response has `Connection: close` (RFC 9112
+            // section 9.6).
             Ok(()) => true,
-            // The kernel did not take it, which with a small batch means all of it.
+            // The kernel did not accept the batch; since it is small, no part of it was sent.
             Err(Lost::Failed(error)) if error.op == Op::Send && !self.sends_much() => {
                 work.is_kept() && error.kind == Kind::Os(Errno::PIPE)
             }

@@ -1,5 +1,4 @@
-//! What records what comes of a core's requests and connections: the core's counters, and what is known of each
-//! connection beside them.
+//! Records a core's requests and connections: counters, and data of individual connections.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -15,15 +14,15 @@ use crate::record::times::Times;
 use crate::record::{Measured, Record, TcpTotal};
 use crate::requests::response::Response;
 
-/// A response that has come.
+/// Received response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) response: Response,
-    /// When it was known what it says.
+    /// When its outcome was known.
     pub(crate) first_byte: Instant,
-    /// Whether it is its connection's first.
+    /// Whether it is the first of its connection.
     pub(crate) is_first: bool,
-    /// How many there are of it, to requests that follow each other and are of one kind.
+    /// Number of identical responses to consecutive requests of one kind.
     pub(crate) count: u64,
 }
 
@@ -38,24 +37,24 @@ impl Received {
     }
 }
 
-/// What one core has recorded.
+/// Recorded data of one core.
 pub(crate) struct Recorder {
     pub(crate) record: RefCell<Record>,
-    /// From when on responses are measured.
+    /// Start of the measurement.
     measured_from: Cell<Instant>,
-    /// Whether the first response of each connection is not.
+    /// Whether the first response of each connection is not measured.
     skips_first: bool,
-    /// How many of those who wait for answers are of one connection.
+    /// Lanes per connection.
     lanes: usize,
-    /// When the last response came.
+    /// Time of the last response.
     last_response: Cell<Instant>,
-    /// What had been counted when responses began to be measured, and how long the run had taken then.
+    /// Counters at the start of the measurement, and the time since the start of the run.
     before: Cell<(Tally, Duration)>,
-    /// Seconds of the run, for what is looked at once in each.
+    /// Number of the current second, for what is done once per second.
     second: Cell<u32>,
-    /// Responses that each of those who wait for answers has had.
+    /// Responses of each lane.
     responses: Box<[Cell<u64>]>,
-    /// What TCP said last about the first few connections.
+    /// Last TCP counters of the first few connections.
     samples: Box<[Cell<Option<TcpInfo>>]>,
 }
 
@@ -74,28 +73,28 @@ impl Recorder {
         }
     }
 
-    /// Responses to requests that start from `moment` on are measured.
+    /// Measures responses to requests that start from `moment` on.
     pub(super) fn measure_from(&self, moment: Instant) {
         self.measured_from.set(moment);
     }
 
-    /// When the responses that are measured may begin to come.
+    /// Returns the start of the measurement.
     pub(crate) fn measured_from(&self) -> Instant {
         self.measured_from.get()
     }
 
-    /// Responses are measured from now on, `elapsed` after the beginning.
+    /// Starts the measurement, `elapsed` after the start of the run.
     pub(super) fn begin_measuring(&self, elapsed: Duration) {
         let tally = self.record.borrow().tally;
         self.before.set((tally, elapsed));
     }
 
-    /// What had been counted when responses began to be measured, and how long the run had taken then.
+    /// Returns the counters at the start of the measurement, and the time since the start of the run.
     pub(crate) fn before(&self) -> (Tally, Duration) {
         self.before.get()
     }
 
-    /// Whether the response to a request that started at `start` is measured.
+    /// Returns whether the response to a request that started at `start` is measured.
     pub(super) fn measured(&self, start: Instant, received: &Received) -> Measured {
         let is_skipped = received.is_first && self.skips_first;
         if start >= self.measured_from.get() && !is_skipped {
@@ -105,20 +104,20 @@ impl Recorder {
         }
     }
 
-    /// So many responses came over connection `index` at `now`.
+    /// Counts `count` responses of lane `index` at `now`.
     pub(super) fn note_responses(&self, index: u32, count: u64, now: Instant) {
         self.last_response.set(now);
         let responses = &self.responses[index as usize];
         responses.set(responses.get() + count);
     }
 
-    /// How long after `begin` the last response came; none without one.
+    /// Returns the time of the last response since `begin`; `None` without one.
     pub(super) fn answered_until(&self, begin: Instant) -> Option<Duration> {
         let last = self.last_response.get();
         (last != Instant::default()).then(|| last.since(begin))
     }
 
-    /// The responses of each connection.
+    /// Returns the number of responses of each connection.
     pub(crate) fn responses_by_connection(&self) -> Vec<u64> {
         let lanes = self.responses.chunks(self.lanes);
         lanes
@@ -126,19 +125,18 @@ impl Recorder {
             .collect()
     }
 
-    /// A second has passed.
     pub(crate) fn next_second(&self) {
         self.second.set(self.second.get() + 1);
     }
 
-    /// Hands out what was measured since this was last called, for `empty` in return.
+    /// Returns what was measured since the last call, and continues with `empty`.
     pub(crate) fn take_times(&self, empty: Box<Times>) -> Box<Times> {
         let mut record = self.record.borrow_mut();
         record.settle();
         std::mem::replace(&mut record.times, empty)
     }
 
-    /// Looks at what TCP counts on the connection, once a second, if it is one of the first few.
+    /// Reads the connection's TCP counters once per second, if it is one of the first few.
     #[inline]
     pub(crate) fn sample_once(&self, stream: &Transport, work: &mut Work) {
         let second = self.second.get();
@@ -154,12 +152,12 @@ impl Recorder {
         }
     }
 
-    /// What TCP said last about the connections that are still open.
+    /// Returns the last TCP counters of the open connections.
     pub(super) fn samples(&self) -> impl Iterator<Item = TcpInfo> + '_ {
         self.samples.iter().filter_map(Cell::get)
     }
 
-    /// What TCP counted on all connections so far.
+    /// Returns the sum of the TCP counters of all connections.
     pub(super) fn tcp(&self) -> Option<TcpTotal> {
         let mut tcp = self.record.borrow().tcp;
         for info in self.samples() {
@@ -168,7 +166,7 @@ impl Recorder {
         tcp
     }
 
-    /// A connection has ended.
+    /// Records the end of a connection.
     pub(super) fn disconnected(&self, stream: &Transport, work: &Work) {
         self.sample(stream, work);
         let mut record = self.record.borrow_mut();

@@ -1,4 +1,4 @@
-//! What a core's run is told by users who are on a journey, instead of by connections that send a mix.
+//! Records the requests of users on journeys, which take the place of connections that send a mix.
 
 use onrush_engine::Instant;
 use onrush_tls::Transport;
@@ -10,16 +10,16 @@ use crate::protocol::failure::{Failure, Lost, NotConnected};
 use crate::record::journeys::JourneysRecord;
 use crate::requests::response::Outcome;
 
-/// Whether a request is one of the run's.
+/// Whether a request counts as part of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Counted {
     Yes,
-    /// It belongs to what a user does before it begins.
+    /// It belongs to a user's setup.
     No,
 }
 
 impl CoreRun {
-    /// Changes what is counted of journeys, unless the run is over.
+    /// Changes the journeys' counters, unless the run is over.
     pub(crate) fn journeys(&self, change: impl FnOnce(&mut JourneysRecord)) {
         if self.is_over() {
             return;
@@ -28,15 +28,14 @@ impl CoreRun {
         change(record.journeys.as_mut().expect("only users ask"));
     }
 
-    /// A request of `work` begins that is due at `due`, and nothing but the generator keeps it from being written from `now`
-    /// on.
+    /// Starts a request of `work` with the intended start `due`. From `now` on only the generator delays it.
     pub(crate) fn step_begins(&self, work: &mut Work, due: Instant, now: Instant) {
         work.start = due;
         work.ready = now;
         work.written = Instant::default();
     }
 
-    /// It is written: from now on a response is due.
+    /// Records that the request is sent: a response is due from now on.
     pub(crate) fn step_sends(
         &self,
         stream: &Transport,
@@ -55,7 +54,7 @@ impl CoreRun {
         }
     }
 
-    /// So many bytes have come. Moves the deadline on, and returns the time of the receive.
+    /// Counts received bytes and extends the deadline. Returns the time of the receive.
     pub(crate) fn step_received(
         &self,
         stream: &Transport,
@@ -72,7 +71,7 @@ impl CoreRun {
         }
     }
 
-    /// The request of `work` has its response, which came at `now` over `stream`.
+    /// Records the response to the request of `work`, received at `now` over `stream`.
     pub(crate) fn step_responded(
         &self,
         stream: &Transport,
@@ -106,8 +105,8 @@ impl CoreRun {
         }
     }
 
-    /// The request of `work` has no response, and its connection is lost. Returns what that counts as; `None` where it is to
-    /// be sent again.
+    /// Handles the loss of a connection before the response to the request of `work`. Returns the failure, or `None` if
+    /// the request is to be sent again.
     pub(crate) fn step_lost(
         &self,
         stream: &Transport,
@@ -128,7 +127,7 @@ impl CoreRun {
         let mut record = self.recorder.record.borrow_mut();
         if is_again {
             record.resent += 1;
-            // It is one request, however often it is sent.
+            // A request counts once, however often it is sent.
             if let Some(journeys) = &mut record.journeys {
                 journeys.requests_sent -= 1;
             }
@@ -142,7 +141,7 @@ impl CoreRun {
         Some(failure)
     }
 
-    /// A response is there, and something is wrong with it; `what`, for people.
+    /// Counts a response with a failed check; `what` describes it.
     pub(crate) fn step_wrong(&self, failure: Failure, what: impl FnOnce() -> String) {
         if self.is_over() {
             return;
@@ -153,27 +152,27 @@ impl CoreRun {
         record.unexpected.get_or_insert_with(what);
     }
 
-    /// A user could not be made ready, which is no request of the run.
+    /// Counts the failure of a user's setup, whose requests are not part of the run.
     pub(crate) fn setup_failed(&self, failure: Failure) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().count(failure, 1);
         }
     }
 
-    /// A user's connection could not be made. Returns what that counts as.
+    /// Counts a failure to connect for a user; returns its classification.
     pub(crate) fn link_failed(&self, error: &NotConnected) -> Failure {
         self.connect_failed(error);
         Failure::of_not_connected(error)
     }
 
-    /// A user's connection has ended.
+    /// Records the end of a user's connection.
     pub(crate) fn link_ended(&self, stream: &Transport, work: &Work) {
         if !self.is_over() {
             self.recorder.disconnected(stream, work);
         }
     }
 
-    /// Bytes came over it that nobody had asked for.
+    /// Counts unexpected bytes on a user's connection.
     pub(crate) fn link_unasked(&self) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().unasked();
@@ -181,7 +180,7 @@ impl CoreRun {
     }
 }
 
-/// Whether doing something twice is as good as doing it once.
+/// Whether a request is idempotent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Repeatable {
     Yes,

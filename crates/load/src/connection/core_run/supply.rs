@@ -1,5 +1,5 @@
-//! What gives a core's connections their requests: when the next is due by the pace, whether the run's end allows it, and
-//! which of those that were given have neither got a response nor failed.
+//! Provides the connections of a core with requests: when the next is due, whether the run still permits it, and which
+//! requests are outstanding.
 
 mod outstanding;
 mod source;
@@ -18,28 +18,28 @@ use crate::requests::request::Last;
 pub(super) use outstanding::Waiting;
 use source::Source;
 
-/// The requests of one core.
+/// Requests of one core.
 pub(crate) struct Supply {
     core: Core,
-    /// Requests taken at a time.
+    /// Requests per turn (batch).
     turn: u64,
     per_connection: u64,
     source: Source,
-    /// Which of the run's turns are the core's, and how many of them it has taken, where no arrival says so.
+    /// Share of the run's turns, and the number of turns taken, for paces without arrivals.
     share: Share,
     turns: Cell<u64>,
     budget: Cell<Budget>,
-    /// Of connections that keep their own time, when the next request of each is due.
+    /// Schedule of each connection, if each has its own rate.
     schedules: Box<[Cell<Schedule>]>,
-    /// Requests that were taken to be sent. Invariant: = responses + failed + `in_flight`.
+    /// Requests taken. Invariant: equals responses + failed requests + `in_flight`.
     sent: Cell<u64>,
-    /// Requests taken that have neither got a response nor failed.
+    /// Requests taken without a response or failure.
     in_flight: Cell<u64>,
-    /// The same of each connection: what it would leave behind.
+    /// The same of each connection.
     waiting: Box<[Cell<Waiting>]>,
-    /// Requests of connections with their own time that were due and never sent.
+    /// Requests that were due and never sent, of connections with their own rate.
     missed: Cell<u64>,
-    /// Nothing starts any more.
+    /// No request is started any more.
     is_over: Cell<bool>,
 }
 
@@ -66,7 +66,7 @@ impl Supply {
         }
     }
 
-    /// The run begins, and the core has this budget.
+    /// Starts the run with this budget.
     pub(super) fn begin(&self, begin: Instant, budget: Budget) {
         self.budget.set(budget);
         if let Source::Open(dispatch) = &self.source {
@@ -77,19 +77,19 @@ impl Supply {
         }
     }
 
-    /// In an open loop, gives arrivals to connections that wait for them, until the run is over.
+    /// In an open loop, assigns arrivals to waiting connections until the run is over.
     pub(super) async fn release(&self) {
         if let Source::Open(dispatch) = &self.source {
             dispatch.run(&self.core).await;
         }
     }
 
-    /// Whether somebody must [`release`](Self::release) what is due.
+    /// Whether [`release`](Self::release) must run.
     pub(super) fn is_released(&self) -> bool {
         matches!(self.source, Source::Open(_))
     }
 
-    /// When the run ends by the clock.
+    /// Returns the end time of the run.
     pub(crate) fn end(&self) -> Option<Instant> {
         self.budget.get().end()
     }
@@ -102,7 +102,7 @@ impl Supply {
         self.in_flight.get()
     }
 
-    /// Requests that were due and never sent.
+    /// Returns the number of requests that were due and never sent.
     pub(crate) fn missed(&self) -> u64 {
         match &self.source {
             Source::Open(dispatch) => dispatch.missed(),
@@ -110,14 +110,14 @@ impl Supply {
         }
     }
 
-    /// Whether requests are due on a connection that had so many `responses`, after more were taken if none were. Waits
-    /// for the moment they are to start, and moves `now` on to it.
+    /// Takes requests unless some are still due. Waits for their intended start and advances `now`. `responses` is the
+    /// number of responses of the connection so far. Returns false if no request is left.
     pub(crate) async fn take(&self, work: &mut Work, now: &mut Instant, responses: u64) -> bool {
         if self.is_over.get() {
             return false;
         }
         if work.due > 0 {
-            // Sent in vain before: they keep their first start.
+            // They were sent without success before, and keep their intended start.
             return true;
         }
         if work.rest > 0 {
@@ -148,7 +148,7 @@ impl Supply {
                 }
                 work.start = turn.start;
                 work.number = turn.number * self.turn;
-                // Until now it was late for want of a connection, or for want of the generator.
+                // Until now the turn was delayed by the lack of an idle connection, or by the generator.
                 work.own = match turn.was_awaited {
                     true => now.nanoseconds_since(turn.start),
                     false => 0,
@@ -175,7 +175,7 @@ impl Supply {
         self.grant(work, *now, wanted, responses)
     }
 
-    /// What is left of a turn of which a connection has carried as much as it may.
+    /// Takes the rest of a turn that exceeded the limit of requests per connection.
     fn take_rest(&self, work: &mut Work, responses: u64) {
         work.due = work.rest.min(self.per_connection - responses);
         work.rest -= work.due;
@@ -215,7 +215,8 @@ impl Supply {
         granted > 0
     }
 
-    /// A connection is there for `work` since `now`. In a closed loop a request starts when there is a connection for it.
+    /// Sets the start of `work` when a connection is available at `now`: in a closed loop, a request starts with its
+    /// connection.
     pub(crate) fn starts(&self, work: &mut Work, now: Instant) {
         work.connected();
         work.ready = work.ready.max(now);
@@ -226,7 +227,7 @@ impl Supply {
         self.note_waiting(work);
     }
 
-    /// Whether the last of so many requests of a connection is the last that it may carry.
+    /// Returns whether the request with this number on its connection is the last one that the connection may carry.
     pub(crate) fn is_last(&self, requests_of_connection: u64) -> Last {
         if requests_of_connection >= self.per_connection {
             Last::Yes
@@ -235,19 +236,19 @@ impl Supply {
         }
     }
 
-    /// So many of the requests of `work` have had a response or have failed.
+    /// Records that `requests` requests of `work` have a response or have failed.
     pub(crate) fn landed(&self, work: &mut Work, requests: u64) {
         work.due -= requests;
         self.note_waiting(work);
         let in_flight = self.in_flight.get() - requests;
         self.in_flight.set(in_flight);
-        // Connections that wait for their next turn need not find out one by one.
+        // Stops the core, so that idle connections need not find out one by one.
         if in_flight == 0 && (self.budget.get().is_spent() || self.is_over.get()) {
             self.core.stop(Duration::ZERO);
         }
     }
 
-    /// Nobody waits for these any more; what they leave behind stays noted.
+    /// Gives up the due requests of `work`; their waits remain recorded.
     pub(super) fn leave(&self, work: &mut Work) {
         let left = std::mem::take(&mut work.due) + std::mem::take(&mut work.rest);
         self.in_flight.set(self.in_flight.get() - left);
@@ -257,7 +258,7 @@ impl Supply {
     }
 }
 
-/// When the connections' first requests are due, where each keeps its own time.
+/// Creates the schedules of connections with their own rate.
 fn schedules(plan: &Plan, core: usize, turn: u64, begin: Instant) -> Box<[Cell<Schedule>]> {
     let options = &plan.options;
     let Pace::EachConnection(rate) = options.pace else {

@@ -1,4 +1,4 @@
-//! One of those who ask over a connection, as the connection knows it. Pure.
+//! State of a lane of an HTTP/2 connection. Pure.
 
 use std::rc::Rc;
 use std::task::{Context, Waker};
@@ -12,88 +12,87 @@ use crate::protocol::failure::Failure;
 use crate::protocol::grpc::Call;
 use crate::requests::expect::Search;
 
-/// A lane and the request that it has on its way, if it has one.
+/// A lane with its outstanding request, if any.
 pub(super) struct Lane {
     waker: Option<Waker>,
     pub(super) state: State,
-    /// The request's number in the run, and its kind.
+    /// Run-wide number of the request, and its kind.
     pub(super) number: u64,
     pub(super) kind: usize,
-    /// Which of the connections was there when it began to wait for one, from 1.
+    /// Number of the connection, from 1, that existed when it began to wait for one.
     pub(super) waits_since: u64,
-    /// Its stream was opened before the server had said how many it takes.
+    /// Whether its stream was opened before the server's SETTINGS.
     pub(super) is_early: bool,
-    /// Connections so far that did nothing for the request, nor for another.
+    /// Connections so far that processed neither this request nor any other.
     pub(super) vain: u32,
-    /// When it was first sent, or first waited in vain for a connection; none before.
+    /// First time that the request was sent, or that it waited for a connection without success.
     pub(super) sent: Option<Instant>,
     pub(super) written: Instant,
-    /// When anything last happened on its stream; before that, when the request was first sent, on whatever stream.
+    /// Last event on its stream; before the first one, the first send of the request on any stream.
     pub(super) at: Instant,
-    /// When it was known what the response says; the beginning of the clock before.
+    /// When the response's outcome was known; the default instant before.
     pub(super) first_byte: Instant,
-    /// The status of the response; below 200 before it is known.
+    /// Status of the response; below 200 until the final head.
     pub(super) status: u16,
     pub(super) search: Option<Box<Search>>,
-    /// What has come of the response to a call, where requests are calls.
+    /// State of the response, for gRPC.
     pub(super) call: Call,
-    /// The response, where it was whole before its request was.
+    /// The response, if it was complete before the request.
     pub(super) answer: Option<End>,
-    /// What is still to be sent of the request's body, from a place on.
+    /// Rest of the request's body: the bytes and the offset of the next.
     pub(super) body: Option<(Rc<[u8]>, usize)>,
 }
 
-/// What a lane does.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
-    /// It has nothing to ask.
+    /// No request.
     Idle,
-    /// It waits for a stream.
+    /// Waiting for a stream.
     Waiting,
-    /// It may open one.
+    /// May open a stream.
     Invited,
-    /// It has one, and waits for a response.
+    /// Waiting for the response on this stream.
     Open(Stream),
-    /// What came of its request.
+    /// The request has ended.
     Ended(End),
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// A response, whole at `at`.
+    /// A response, which was complete at `at`.
     Answered {
         received: Received,
         written: Instant,
         at: Instant,
     },
-    /// The server goes away, and has said that it did nothing for it.
+    /// A GOAWAY of the server excludes the request from processing.
     Untouched(Untouched),
-    /// The server has refused its stream before it had said how many it takes, and did nothing for it: it is sent again.
+    /// The server refused the stream before it had sent its SETTINGS (REFUSED_STREAM); the request is sent again.
     NoStream,
-    /// None, and none is waited for.
+    /// No response, and none is awaited.
     Lost(Failure),
-    /// The server has ended its stream, or the connection, and has said why.
+    /// The server ended the stream or the connection with an error code.
     Cancelled(Failure, Code),
-    /// What came is no response to it.
+    /// The response is invalid.
     Refused(&'static str),
 }
 
-/// A request that a server which goes away did nothing for.
+/// A request that the server excluded from processing with GOAWAY.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Untouched {
-    /// Why it goes away.
+    /// Error code of the GOAWAY.
     pub(crate) code: Code,
-    /// Connections one behind the other that have responded to nobody, this one among them.
+    /// Number of consecutive connections without any response, including this one.
     pub(crate) vain: u32,
-    /// When the request was first sent.
+    /// First send of the request.
     pub(crate) sent: Instant,
 }
 
-/// Whom a server that goes away has passed over.
+/// Which requests of a connection a GOAWAY left unprocessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Passed {
-    /// Everybody: no response has come over the connection.
+    /// All: no response was received over the connection.
     Everybody,
     Some,
 }
@@ -120,7 +119,7 @@ impl Lane {
         }
     }
 
-    /// Its request has a stream since `now`.
+    /// Records that its request was sent on `stream` at `now`.
     pub(super) fn begin(&mut self, stream: Stream, now: Instant) {
         self.state = State::Open(stream);
         (self.written, self.at) = (now, *self.sent.get_or_insert(now));
@@ -128,7 +127,7 @@ impl Lane {
         self.status = 0;
     }
 
-    /// The server goes away because of `code`, and did nothing for its request.
+    /// Handles a GOAWAY with `code` that excludes its request from processing.
     pub(super) fn pass_over(&mut self, code: Code, passed: Passed) {
         self.vain += u32::from(passed == Passed::Everybody);
         self.end(End::Untouched(Untouched {
@@ -138,7 +137,7 @@ impl Lane {
         }));
     }
 
-    /// Its request has come to this, unless there is a response already.
+    /// Ends its request with `end`, unless a complete response is present.
     pub(super) fn end(&mut self, end: End) {
         self.state = State::Ended(self.answer.take().unwrap_or(end));
         self.search = None;
@@ -146,7 +145,7 @@ impl Lane {
         self.wake();
     }
 
-    /// It is woken when something becomes of it.
+    /// Stores the waker.
     pub(super) fn await_more(&mut self, context: &Context<'_>) {
         match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),
@@ -160,7 +159,7 @@ impl Lane {
         }
     }
 
-    /// Whether anything of the response has come.
+    /// Whether the response has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.first_byte != Instant::default()
     }

@@ -1,5 +1,5 @@
-//! What the lanes of a connection share: the connection that is there, if one is, and who waits for it. Lanes write their
-//! requests into it; one task, the driver's, sends what they have written and steps over what comes for all of them.
+//! State shared by the lanes of a connection: the current connection, if any, and the lanes that wait for a stream.
+//! Lanes write their requests into it; a driver task sends them and processes received bytes for all lanes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -18,20 +18,20 @@ use crate::connection::work::Work;
 use crate::limits::http2::VAIN_CONNECTIONS_MAX;
 use crate::protocol::failure::{Failure, Lost};
 
-/// A connection, made again whenever it ends, and its lanes.
+/// A connection that is replaced whenever it ends, and its lanes.
 pub(super) struct Link {
     core_run: Rc<CoreRun>,
-    /// The connection's number on the core.
+    /// Number of the connection on the core.
     index: u32,
     shared: RefCell<Shared>,
     driver: RefCell<Option<Waker>>,
-    /// It was woken and has not run.
+    /// Whether the driver was woken and has not run since.
     is_called: Cell<bool>,
 }
 
-/// How many of a `line` have a stream before who comes now, by when each was first sent, if it was: all, but who is sent again comes only
-/// behind others that were sent before it. Otherwise, where each connection serves a few requests, it would have a stream that is not
-/// served again and again.
+/// Returns the position of a new lane in the queue, given the times at which the queued requests were first sent: at
+/// the end, but a request that is sent again comes directly after those that were first sent before it. Otherwise, if
+/// each connection serves only a few requests, it could get an unserved stream again and again.
 fn turn(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> usize {
     match sent {
         None => line.count(),
@@ -44,13 +44,13 @@ fn turn(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> u
 
 struct Shared {
     session: Option<Session>,
-    /// How many there were, and when the last one was made.
+    /// Number of sessions so far, and the time of the last.
     sessions: u64,
     made: Instant,
     lanes: Box<[Lane]>,
-    /// Lanes that wait for a stream, the one that has waited longest first.
+    /// Lanes that wait for a stream, the longest waiting first.
     waiting: VecDeque<u32>,
-    /// Lanes that may open one and have not yet.
+    /// Lanes that may open a stream and have not done so.
     invited: u32,
 }
 
@@ -73,7 +73,7 @@ impl Link {
         }
     }
 
-    /// Makes the request of `work` for the lane at `place`, and waits for what comes of it.
+    /// Makes the request of `work` for the lane at `place`, and waits for its result.
     pub(super) async fn ask(&self, place: usize, kind: usize, work: &mut Work) -> End {
         poll_fn(|context| self.poll_ask((place, kind), work, context)).await
     }
@@ -118,7 +118,7 @@ impl Link {
         Poll::Pending
     }
 
-    /// Opens a stream for the request of `work`, where there can be one; whether there was.
+    /// Opens a stream for the request of `work`; returns whether it could.
     fn opens(&self, shared: &mut Shared, place: usize, work: &mut Work) -> bool {
         let Some(session) = &mut shared.session else {
             return false;
@@ -137,7 +137,6 @@ impl Link {
         true
     }
 
-    /// Wakes the driver.
     fn call(&self) {
         if self.is_called.replace(true) {
             return;
@@ -147,7 +146,7 @@ impl Link {
         }
     }
 
-    /// The driver runs: it is woken from now on by what happens here.
+    /// Records that the driver runs, and stores its waker.
     fn is_driven(&self, context: &Context<'_>) {
         self.is_called.set(false);
         match &mut *self.driver.borrow_mut() {
@@ -156,7 +155,7 @@ impl Link {
         }
     }
 
-    /// Waits until a lane waits for a connection.
+    /// Waits until a lane needs a connection.
     pub(super) async fn wanted(&self) {
         poll_fn(|context| {
             self.is_driven(context);
@@ -170,7 +169,7 @@ impl Link {
         .await;
     }
 
-    /// Sends and receives over `stream` until either side has had enough of it. Returns whether a response has come; `work` is
+    /// Sends and receives over `stream` until either side ends it. Returns whether a response was received; `work` is
     /// the connection's own.
     pub(super) async fn carry(&self, stream: &Transport, work: &mut Work) -> bool {
         stream.set_deadline(None);
@@ -206,13 +205,13 @@ impl Link {
             return Poll::Ready(Ok(()));
         }
         if session.is_unsent() {
-            // Behind the lanes that were woken, so that what they write leaves with it.
+            // Runs again after the lanes that were woken, so that their frames are sent together.
             self.call();
         }
         Poll::Pending
     }
 
-    /// Sends what was written, and then takes what has come.
+    /// Sends queued frames and processes received bytes.
     fn move_on(
         &self,
         shared: &mut Shared,
@@ -223,7 +222,7 @@ impl Link {
         let core_run = &*self.core_run;
         let Shared { session, lanes, .. } = shared;
         let session = session.as_mut().expect("it is being carried");
-        // A server that takes nothing any more may have said why.
+        // A server that closed its receiving side may have sent the reason.
         let sent = session.send(core_run, stream, lanes);
         while let Poll::Ready(received) = stream.poll_recv(input) {
             let count = received?;
@@ -245,14 +244,14 @@ impl Link {
 }
 
 impl Shared {
-    /// How many of the lanes that wait have a stream before the one at `place`.
+    /// Returns the position in the queue of the lane at `place`.
     fn turn(&self, place: usize) -> usize {
         let line = self.waiting.iter();
         let line = line.map(|&place| self.lanes[place as usize].sent);
         turn(line, self.lanes[place].sent)
     }
 
-    /// Tells lanes that wait that there is a stream for them.
+    /// Wakes as many waiting lanes as streams are available.
     fn invite(&mut self, core_run: &CoreRun) {
         self.give_up_if(core_run);
         let room = self.session.as_ref().map_or(0, Session::room);
@@ -266,7 +265,7 @@ impl Shared {
         }
     }
 
-    /// When the run is over, nothing starts any more that was not sent.
+    /// After the end of the run, ends the waiting requests, which were not sent.
     fn give_up_if(&mut self, core_run: &CoreRun) {
         if self.waiting.is_empty() || !core_run.is_over() {
             return;
@@ -276,7 +275,8 @@ impl Shared {
         }
     }
 
-    /// The server has gone away because of `code` and has responded to nobody: who waits for a stream does not so for ever.
+    /// Handles a GOAWAY with `code` on a connection without any response: limits how often and how long the waiting
+    /// lanes wait.
     fn wait_in_vain(&mut self, core_run: &CoreRun, code: Code) {
         let now = core_run.core.now_exact();
         let Shared {
@@ -288,7 +288,7 @@ impl Shared {
         waiting.retain(|&place| {
             let lane = &mut lanes[place as usize];
             if lane.waits_since == *sessions {
-                // It came to wait as the server went away, and may have been passed over before.
+                // It began to wait when the server was already going away, and may have been counted before.
                 return true;
             }
             lane.vain += 1;
@@ -303,7 +303,7 @@ impl Shared {
         });
     }
 
-    /// The connection has ended. Returns whether a response had come over it.
+    /// Ends the session. Returns whether a response was received over it.
     fn end(&mut self, core_run: &CoreRun, end: Result<(), Lost>) -> bool {
         let session = self.session.take().expect("it was carried");
         let gone = session.gone_for();
@@ -328,7 +328,7 @@ impl Shared {
         if let (false, Err(Lost::Failed(error))) = (is_in_vain, end)
             && Failure::of_exchange(error) == Failure::Timeout
         {
-            // The server has no stream for anybody.
+            // The server permits no streams at all.
             for place in self.waiting.drain(..) {
                 self.lanes[place as usize].end(End::Lost(Failure::Timeout));
             }
@@ -340,7 +340,7 @@ impl Shared {
     }
 }
 
-/// What becomes of the request of `lane`, whose connection has ended so.
+/// Returns the result of the request of `lane` when its connection ends with `end`.
 fn lost(lane: &Lane, end: Result<(), Lost>, gone: Option<Code>) -> End {
     let failure = match end {
         Err(Lost::Refused(reason)) => return End::Refused(reason),

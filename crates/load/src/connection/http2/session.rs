@@ -1,5 +1,5 @@
-//! What is said over one connection of HTTP/2, from its preface to its end: frames of all lanes leave together, and what has
-//! come is stepped over at once.
+//! One HTTP/2 connection from preface to end: frames of all lanes are sent together, and received frames are processed
+//! together.
 
 mod receive;
 mod send;
@@ -14,7 +14,7 @@ use crate::connection::core_run::CoreRun;
 use crate::limits::http2::{LIST_BYTES_MAX, WINDOW_BYTES};
 use crate::protocol::http2::Codec;
 
-/// What a connection says of itself.
+/// Settings of a connection.
 const SETTINGS: LocalSettings = LocalSettings {
     stream_window: WINDOW_BYTES,
     connection_window: WINDOW_BYTES,
@@ -22,40 +22,40 @@ const SETTINGS: LocalSettings = LocalSettings {
     ..LocalSettings::CLIENT
 };
 
-/// A connection and what is known of it.
+/// State of a connection.
 pub(super) struct Session {
     connection: Connection,
-    /// The last request heads.
+    /// Cache of request heads.
     heads: Box<[RepeatedHead]>,
-    /// Frames that wait to be sent.
+    /// Frames to be sent.
     out: Vec<u8>,
-    /// For each slot of a stream, the lane that it is of.
+    /// Lane of each stream slot.
     lane_of_slot: Box<[u32]>,
-    /// Lanes whose requests are in `out`, and those whose requests left with the last flush.
+    /// Lanes whose requests are in `out`, and those whose requests were sent by the last flush.
     unsent: Vec<u32>,
     sent: Vec<u32>,
-    /// When that was begun.
+    /// Start of the last flush.
     flushed: Instant,
-    /// The kernel has not taken all of it yet.
+    /// Whether the kernel has not accepted all of it.
     is_flushing: bool,
-    /// A response is due, and there is a moment by which something has to come.
+    /// Whether a response is due, so that a deadline is set.
     is_timed: bool,
     /// Streams opened so far.
     opened: u64,
     has_responded: bool,
-    /// More has come than a response that has ended, and it is not counted yet.
+    /// Whether data after the end of a response was received that is not counted yet.
     is_exceeded: bool,
-    /// No stream is opened any more.
+    /// Whether no more streams are opened.
     is_leaving: bool,
-    /// Why the server goes away, where it has said so.
+    /// Error code of the server's GOAWAY.
     gone: Option<Code>,
-    /// When it was last looked for streams on which nothing happens, and told that time passes.
+    /// Last check for idle streams, and last report of elapsed time to the connection.
     looked: Instant,
     told: Instant,
 }
 
 impl Session {
-    /// One that begins at `now`, for so many lanes.
+    /// Starts at `now`, for `lanes` lanes.
     pub(super) fn new(core_run: &CoreRun, lanes: usize, now: Instant) -> Session {
         let mut out = Vec::new();
         Session {
@@ -82,17 +82,17 @@ impl Session {
         self.has_responded
     }
 
-    /// Why the server has gone away, where something was wrong.
+    /// Returns the code of the server's GOAWAY, if it is an error.
     pub(super) fn gone_for(&self) -> Option<Code> {
         self.gone.filter(|&code| code != Code::NO_ERROR)
     }
 
-    /// Why the server has gone away, in any case, if it has said so.
+    /// Returns the code of the server's GOAWAY.
     pub(super) fn gone(&self) -> Option<Code> {
         self.gone
     }
 
-    /// Whom the server has passed over, if it goes away now.
+    /// Returns which requests a GOAWAY received now leaves unprocessed.
     pub(super) fn passed(&self) -> Passed {
         match self.has_responded {
             true => Passed::Some,
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    /// How many streams may be opened now.
+    /// Returns how many streams may be opened now.
     pub(super) fn room(&self) -> u32 {
         let open = self.connection.open_streams();
         match self.is_leaving {
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// Whether there is nothing left to do on the connection.
+    /// Whether the connection has ended and nothing is left to send.
     pub(super) fn is_over(&self) -> bool {
         self.is_leaving
             && self.connection.open_streams() == 0
@@ -117,7 +117,7 @@ impl Session {
             && !self.is_flushing
     }
 
-    /// Whether something waits to be sent that can be.
+    /// Whether there is something to send and no flush is pending.
     pub(super) fn is_unsent(&self) -> bool {
         !self.out.is_empty() && !self.is_flushing
     }

@@ -1,4 +1,4 @@
-//! Whole exchanges over HTTP/2 with a server that does as it is told, on every driver and on simulated cores.
+//! Tests of exchanges over HTTP/2 with a scripted server, on every driver and on simulated cores.
 
 mod calls;
 mod failing;
@@ -42,7 +42,7 @@ fn as_many_requests_are_on_their_way_as_there_are_streams() {
             options.stop.count = Some(40);
             options.streams = Some(8);
         },
-        // It would wait for ever with fewer.
+        // With fewer concurrent requests it would wait forever.
         Server::new(|_| Answer::Together(8)),
         |outcome, most_open| {
             outcome.has_responses(40);
@@ -79,7 +79,7 @@ fn streams_that_are_refused_before_it_is_known_how_many_there_are_are_asked_for_
         |options| {
             options.stop.count = Some(60);
             options.streams = Some(9);
-            // More than a frame: it is sent behind all heads, so that the streams are open together.
+            // More than one frame, so it is sent after all heads and the streams are open at the same time.
             upload(options, 20_000);
         },
         Server {

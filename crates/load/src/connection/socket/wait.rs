@@ -1,4 +1,4 @@
-//! What has come for a request that waits for its answer.
+//! State of a request that waits for its response.
 
 use std::task::{Context, Waker};
 
@@ -7,31 +7,28 @@ use onrush_engine::Instant;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::protocol::memcached::assembly::{Assembly, Messages};
 
-/// A lane's wait for an answer.
 pub(super) struct Wait {
     waker: Option<Waker>,
     pub(super) assembly: Assembly,
-    /// What has come of the answer and was not read yet.
+    /// Received bytes that are not parsed yet.
     pub(super) input: Vec<u8>,
-    /// When it came.
+    /// Time of the last receive.
     pub(super) at: Instant,
-    /// Why nobody waits any more.
+    /// Reason why the wait ended without a response.
     pub(super) end: Option<NoAnswer>,
 }
 
-/// Why there is no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoAnswer {
-    /// None came in time.
+    /// No response within the timeout.
     Lost,
-    /// The request did not get there: nobody listens, or the kernel says something else.
+    /// The request did not arrive: nothing listens there, or another error of the kernel.
     Unreached,
-    /// What came is no answer to it.
+    /// The response is invalid.
     Refused(&'static str),
 }
 
 impl Wait {
-    /// Nothing is waited for yet.
     pub(super) fn new(now: Instant) -> Wait {
         Wait {
             waker: None,
@@ -42,7 +39,8 @@ impl Wait {
         }
     }
 
-    /// Another request is sent, whose answer may be so many messages; `held` gets back the room that the last one has taken.
+    /// Starts the wait for another request, whose response may have `messages` messages. The bytes held by the last one
+    /// are added back to `held`.
     pub(super) fn begin(&mut self, messages: Messages, held: &mut usize) {
         self.assembly.begin(messages, held);
         self.input.clear();

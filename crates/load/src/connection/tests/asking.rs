@@ -1,4 +1,4 @@
-//! Requests that differ: mixes, bodies, variables, cookies, and responses that are other than expected.
+//! Tests of mixes, bodies, variables, cookies and unexpected responses.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ fn in_turn(requests: Vec<Request>) -> Asks {
     }
 }
 
-/// Plays with a server that responds as `respond` says of a request's first line, and checks how often it got each.
+/// Runs with a server that responds as `respond` decides from the request line, and calls `check` with the number of
+/// times that it received each line.
 #[track_caller]
 fn lines(
     change: impl Fn(&mut Options),
@@ -66,7 +67,7 @@ fn a_mix_gets_responses_as_its_methods_want_and_each_kind_has_its_figures() {
                 options.asks = in_turn(vec![request("GET", "/a"), request("HEAD", "/a"), posted]);
             },
             |line, _| match line {
-                // No body follows whatever is announced (RFC 9110 9.3.2).
+                // A response to HEAD has no body (RFC 9110 section 9.3.2).
                 "HEAD /a" => reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", Then::Stay),
                 "POST /b" => reply(
                     b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
@@ -114,7 +115,7 @@ fn counters_are_met_once_at_most_also_when_connections_end() {
             )
         },
         |outcome, got| {
-            // A request that crosses a close on the way fails on a simulated network, where nobody knows what was read.
+            // On a simulated network, a request that crosses a close fails, since it is unknown whether it was read.
             let crossed = outcome.record.failures_of(Failure::ClosedUnanswered);
             assert_eq!(outcome.record.responses() + crossed, 40);
             assert_eq!(got.len() as u64, outcome.record.responses());
@@ -231,7 +232,7 @@ fn expected_statuses_are_those_of_their_request_alone() {
     }
 }
 
-/// A request whose body no socket takes at once.
+/// A request with a body that no socket accepts at once.
 fn bulky() -> Request {
     Request {
         body: Body::Bytes(vec![b'x'; 8 * BATCH_BYTES_MAX].into()),
@@ -269,7 +270,7 @@ fn a_server_that_refuses_a_body_before_it_is_there_has_responded() {
             )
         },
         |outcome| {
-            // A close with bytes unread is a reset, which may overtake the response (RFC 9112 9.6).
+            // Closing with unread bytes sends a reset, which may overtake the response (RFC 9112 section 9.6).
             let record = &outcome.record;
             let lost: u64 = outcome.failures().iter().map(|(_, count)| count).sum();
             assert_eq!(record.responses() + lost, 6);

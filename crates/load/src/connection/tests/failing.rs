@@ -1,4 +1,4 @@
-//! What goes wrong on the way, and what it is counted as.
+//! Tests of failures and their classification.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -12,7 +12,7 @@ use crate::pace::Pace;
 use crate::plan::Options;
 use crate::protocol::failure::Failure;
 
-/// Each of ten requests fails, as `failure`, when the response to it is `bytes` and `then`.
+/// Checks that each of ten requests fails as `failure` if its response is `bytes`, followed by `then`.
 #[track_caller]
 fn fails_as(failure: Failure, bytes: &'static [u8], then: Then) {
     play(
@@ -97,7 +97,7 @@ fn bytes_that_nobody_asked_for_are_an_error_and_spoil_no_response() {
         |options| options.stop.count = Some(4),
         |_, _, _| reply(b"HTTP/1.1 204 No Content\r\n\r\nwhat is this", Then::Stay),
         |outcome| {
-            // A response may be taken before the bytes behind it arrive; then they spoil the next one.
+            // A response may be taken before the bytes after it arrive; then they spoil the next one.
             let record = &outcome.record;
             assert_eq!((record.tally.requests, record.sent), (4, 4));
             let failed = record.tally.requests - record.responses();

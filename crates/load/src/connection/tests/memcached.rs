@@ -1,4 +1,5 @@
-//! Connections, counters and reports with a protocol other than HTTP. Their code is the same for all protocols.
+//! Tests of connections, counters and reports with a protocol other than HTTP; their code is the same for all
+//! protocols.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -31,11 +32,11 @@ fn plan(change: impl Fn(&mut Options), url: &str) -> Plan {
     Plan::new(options).unwrap()
 }
 
-/// Returns the answer to the n-th request, for this key, or an empty string to close the connection.
+/// Returns the response to the n-th request, for this key, or an empty string to close the connection.
 type Script = fn(u64, &str) -> String;
 
-/// Runs what `change` makes of the options against a server that does as `script` says, on every driver, and shows
-/// `check` what was recorded.
+/// Runs the options as changed by `change` against a server that follows `script`, on every driver, and calls `check`
+/// with the record.
 #[track_caller]
 fn play(change: impl Fn(&mut Options), script: Script, check: impl Fn(&Record)) {
     for io in [Io::Epoll, Io::IoUring] {
@@ -192,7 +193,7 @@ fn reports_and_sums_have_the_names_of_the_protocol() {
             std::thread::spawn(move || answer_all(stream, &number));
         }
     });
-    // Both at once, as parts of one load are.
+    // Both at the same time, as the parts of one load.
     let runs = ["a", "b"].map(|name| {
         let plan = plan(
             |options| {

@@ -1,4 +1,4 @@
-//! Requests that are due by a clock, and runs that end by one.
+//! Tests of paces and of runs that end by time.
 
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -16,7 +16,7 @@ use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::run::part::run_core;
 
-/// One run, and what was due in it by its pace alone.
+/// Runs once, and sets `asked` to the number of requests due by the pace alone.
 fn play_counted(
     core: Core,
     change: &impl Fn(&mut Options),
@@ -33,7 +33,7 @@ fn play_counted(
     ));
     let mut options = options("http://server/");
     change(&mut options);
-    // What is due comes in turns of so many requests.
+    // Requests are due in turns of this size.
     let turn = options
         .pipeline
         .min(options.requests_per_connection.unwrap_or(u64::MAX));
@@ -47,7 +47,7 @@ fn play_counted(
     outcome
 }
 
-/// How many turns are due before `run` is over.
+/// Returns the number of turns due before `run` has passed.
 fn due_turns(plan: &Plan, turn: u64, run: Duration) -> u64 {
     let run = run.as_nanos() as u64;
     let before_end = |rate: u64, first: u64, step: u64| {
@@ -66,8 +66,7 @@ fn due_turns(plan: &Plan, turn: u64, run: Duration) -> u64 {
     }
 }
 
-/// Responses, failed requests, unfinished and missed ones are what was asked for, whatever the server, the pace and the end
-/// of the run do.
+/// Responses, failed, unfinished and missed requests add up to the number due, for any server, pace and end of the run.
 #[test]
 fn every_request_that_was_asked_for_is_accounted_for() {
     for seed in 0..300_u64 {
@@ -113,7 +112,7 @@ fn every_request_that_was_asked_for_is_accounted_for() {
         let unfinished = outcome.end.unfinished;
         assert_eq!(record.sent, record.responses() + failed + unfinished);
         assert_eq!(record.sent + outcome.missed, asked, "{outcome:?}");
-        // All of them are measured, or known to be longer than they had waited.
+        // All are measured, or have a minimum wait.
         let without = record.unanswered.response.count();
         assert_eq!(without + record.late, unfinished + outcome.missed + failed);
     }
@@ -153,7 +152,7 @@ fn a_rate_is_kept() {
             },
             &script,
             &|outcome| {
-                // The last ones are still on their way at the end.
+                // The last ones are outstanding at the end.
                 assert!((980..=1000).contains(&outcome.record.responses()));
                 assert_eq!(outcome.failures(), []);
             },

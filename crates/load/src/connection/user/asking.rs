@@ -1,4 +1,4 @@
-//! How a user sends a request and takes its response: over which connection, once more, and where a redirect leads.
+//! Sends a user's request and receives the response, over the kept connection or a new one, with retries and redirects.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::requests::response::{Met, Response as Said};
 use crate::requests::template::Values;
 
 impl User {
-    /// Sends the step's request, and those that follow redirects; the last response.
+    /// Sends the step's request and follows redirects; returns the last response.
     pub(super) async fn ask(
         &mut self,
         of: Of,
@@ -71,14 +71,14 @@ impl User {
             };
             written = next;
             left -= 1;
-            // The next begins when this one has ended.
+            // The next request starts when the response has arrived.
             self.work.own = 0;
             self.core_run
                 .step_begins(&mut self.work, arrived.at, arrived.at);
         }
     }
 
-    /// Sends one request over the user's connection, or a new one, and takes its response.
+    /// Sends one request over the user's connection, or a new one, and receives its response.
     async fn exchange(
         &mut self,
         of: Of,
@@ -113,7 +113,7 @@ impl User {
         }
     }
 
-    /// A response has come over `link`, which is kept where it can be.
+    /// Records a response received over `link`, and keeps the connection if possible.
     fn arrived(&mut self, of: Of, link: Link, arrived: &Arrived) {
         let response = Said {
             outcome: outcome(arrived.response.status),
@@ -140,10 +140,10 @@ impl User {
         }
     }
 
-    /// Its connection, or a new one where it has none that can be used.
+    /// Returns the user's connection if it is usable, or a new one.
     async fn linked(&mut self, of: Of) -> Result<Link, Halt> {
         if let Some(mut link) = self.link.take() {
-            // The pause may have been longer than what a response may take.
+            // The think time may exceed the timeout of a response.
             let now = self.core_run.core.now_exact();
             self.core_run.extend_deadline(&link.stream, now);
             match link.look().await {
@@ -173,7 +173,7 @@ impl User {
         }
     }
 
-    /// Ends its connection, if it has one.
+    /// Closes the connection, if there is one.
     pub(super) fn unlink(&mut self) {
         if let Some(link) = self.link.take() {
             self.core_run.link_ended(&link.stream, &self.work);

@@ -1,4 +1,4 @@
-//! What a user makes of a response: checks, and values for later steps.
+//! Evaluates a response: checks, and values for later steps.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::journey::steps::Step;
 use crate::protocol::failure::Failure;
 
 impl User {
-    /// Makes the checks of a step, and takes what it takes.
+    /// Makes the checks of a step, and extracts its values.
     pub(super) fn judge(
         &mut self,
         of: Of,
@@ -65,7 +65,7 @@ impl User {
         Ok(())
     }
 
-    /// A response is not what it should be.
+    /// Counts a response that fails its step.
     pub(super) fn wrong(&self, of: Of, failure: Failure, what: impl FnOnce() -> String) -> Halt {
         self.count(of, |record| record.failures[failure as usize] += 1);
         match of.counted() {
@@ -75,7 +75,7 @@ impl User {
         Halt::Failed
     }
 
-    /// A request has no response.
+    /// Counts a request without a response.
     pub(super) fn failed(&self, of: Of, failure: Failure) -> Halt {
         self.count(of, |record| record.failures[failure as usize] += 1);
         if of.counted() == Counted::No {
@@ -85,7 +85,7 @@ impl User {
     }
 }
 
-/// What a step looks into.
+/// Returns which parts of the response a step inspects.
 pub(super) fn wants(step: &Step) -> Wants {
     let checks = step.checks.iter().map(|check| check.test.is_of_body());
     let takes = step.takes.iter().map(|take| take.source.is_of_body());

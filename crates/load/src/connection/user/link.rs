@@ -1,4 +1,4 @@
-//! A user's connection: one request out, one response in.
+//! A user's connection, with one request at a time.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -14,19 +14,18 @@ use crate::journey::response::{Incoming, Response, Step, Wants};
 use crate::protocol::failure::Lost;
 use crate::protocol::http1::part;
 
-/// A connection that is open.
 pub(crate) struct Link {
     pub(crate) stream: Transport,
     pub(crate) input: Input,
-    /// Responses that it has carried.
+    /// Responses received over it.
     pub(crate) responses: u64,
 }
 
-/// A response, and when what it says was known.
+/// A response with its times.
 pub(crate) struct Arrived {
     pub(crate) response: Response,
     pub(crate) first_byte: Instant,
-    /// When its last byte came.
+    /// Time of its last byte.
     pub(crate) at: Instant,
 }
 
@@ -39,7 +38,7 @@ impl Link {
         }
     }
 
-    /// Looks at what has come since the last response: nothing, or else the connection cannot be used.
+    /// Checks that nothing arrived since the last response; otherwise the connection is unusable.
     pub(crate) async fn look(&mut self) -> Result<(), Lost> {
         if !self.stream.is_spent() {
             return Ok(());
@@ -53,7 +52,7 @@ impl Link {
         }
     }
 
-    /// Queues `written`. Returns how many bytes that are.
+    /// Queues `written`; returns its number of bytes.
     pub(crate) fn queue(&self, written: &Written) -> u64 {
         let mut bytes = written.text.len();
         self.stream.queue(part(self.stream.core(), &written.text));
@@ -64,7 +63,7 @@ impl Link {
         bytes as u64
     }
 
-    /// Sends what is queued and takes the response to it, at the same time.
+    /// Sends what is queued and receives the response concurrently.
     pub(crate) async fn exchange(
         &mut self,
         core_run: &CoreRun,
@@ -84,7 +83,7 @@ impl Link {
     }
 }
 
-/// Takes one whole response from `stream`.
+/// Receives one response from `stream`.
 async fn receive(
     core_run: &CoreRun,
     stream: &Transport,

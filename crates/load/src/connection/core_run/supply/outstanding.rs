@@ -1,5 +1,4 @@
-//! For how long the requests of a core have waited that have no response: those on their way, and those that were due and
-//! not sent.
+//! Waits of a core's requests without a response: those outstanding, and those due and not sent.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -12,13 +11,13 @@ use crate::connection::work::Work;
 use crate::pace::backlog::PIECES;
 use crate::record::unanswered::Unanswered;
 
-/// Requests of one connection that have no response.
+/// Requests of one connection without a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::connection::core_run) struct Waiting {
-    /// Their intended start.
+    /// Intended start.
     pub(in crate::connection::core_run) start: Instant,
     ready: Instant,
-    /// Number, in the whole run, of the first.
+    /// Run-wide number of the first.
     number: u64,
     count: u64,
 }
@@ -34,12 +33,12 @@ impl Waiting {
         }
     }
 
-    /// Their numbers in the whole run.
+    /// Returns their run-wide numbers.
     pub(in crate::connection::core_run) fn numbers(self) -> Range<u64> {
         self.number..self.number + self.count
     }
 
-    /// Adds what they have waited until `now`.
+    /// Adds their waits until `now`.
     pub(in crate::connection::core_run) fn add_to(self, sum: &mut Unanswered, now: Instant) {
         if self.count > 0 {
             let [response, service] =
@@ -50,27 +49,27 @@ impl Waiting {
 }
 
 impl Supply {
-    /// The requests of `work` wait for their responses.
+    /// Records that the requests of `work` are outstanding.
     pub(in crate::connection::core_run) fn note_waiting(&self, work: &Work) {
         self.waiting[work.index as usize].set(Waiting::new(work, work.due + work.rest));
     }
 
-    /// Connection `index` of the core waits for no response.
+    /// Records that connection `index` of the core has no outstanding request.
     pub(in crate::connection::core_run) fn note_no_wait(&self, index: u32) {
         self.waiting[index as usize].take();
     }
 
-    /// Requests that wait on each connection.
+    /// Returns the outstanding requests of each connection.
     pub(in crate::connection::core_run) fn waits(&self) -> impl Iterator<Item = Waiting> + '_ {
         self.waiting.iter().map(Cell::get)
     }
 
-    /// The same at the end of the run; none wait afterwards.
+    /// The same at the end of the run; afterwards there are none.
     pub(in crate::connection::core_run) fn take_waits(&self) -> impl Iterator<Item = Waiting> + '_ {
         self.waiting.iter().map(Cell::take)
     }
 
-    /// Adds to `waits` for how long requests have been due at `now` that were not sent, in nanoseconds.
+    /// Adds the delays at `now` of due requests that were not sent to `waits`, in nanoseconds.
     pub(in crate::connection::core_run) fn add_due(&self, waits: &mut Histogram, now: Instant) {
         match &self.source {
             Source::Open(dispatch) => dispatch.add_waits(now, waits),
@@ -80,7 +79,7 @@ impl Supply {
         }
     }
 
-    /// The run is over. All that was due before `over` and never sent is missed; returns for how long it had been due.
+    /// Ends the run. Requests that were due before `over` and not sent are missed; returns their delays.
     pub(in crate::connection::core_run) fn close(&self, over: Instant) -> Histogram {
         let mut missed = Histogram::new();
         if let Source::Open(dispatch) = &self.source {
@@ -96,8 +95,8 @@ impl Supply {
         missed
     }
 
-    /// Tells for how long requests have been due at `now`, in nanoseconds, that connections with their own time have not
-    /// sent: of many at once the shortest of their times.
+    /// Calls `tell` with the delay, in nanoseconds, and the number of requests that are due at `now` and not sent by
+    /// connections with their own rate. For a block of requests the delay is the shortest.
     fn overdue(&self, now: Instant, mut tell: impl FnMut(u64, u64)) {
         let mut left = self.budget.get().left().unwrap_or(u64::MAX);
         for schedule in &self.schedules {

@@ -1,4 +1,4 @@
-//! Where the intended starts of a core's requests come from.
+//! Source of the intended starts of a core's requests.
 
 use std::time::Duration;
 
@@ -9,20 +9,19 @@ use crate::pace::arrivals::Arrivals;
 use crate::pace::dispatch::Dispatch;
 use crate::plan::Plan;
 
-/// Where intended starts come from.
 pub(super) enum Source {
-    /// The moment itself.
+    /// The current time.
     Closed,
-    /// The moment, after a pause of about so long.
+    /// The current time plus a think time.
     Think(Duration, Random),
     /// The core's arrivals.
     Open(Box<Dispatch>),
-    /// Each connection's own schedule.
+    /// The connection's own schedule.
     Own,
 }
 
 impl Source {
-    /// That of core `core` with so many connections, in turns of `turn` requests.
+    /// For core `core` with `connections` connections, in turns of `turn` requests.
     pub(super) fn new(plan: &Plan, core: usize, connections: usize, turn: u64) -> Source {
         let options = &plan.options;
         match &options.pace {

@@ -1,4 +1,4 @@
-//! What comes: all of it is stepped over at once, and each frame belongs to a lane or to the connection.
+//! Processes received frames. Each belongs to a lane or to the connection.
 
 use onrush_engine::Instant;
 use onrush_http::http2::code::Code;
@@ -20,10 +20,10 @@ use crate::protocol::http2::{Codec, Speaks};
 use crate::requests::response::{Met, Response};
 
 impl Session {
-    /// Steps over all that has come at `now`, and returns how many bytes of `input` that are.
+    /// Processes what was received at `now`, and returns the number of bytes of `input` consumed.
     ///
     /// # Errors
-    /// When what came ends the connection.
+    /// If the received bytes end the connection.
     pub(in crate::connection::http2) fn take(
         &mut self,
         core_run: &CoreRun,
@@ -54,7 +54,7 @@ impl Session {
         }
         self.expire(core_run, lanes, now);
         if !self.is_flushing {
-            // Windows may have room again.
+            // A WINDOW_UPDATE may permit more of the bodies.
             self.fill(lanes, now);
         }
         if self.connection.open_streams() == 0 {
@@ -64,7 +64,7 @@ impl Session {
         Ok(at)
     }
 
-    /// Makes one step over `input`. Returns how many bytes of it are done with; `None` when more has to come first.
+    /// Processes one frame of `input`. Returns the number of bytes consumed; `None` if it is incomplete.
     fn hear(
         &mut self,
         codec: &Codec,
@@ -115,7 +115,7 @@ impl Session {
             Event::Reset { stream, cause } => {
                 let lane = &mut lanes[lane_of(stream)];
                 if let Cause::Local(_) = cause {
-                    // A response that was whole before its request, and then went on.
+                    // The response was complete before its request, and more data followed.
                     lane.answer = None;
                 }
                 lane.end(reset(lane, cause));
@@ -127,7 +127,7 @@ impl Session {
         Ok(Some(done))
     }
 
-    /// The head of a response has come, or something that should be one.
+    /// Handles the head of a response.
     fn take_head(
         &mut self,
         codec: &Codec,
@@ -137,7 +137,7 @@ impl Session {
     ) {
         match status {
             Err(reason) => self.refuse(lane, stream, reason),
-            // It is not the response yet (RFC 9110 15.2).
+            // An interim response (RFC 9110 section 15.2).
             Ok(..200) => {}
             Ok(status) => {
                 (lane.status, lane.first_byte) = (status, lane.at);
@@ -150,7 +150,7 @@ impl Session {
         }
     }
 
-    /// The response to the request of `lane` is whole.
+    /// Handles the end of the response to the request of `lane`.
     fn answer(&mut self, codec: &Codec, lane: &mut Lane, stream: Stream) {
         let outcome = match codec.speaks() {
             Speaks::Http => outcome(lane.status),
@@ -180,19 +180,19 @@ impl Session {
         };
         match self.connection.is_open(stream) {
             false => lane.end(end),
-            // The rest of the request is sent, as long as the server does not end the stream.
+            // The rest of the request is sent unless the server ends the stream.
             true => lane.answer = Some(end),
         }
     }
 
-    /// What has come for the request of `lane` is no response.
+    /// Handles an invalid response to the request of `lane`.
     fn refuse(&mut self, lane: &mut Lane, stream: Stream, reason: &'static str) {
         let code = Code::PROTOCOL_ERROR;
         self.connection.reset(stream, code, &mut self.out);
         lane.end(End::Refused(reason));
     }
 
-    /// The server takes no new streams, and has done nothing for those above `last`.
+    /// Handles GOAWAY: the server accepts no new streams and has not processed those above `last`.
     fn go(&mut self, lanes: &mut [Lane], last: u32, code: Code) {
         self.is_leaving = true;
         self.gone = Some(code);
@@ -206,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Streams on which nothing has happened for too long are given up.
+    /// Resets streams without any event for one timeout.
     fn expire(&mut self, core_run: &CoreRun, lanes: &mut [Lane], now: Instant) {
         let passed = now.since(self.told);
         if passed.as_secs() > 0 {
@@ -229,7 +229,7 @@ impl Session {
     }
 }
 
-/// A head has come, and says `status`, or is none: what it says where it begins a response of what is spoken, or why it does not.
+/// Handles a head of a response, for gRPC as well. Returns the status, or why the head is invalid.
 fn begin(
     codec: &Codec,
     lane: &mut Lane,
@@ -242,7 +242,10 @@ fn begin(
     status
 }
 
-/// Bytes of a body have come: why they are not that of a response of what is spoken, if they are not.
+/// Handles data of a body.
+///
+/// # Errors
+/// The reason why it is invalid.
 fn look(codec: &Codec, lane: &mut Lane, bytes: &[u8]) -> Result<(), &'static str> {
     let expected = &codec.recipe(lane.kind).expected;
     if let (Some(search), Some(expected)) = (&mut lane.search, expected) {
@@ -254,7 +257,10 @@ fn look(codec: &Codec, lane: &mut Lane, bytes: &[u8]) -> Result<(), &'static str
     }
 }
 
-/// Trailers have come: why they do not end a response of what is spoken, if they do not.
+/// Handles trailers.
+///
+/// # Errors
+/// The reason why they are invalid.
 fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'static str> {
     if response_trailers(fields, &RESPONSE_LIMITS).is_err() {
         return Err("malformed trailers");
@@ -265,10 +271,10 @@ fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'st
     }
 }
 
-/// What becomes of the request of `lane`, whose stream was reset.
+/// Returns the result of the request of `lane` when its stream is reset.
 fn reset(lane: &Lane, cause: Cause) -> End {
     match cause {
-        // Before it has said how many streams it takes (RFC 9113 8.7).
+        // Refused because the limit of streams was unknown before the server's SETTINGS (RFC 9113 section 8.7).
         Cause::Peer(Code::REFUSED_STREAM) if lane.is_early => End::NoStream,
         Cause::Peer(code) => End::Cancelled(Failure::StreamReset, code),
         Cause::Local(error) => End::Refused(error.reason),

@@ -1,4 +1,4 @@
-//! What is said: requests of all lanes, and bodies as windows have room for them, in one send.
+//! Sends the requests of all lanes together, and bodies as the windows permit.
 
 use std::task::Poll;
 
@@ -15,8 +15,8 @@ use crate::protocol::failure::Lost;
 use crate::requests::request::Last;
 
 impl Session {
-    /// Opens a stream for the request of `lane`, which is at `place` of connection `index`. Returns how many bytes that are;
-    /// `None` when there can be none.
+    /// Opens a stream for the request of `lane`, which is at `place` of connection `index`. Returns the number of bytes
+    /// written; `None` if no stream is available.
     pub(in crate::connection::http2) fn open(
         &mut self,
         core_run: &CoreRun,
@@ -52,10 +52,10 @@ impl Session {
         Some((self.out.len() - before) as u64)
     }
 
-    /// Sends what waits, as far as the kernel takes it.
+    /// Sends queued frames as far as the kernel accepts them.
     ///
     /// # Errors
-    /// When it takes nothing any more.
+    /// If the connection has failed.
     pub(in crate::connection::http2) fn send(
         &mut self,
         core_run: &CoreRun,
@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// Nothing is on its way, and somebody waits for a stream: something has to come for him, too.
+    /// Sets a deadline if nothing is outstanding and a lane waits for a stream.
     pub(in crate::connection::http2) fn await_room(
         &mut self,
         core_run: &CoreRun,
@@ -100,15 +100,15 @@ impl Session {
         }
     }
 
-    /// Queues the last frame, if there is one, of a connection that is given up.
+    /// Queues the last frame of a connection that is given up, if any.
     pub(in crate::connection::http2) fn send_last(&mut self, stream: &Transport) {
         stream.queue_bytes(&self.out);
         self.out.clear();
-        // Whether it arrives changes nothing.
+        // Best effort.
         let _ = stream.poll_flush();
     }
 
-    /// Writes as much of bodies as windows and memory have room for.
+    /// Writes as much of the bodies as windows and memory permit.
     pub(super) fn fill(&mut self, lanes: &mut [Lane], now: Instant) {
         while self.out.len() < UNSENT_BYTES_MAX
             && let Some(stream) = self.connection.next_ready()
@@ -129,7 +129,7 @@ impl Session {
         }
     }
 
-    /// It is known when the requests of the last flush were written.
+    /// Records when the requests of the last flush were written, once that is known.
     pub(super) fn note_written(&mut self, stream: &Transport, lanes: &mut [Lane]) {
         if self.sent.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Calls of gRPC: what came of one stands in its code, and what is no response to one is said by name.
+//! Tests of gRPC: outcomes are the codes, and invalid responses have a reason.
 
 use onrush_http::http2::LocalSettings;
 use onrush_http::http2::code::Code;
@@ -19,7 +19,7 @@ fn call(options: &mut Options) {
     options.streams = Some(3);
 }
 
-/// What is said of twelve calls that are answered so.
+/// Checks the outcome of twelve calls with this response.
 #[track_caller]
 fn said(answer: Answer, expected: &str) {
     play(call, Server::new(move |_| answer), |outcome, _| {
@@ -31,7 +31,7 @@ fn said(answer: Answer, expected: &str) {
     });
 }
 
-/// Every second call is answered so: it fails for a reason with this part, and the others do not.
+/// Gives every second call this response: these fail with a reason that contains `part`, the others succeed.
 #[track_caller]
 fn refused(answer: Answer, part: &str) {
     let script = move |number: u64| {
@@ -82,7 +82,7 @@ fn a_code_is_taken_from_trailers_or_from_a_head_that_is_all() {
         ),
         "UNAVAILABLE",
     );
-    // What stands before the code does not matter then.
+    // The message before the code does not matter.
     for pieces in [&[][..], &[MESSAGE], &[b"\0\0\0\0\x09"]] {
         said(
             Answer::Fields(HEAD, Some((pieces, &[("grpc-status", "8")]))),

@@ -1,4 +1,4 @@
-//! What goes wrong over HTTP/2 has a name, and costs only the requests that it is about.
+//! Tests of failures over HTTP/2: each has a classification and affects only its requests.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn what_a_server_that_goes_away_has_not_touched_is_sent_again_whatever_it_asks()
             |outcome, _| {
                 outcome.has_responses(40);
                 assert!(outcome.record.established >= 4);
-                // They wait for other connections, which refused streams do not.
+                // They are sent over other connections, unlike refused streams.
                 assert!(outcome.record.resent > 0 && outcome.record.refused == 0);
             },
         );
@@ -66,7 +66,7 @@ fn a_server_that_goes_away_for_a_reason_is_told_by_it() {
     );
 }
 
-/// SETTINGS, and GOAWAY with this code and no stream that anything was done for (RFC 9113 6.8).
+/// SETTINGS, and GOAWAY with this code and last stream 0 (RFC 9113 section 6.8).
 const fn goes_away_at_once(code: u8) -> [u8; 26] {
     [
         0, 0, 0, 4, 0, 0, 0, 0, 0, //
@@ -79,7 +79,7 @@ const IS_NOT_CALM: [u8; 26] = goes_away_at_once(0xb);
 
 #[test]
 fn a_server_that_goes_away_whenever_it_is_asked_fails_all_requests() {
-    // As many lanes as may have a stream before the settings are known, and more, which wait in vain.
+    // As many lanes as may open a stream before the settings are known, and more, which wait for a stream.
     for (bytes, code, streams) in [
         (&GOES_AWAY, Code::NO_ERROR, 5),
         (&IS_NOT_CALM, Code::ENHANCE_YOUR_CALM, 5),
@@ -114,7 +114,7 @@ fn a_request_that_is_sent_in_vain_again_and_again_times_out() {
         |options| {
             options.stop.count = Some(4);
             options.streams = Some(2);
-            // Shorter than the pauses between as many connections as a request may be sent over.
+            // Shorter than the pauses between the connections that a request may be sent over.
             options.timeout = Duration::from_millis(60);
         },
         Server {
@@ -156,7 +156,7 @@ fn what_is_no_response_costs_its_request_alone() {
 
 #[test]
 fn a_response_that_never_comes_times_out_alone() {
-    // With others on their way and without.
+    // With and without other outstanding requests.
     for (size, every) in [(1, 4), (60, 1)] {
         play(
             |options| {

@@ -1,4 +1,4 @@
-//! A server of HTTP/2 that does as it is told.
+//! Scripted HTTP/2 server.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,82 +12,82 @@ use crate::connection::tests::{Outcome, load, on_every_core};
 use crate::plan::Options;
 use crate::requests::{Body, Request};
 
-/// Fields, by their names.
+/// Fields by name.
 pub(super) type Named = [(&'static str, &'static str)];
 
-/// The pieces of a body, and trailers.
+/// Pieces of a body, and trailers.
 pub(super) type Rest = (&'static [&'static [u8]], &'static Named);
 
-/// What the server does with a request.
+/// Response of the server to a request.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
     /// 200 with this body.
     Body(&'static [u8]),
-    /// The same in a frame for each piece.
+    /// 200 with a body in one frame per piece.
     Pieces(&'static [&'static [u8]]),
-    /// So many bytes, as windows have room for them.
+    /// This many bytes, as windows permit.
     Large(usize),
-    /// 200, which ends with its head.
+    /// 200 with END_STREAM on the head.
     Head,
-    /// The same, which says that there would be so many bytes.
+    /// The same with this Content-Length.
     Length(u64),
     /// 103, and then 200.
     Interim,
-    /// Something behind the body.
+    /// 200 with trailers.
     Trailers,
-    /// 200 once so many requests are there.
+    /// 200 once this many requests are open.
     Together(usize),
     /// A head without a status.
     NoStatus,
-    /// A head with more than anybody takes.
+    /// A head above all limits.
     LargeHead,
-    /// The fields of a head, the pieces of a body and the fields of trailers; none of these for a response without them.
+    /// Fields of a head, and optionally pieces of a body and fields of trailers.
     Fields(&'static Named, Option<Rest>),
-    /// Fewer bytes than the head says.
+    /// Fewer bytes than Content-Length.
     TooShort,
-    /// 200 with `ok`, and once more the same data.
+    /// 200 with `ok`, and the same data again.
     Twice,
-    /// 200 with `ok` once the client has reset the stream.
+    /// 200 with `ok` after the client has reset the stream.
     Late,
     Reset(Code),
-    /// 200, and no new streams.
+    /// 200, and GOAWAY.
     LastOne(Code),
     /// Only GOAWAY, and the end of the connection.
     Gone(Code),
-    /// Nothing at all.
+    /// No response.
     Never,
 }
 
-/// A request that the server has read.
+/// Request that the server has read.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
     pub(super) body: usize,
-    /// Its number in the run and on its connection, from 0.
+    /// Number in the run and on its connection, from 0.
     pub(super) number: u64,
     pub(super) on_connection: u64,
 }
 
 pub(super) type Script = dyn Fn(&Asked<'_>) -> Answer;
 
-/// What a server says to a request that is not whole.
+/// Response to an incomplete request.
 #[derive(Clone, Copy)]
 pub(super) enum Early {
     /// 200.
     Response,
-    /// The same, and RST_STREAM.
+    /// 200 and RST_STREAM.
     Reset(Code),
-    /// 200, and more behind its end.
+    /// 200, and more data after its end.
     Twice,
 }
 
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) settings: LocalSettings,
-    /// It says its settings with its first response.
+    /// Whether SETTINGS are sent with the first response.
     pub(super) settles_late: bool,
-    /// What it says instead of HTTP/2, before it ends the connection.
+    /// Bytes to send instead of HTTP/2, before the connection is closed.
     pub(super) instead: Option<&'static [u8]>,
-    /// What it does with requests that have bodies, if it does not wait for them.
+    /// Response to requests with bodies, before the body is complete.
     pub(super) early: Option<Early>,
     pub(super) script: Rc<Script>,
 }
@@ -110,7 +110,7 @@ struct Counts {
     most_open: Cell<u32>,
 }
 
-/// Has each request send so many bytes.
+/// Gives each request a body of this length.
 pub(super) fn upload(options: &mut Options, bytes: usize) {
     let mut request = Request::of(&options.target);
     request.method = "POST".to_owned();
@@ -118,8 +118,8 @@ pub(super) fn upload(options: &mut Options, bytes: usize) {
     options.asks.requests = vec![request];
 }
 
-/// Runs what `change` makes of the options against `server`, on every driver, and shows `check` what came of it and how many
-/// streams were open at a time.
+/// Runs the options as changed by `change` against `server`, on every driver, and calls `check` with the result and the
+/// maximum of open streams.
 #[track_caller]
 pub(super) fn play(change: impl Fn(&mut Options), server: Server, check: impl Fn(&Outcome, u32)) {
     on_every_core(|core| {
@@ -190,7 +190,7 @@ async fn serve(socket: Socket, server: Server, counts: Rc<Counts>) {
     }
 }
 
-/// Ends a connection so that the client gets all that was sent.
+/// Closes a connection after the client has received everything.
 async fn end(socket: &Socket, input: &mut Input) {
     let _ = socket.shutdown().await;
     loop {
@@ -205,20 +205,20 @@ async fn end(socket: &Socket, input: &mut Input) {
 struct Serving {
     connection: Connection,
     out: Vec<u8>,
-    /// Method and bytes of the body so far, of requests that are not whole.
+    /// Incomplete requests: stream, method and bytes of the body so far.
     requests: Vec<(Stream, String, usize)>,
-    /// Those that wait for others.
+    /// Requests that wait for others.
     held: Vec<Stream>,
-    /// Those that are answered when they are reset.
+    /// Requests that are answered after their reset.
     late: Vec<Stream>,
-    /// Those whose responses have so many bytes left.
+    /// Responses with their remaining bytes.
     large: Vec<(Stream, usize)>,
     on_connection: u64,
     is_gone: bool,
 }
 
 impl Serving {
-    /// Takes one step over `input`; false when more has to come.
+    /// Processes one frame of `input`; false if it is incomplete.
     fn step(&mut self, input: &mut Input, server: &Server, counts: &Counts) -> bool {
         let Ok(step) = self.connection.receive(input.bytes(), &mut self.out) else {
             self.is_gone = true;
@@ -255,7 +255,7 @@ impl Serving {
                 (end == End::Stream && server.early.is_none()).then_some(stream)
             }
             Event::Reset { stream, .. } if self.late.contains(&stream) => {
-                // OK (RFC 7541 A), as a frame that it would not write.
+                // `:status: 200` (RFC 7541 appendix A), as a frame that the library would not write.
                 self.stray_frame(1, 4, stream, &[0x88]);
                 self.stray(stream);
                 None
@@ -314,7 +314,7 @@ impl Serving {
             }
             Answer::NoStatus => self.head(stream, &[("x-status", "200")], End::Stream),
             Answer::LargeHead => {
-                // Larger than the announced limit, but with Huffman coding smaller than a block may be.
+                // Above the announced limit when decoded, but small enough with Huffman coding.
                 let value = "v".repeat(74_000);
                 self.head(
                     stream,
@@ -388,7 +388,7 @@ impl Serving {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Sends data that ends a stream, whatever has become of it.
+    /// Sends data with END_STREAM, whatever the stream's state.
     fn stray(&mut self, stream: Stream) {
         self.stray_frame(0, 1, stream, b"ok");
     }
@@ -401,7 +401,7 @@ impl Serving {
         self.out.extend_from_slice(payload);
     }
 
-    /// Sends what there is room for of large responses, a frame of each.
+    /// Sends what the windows permit of large responses, one frame each.
     fn send_large(&mut self) {
         let (frames, zeros) = (std::mem::take(&mut self.large), [0; 16 * 1024]);
         for (stream, mut left) in frames {
