@@ -25,15 +25,15 @@ pub trait Client {
     /// Receives more bytes. Waits for at most the idle timeout.
     ///
     /// # Errors
-    /// When the connection fails.
+    /// If the connection fails.
     fn receive(&mut self) -> impl Future<Output = Result<Received, Error>>;
 
-    /// Starts the send timeout: the next flush fails when the client reads nothing for that long.
+    /// Starts the send timeout: the next flush fails if the client reads nothing for that long.
     fn limit_send(&self);
 
-    /// Shuts down our side, so that everything sent arrives, and reads until the client closes its own.
+    /// Shuts down the sending side, so that everything sent arrives, and reads until the client closes its side.
     ///
     /// # Errors
-    /// When the connection fails first.
+    /// If the connection fails first.
     fn end(self) -> impl Future<Output = Result<(), Error>>;
 }

@@ -4,7 +4,8 @@ use onrush_engine::Error;
 
 use crate::client::{Client, Received};
 
-/// Serves a client until either side closes. Holds one buffer at most: it receives nothing more until the client has read it.
+/// Serves a client until either side closes. Holds at most one buffer: nothing more is received until the client has
+/// read it.
 pub(crate) async fn serve(mut client: impl Client) -> Result<(), Error> {
     loop {
         match client.receive().await? {

@@ -1,5 +1,5 @@
-//! memcached's text protocol, classic and meta commands, over a bounded store per core. It is a load target of known cost, not
-//! a cache for production.
+//! memcached's text protocol, classic and meta commands, over a bounded store per core. It is a load target of known
+//! cost, not a cache for production.
 //!
 //! ```text
 //!   connection.rs,

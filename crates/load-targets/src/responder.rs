@@ -5,8 +5,8 @@ use onrush_engine::{Error, Part};
 
 use crate::client::{Client, Received};
 
-/// Bytes of a response. The period is prime: a lost piece shifts the pattern, unless its size is a multiple of 251. The load generator
-/// checks responses against the pattern.
+/// Bytes of a response. The period is prime: a lost piece shifts the pattern, unless its size is a multiple of 251. The
+/// load generator checks responses against the pattern.
 static PATTERN: [u8; PERIOD * 256] = pattern();
 
 const PERIOD: usize = 251;
@@ -21,7 +21,8 @@ const fn pattern() -> [u8; PERIOD * 256] {
     pattern
 }
 
-/// Serves a client until either side closes. Receives nothing more until the client has read the responses to earlier requests.
+/// Serves a client until either side closes. Nothing more is received until the client has read the responses to
+/// earlier requests.
 pub(crate) async fn serve(mut client: impl Client, sizes: Responder) -> Result<(), Error> {
     let mut missing = sizes.request_bytes as usize;
     loop {

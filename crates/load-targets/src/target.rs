@@ -23,8 +23,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// Returns the target for a listener's protocol, or `None` for HTTP. Items stored in `before`, the target of the same listener in
-    /// the former configuration, are kept if the limits are the same.
+    /// Returns the target for a listener's protocol, or `None` for HTTP. Items stored in `before`, the target of the
+    /// same listener in the former configuration, are kept if the limits are the same.
     pub fn new(protocol: &Protocol, before: Option<&Target>, core: &Core) -> Option<Target> {
         Some(match (protocol, before) {
             (Protocol::Http(_), _) => return None,

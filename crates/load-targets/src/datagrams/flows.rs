@@ -1,4 +1,4 @@
-//! The flows of test datagrams that a core has seen at a listener.
+//! Counters of the flows of test datagrams that a core has received at a listener.
 
 use indexmap::IndexMap;
 use onrush_packet::header::{Flow, Header};
@@ -6,19 +6,19 @@ use onrush_packet::tally::{Counter, Tally};
 
 use super::limits::FLOWS_MAX;
 
-/// As many as may be, each in a place of its own.
+/// Flows with their counters, up to the limit.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     all: IndexMap<Flow, Counter>,
-    /// The place of the one that began first, when there is no room for another.
+    /// Index of the oldest flow, once the limit is reached.
     oldest: usize,
-    /// The place of the one that had the last datagram, which has the next one, too, as a rule.
+    /// Index of the flow of the last datagram, which is usually that of the next.
     last: usize,
 }
 
 impl Flows {
-    /// A test datagram of so many bytes has come at `now`, in nanoseconds of our clock. When there are as many flows as may be,
-    /// the first to have begun is forgotten.
+    /// Counts a test datagram of `bytes` bytes at `now`, in nanoseconds of this machine's clock. At the limit, a new
+    /// flow replaces the oldest.
     pub(super) fn arrive(&mut self, header: &Header, bytes: usize, now: u64) {
         if let Some((flow, counter)) = self.all.get_index_mut(self.last)
             && *flow == header.flow
@@ -36,7 +36,7 @@ impl Flows {
         if self.all.len() < FLOWS_MAX {
             return self.all.insert_full(flow, Counter::default()).0;
         }
-        // The new one takes the place of the old one, and the others stay where they are.
+        // The new flow takes the index of the oldest, so that the order of the others remains.
         let place = self.oldest;
         self.oldest = (place + 1) % FLOWS_MAX;
         self.all.swap_remove_index(place);
@@ -45,7 +45,7 @@ impl Flows {
         place
     }
 
-    /// What has come of a flow; of one that is not known, nothing.
+    /// Returns the counters of a flow, all zero for an unknown flow.
     pub(super) fn tally(&self, flow: Flow) -> Tally {
         let counter = self.all.get(&flow);
         counter.map(Counter::tally).unwrap_or_default()

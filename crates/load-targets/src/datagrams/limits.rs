@@ -1,15 +1,15 @@
-//! The bounds of echoes and sinks for datagrams, each with its reason.
+//! Limits of echoes and sinks for datagrams.
 
-/// Messages that are received in one call: each has room for 64 KiB, since one may be as many datagrams as that holds, so that a
-/// socket takes 1 MiB. Half of what leaves in one call: what comes back in more messages than it came in has room, too.
+/// Messages received in one call. Each needs a buffer of 64 KiB, since a message may be several coalesced datagrams, so
+/// a socket takes 1 MiB. Half of [`REPLIES_PER_CALL`], since replies may need more messages than were received.
 pub(super) const MESSAGES_PER_CALL: usize = 16;
 
-/// Messages that are sent in one call: the engine's number.
+/// Messages sent in one call: the engine's limit.
 pub(super) const REPLIES_PER_CALL: usize = 32;
 
-/// Datagrams that leave as one message: the engine's number, and what the kernel has taken since it can.
+/// Datagrams sent as one message: the limit of the engine and of all kernels with UDP GSO.
 pub(super) const SEGMENTS_MAX: usize = 64;
 
-/// Flows that a core remembers for a listener, those that began last: each takes 8 KiB, so 32 MiB where there are as many. A run of
-/// load has one for each of its sockets, of which a core has its share.
+/// Most recent flows that a core keeps per listener: each takes 8 KiB, all of them 32 MiB. A load run has one flow per
+/// socket, and a core receives a share of them.
 pub(super) const FLOWS_MAX: usize = 4096;

@@ -1,4 +1,4 @@
-//! The UDP socket of one core, and the answers to what it receives.
+//! The UDP socket of one core, and the replies to received datagrams.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,12 +19,12 @@ use crate::memcached::datagrams::Answer;
 use crate::memcached::server::{Server, now};
 use crate::target::Target;
 
-/// The socket of one core for the datagrams of a listener.
+/// Socket of one core for the datagrams of a listener.
 pub struct Port {
     claim: Arc<DatagramClaim>,
     socket: Datagram,
     core: Core,
-    /// From the current configuration, or from the last one that had the address.
+    /// From the current configuration, or from the last one with this address.
     target: RefCell<Target>,
     state: RefCell<State>,
 }
@@ -32,12 +32,12 @@ pub struct Port {
 struct State {
     flows: Flows,
     traffic: Rc<DatagramTraffic>,
-    /// What the kernel has said last of what it dropped, modulo 2^32, and all of it.
+    /// Last drop counter of the kernel, modulo 2^32, and the total.
     dropped_said: u32,
     dropped: u64,
-    /// An answer of memcached for which there was no more room among what goes back.
+    /// A memcached response that did not fit in the batch of replies.
     answer: Option<(Way, Answer)>,
-    /// The datagram of it that is next.
+    /// Its next datagram.
     written: Vec<u8>,
 }
 
@@ -53,11 +53,11 @@ impl Port {
         traffic: Rc<DatagramTraffic>,
     ) -> Result<Self, Error> {
         let socket = Datagram::open(core, claim)?;
-        // Where the kernel does not, each message is one datagram, and none is said to be dropped.
+        // If the kernel refuses, each message is one datagram, and drops are not counted.
         socket.coalesce();
         socket.tell_drops();
         if claim.address().ip().is_unspecified() {
-            // An answer has to come from where the question went.
+            // A reply must come from the address that the request was sent to.
             socket.tell_control()?;
         }
         Ok(Self {
@@ -81,7 +81,7 @@ impl Port {
         Arc::ptr_eq(&self.claim, claim)
     }
 
-    /// Changes to another configuration. Counters of flows are kept.
+    /// Switches to another configuration. Counters of flows are kept.
     pub fn take_over(&self, target: &Target, traffic: Rc<DatagramTraffic>) {
         self.state.borrow_mut().traffic = traffic;
         self.target.replace(target.clone());
@@ -96,12 +96,12 @@ impl Port {
     pub async fn run(self: Rc<Self>) {
         let mut received = ReceiveBatch::new(MESSAGES_PER_CALL, usize::MAX);
         let mut replies = Replies::default();
-        // Whoever goes on sending must not keep a core that is to stop.
+        // A continuous sender must not keep a stopping core alive.
         while !self.core.is_stopping() {
             match self.socket.recv_unless_stopping(&mut received).await {
                 Ok(_) => {}
                 Err(error) if error.kind == Kind::Stopping => return,
-                // An error of an earlier datagram, which is over with it.
+                // An error of an earlier datagram, which the kernel reports once.
                 Err(_) => self.state.borrow().traffic.failed(1),
             }
             let mut done = 0;
@@ -113,8 +113,8 @@ impl Port {
         }
     }
 
-    /// Counts what was received from number `from` on, and writes what goes back, as far as there is room; says which is next.
-    /// `None` when nothing is left, and nothing is to be sent.
+    /// Counts received datagrams from index `from` on, and queues replies while there is room. Returns the index to
+    /// continue from; `None` if all are done and there is nothing to send.
     fn take(&self, received: &ReceiveBatch, from: usize, replies: &mut Replies) -> Option<usize> {
         let state = &mut *self.state.borrow_mut();
         state.note_dropped(received);
@@ -139,7 +139,7 @@ impl Port {
         (!is_over).then_some(next)
     }
 
-    /// Writes the next datagram of an answer of memcached; whether there was one.
+    /// Queues the next datagram of a memcached response; returns whether there was one.
     fn go_on_answering(&self, (state, replies): (&mut State, &mut Replies)) -> bool {
         let Some((way, mut answer)) = state.answer.take() else {
             return false;
@@ -190,9 +190,8 @@ impl Port {
         }
     }
 
-    /// Answers a datagram with these bytes.
     fn reply(&self, way: Way, bytes: &[u8], (state, replies): (&State, &mut Replies)) {
-        // Two echoes would go on for ever, once somebody has sent one a datagram in the name of the other.
+        // Prevents an endless loop between two echoes, which one datagram with a forged source would start.
         let is_of_another_echo = way.to.port() == self.claim.address().port();
         if is_of_another_echo || replies.push(way, bytes, &self.core).is_err() {
             state.traffic.failed(1);
@@ -206,7 +205,7 @@ impl Port {
             let state = self.state.borrow();
             match sent {
                 Ok(datagrams) => state.traffic.sent(datagrams as u64),
-                // The one that failed is out of the batch.
+                // The failed message is removed from the batch.
                 Err(_) => state.traffic.failed(1),
             }
         }
@@ -214,7 +213,7 @@ impl Port {
 }
 
 impl State {
-    /// Answers a memcached request.
+    /// Starts the response to a memcached request.
     fn ask(&mut self, server: &Server, datagram: &Received<'_>, core: &Core) {
         self.traffic.received(datagram.bytes.len());
         let way = Way {
@@ -240,7 +239,8 @@ impl State {
     }
 }
 
-/// CPU time that a core has spent on work. A core that busy-polls uses all of its CPU, so it measures its work itself.
+/// Returns the CPU time that a core has spent on work. With busy polling the thread uses all of its CPU, so the core
+/// measures its work itself.
 fn time_used(core: &Core) -> Duration {
     if core.busy_polls() {
         core.worked()

@@ -1,4 +1,4 @@
-//! Datagrams that go back: those of one size to one peer leave as one message, which the kernel parts.
+//! Replies: datagrams of one size to one peer are sent as one message, which the kernel segments.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
@@ -7,25 +7,25 @@ use onrush_engine::{BUFFER_BYTES, Buffer, Core, Ecn, Error, Kind, Message, Op, S
 
 use super::limits::{REPLIES_PER_CALL, SEGMENTS_MAX};
 
-/// What goes back of what has been received.
+/// Replies to received datagrams.
 #[derive(Default)]
 pub(super) struct Replies {
     batch: SendBatch,
-    /// What the last one can be joined by.
+    /// Last message, to which more datagrams may be added.
     open: Option<Open>,
 }
 
-/// From whom to whom a datagram goes.
+/// Destination and source of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Way {
     pub(super) to: SocketAddr,
-    /// The address of ours that it was sent to, where we have several.
+    /// Local address that the request was sent to, if there are several.
     pub(super) from: Option<IpAddr>,
 }
 
 struct Open {
     way: Way,
-    /// Bytes of each datagram, of which only the last may have fewer.
+    /// Bytes of each datagram; only the last may be shorter.
     segment: usize,
     count: usize,
     buffer: Buffer,
@@ -42,7 +42,7 @@ impl Open {
 }
 
 impl Replies {
-    /// Whether they have to leave before there are more.
+    /// Whether the replies must be sent before more are added.
     pub(super) fn are_full(&self) -> bool {
         // One is open.
         self.batch.len() + 1 >= REPLIES_PER_CALL
@@ -51,7 +51,7 @@ impl Replies {
     /// Adds a datagram.
     ///
     /// # Errors
-    /// When the core has no buffer for it: it is lost.
+    /// If the core has no buffer; the datagram is lost.
     pub(super) fn push(&mut self, way: Way, bytes: &[u8], core: &Core) -> Result<(), Error> {
         if let Some(open) = self.open.as_mut().filter(|open| open.takes(way, bytes)) {
             let fits = open.buffer.put(bytes);
@@ -60,7 +60,7 @@ impl Replies {
             return Ok(());
         }
         self.close();
-        // As much as may join it, where that takes a wide one.
+        // Large enough for all datagrams that may be added.
         let mut buffer = core.buffer_for((bytes.len() * SEGMENTS_MAX) as u64)?;
         if buffer.room() < bytes.len() {
             debug_assert!(bytes.len() > BUFFER_BYTES);
@@ -77,7 +77,7 @@ impl Replies {
         Ok(())
     }
 
-    /// What is to be sent, with the last one.
+    /// Closes the last message and returns the batch to send.
     pub(super) fn batch(&mut self) -> &mut SendBatch {
         self.close();
         &mut self.batch
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Messages that these datagrams make: their ports and sizes.
+    /// Returns how many messages these datagrams form, given their ports and sizes.
     fn messages(datagrams: &[(u16, usize)]) -> usize {
         let core = Core::simulated(Simulation::with_seed(1));
         let mut replies = Replies::default();

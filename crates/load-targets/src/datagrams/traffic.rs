@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::AddAssign;
 
-/// Counters of one listener on one core.
+/// Counters of a listener on one core.
 #[derive(Debug)]
 pub struct DatagramTraffic {
     name: String,
@@ -33,7 +33,7 @@ impl DatagramTraffic {
         }
     }
 
-    /// Name of the listener.
+    /// Returns the name of the listener.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -45,7 +45,7 @@ impl DatagramTraffic {
         add(&self.received_bytes, bytes as u64);
     }
 
-    /// One of those received is no test datagram.
+    /// Counts a received datagram that is not a test datagram.
     #[inline]
     pub(crate) fn foreign(&self) {
         add(&self.foreign, 1);
@@ -55,12 +55,12 @@ impl DatagramTraffic {
         add(&self.sent, datagrams);
     }
 
-    /// The kernel had no room for so many messages.
+    /// Counts messages that the kernel dropped because the receive buffer was full.
     pub(crate) fn dropped(&self, messages: u64) {
         add(&self.dropped, messages);
     }
 
-    /// So many could not be answered, or were not to be.
+    /// Counts datagrams that were not answered.
     pub(crate) fn failed(&self, datagrams: u64) {
         add(&self.failed, datagrams);
     }
@@ -79,22 +79,22 @@ impl DatagramTraffic {
     }
 }
 
-/// What is known of the datagrams of a listener: of one core, or of all.
+/// Counters of a listener's datagrams, on one core or in total.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DatagramView {
-    /// What it is called.
+    /// Name of the listener.
     pub name: String,
-    /// Datagrams that have come.
+    /// Received datagrams.
     pub received: u64,
-    /// Their bytes, without any headers.
+    /// Bytes of their payload.
     pub received_bytes: u64,
-    /// Datagrams that were sent back, reports among them.
+    /// Datagrams sent, including reports.
     pub sent: u64,
-    /// Of those received, how many were no test datagrams.
+    /// Received datagrams that are not test datagrams.
     pub foreign: u64,
-    /// Messages that the kernel had no room for, of one datagram or of several that it had put together.
+    /// Messages that the kernel dropped because the receive buffer was full, each with one or more coalesced datagrams.
     pub dropped: u64,
-    /// Datagrams that could not be answered, and those that were not because they came from the port that they went to.
+    /// Datagrams that could not be answered, or were not because their source port is the listener's port.
     pub failed: u64,
 }
 

@@ -1,23 +1,23 @@
-//! Answers on their way to a client: text, and long values that are not copied into it.
+//! Responses to be sent: text, and long values that are shared instead of copied.
 
 use std::rc::Rc;
 
 use super::limits::ANSWERS_MAX;
 
-/// A shorter value is copied into the text: a part of its own costs the kernel more than that.
+/// Shorter values are copied into the text, since a separate buffer costs the kernel more than the copy.
 const COPY_MAX: usize = 4096;
 
-/// The answers to what has arrived, until they are sent.
+/// Responses to received commands.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     text: Vec<u8>,
-    /// In order; each stands before the byte of the text with this number.
+    /// Long values in order, each with its offset in the text.
     values: Vec<(usize, Rc<[u8]>)>,
     /// Bytes of `text` and `values`.
     bytes: usize,
 }
 
-/// A part of what is to be sent.
+/// A piece of the output.
 #[derive(Debug)]
 pub(crate) enum Piece<'a> {
     Text(&'a [u8]),
@@ -31,7 +31,7 @@ impl Answers {
         self.bytes += text.len();
     }
 
-    /// Text and the end of a line.
+    /// Appends text and a line end.
     #[inline]
     pub(super) fn line(&mut self, text: &[u8]) {
         self.text(text);
@@ -42,7 +42,7 @@ impl Answers {
         self.text(itoa::Buffer::new().format(number).as_bytes());
     }
 
-    /// A value with what stands behind it.
+    /// Appends a value, which includes its line end.
     pub(super) fn value(&mut self, value: &Rc<[u8]>) {
         if value.len() <= COPY_MAX {
             self.text(value);
@@ -52,12 +52,12 @@ impl Answers {
         self.bytes += value.len();
     }
 
-    /// Whether they should be sent before there are more.
+    /// Whether the responses should be sent before more are added.
     pub(super) fn are_full(&self) -> bool {
         self.bytes >= ANSWERS_MAX
     }
 
-    /// What is to be sent, in order.
+    /// Returns the pieces to send, in order.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let mut from = 0;
         let before = self.values.iter().flat_map(move |(at, value)| {
@@ -69,7 +69,7 @@ impl Answers {
         before.chain([Piece::Text(&self.text[last..])])
     }
 
-    /// Forgets them and keeps their memory, unless that is much.
+    /// Clears the responses. Keeps the memory unless it is large.
     pub(crate) fn clear(&mut self) {
         if self.text.capacity() > 2 * ANSWERS_MAX {
             self.text = Vec::new();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     impl Answers {
-        /// All bytes, copied together.
+        /// Concatenates all pieces.
         pub(crate) fn concat(&self) -> Vec<u8> {
             let bytes = |piece: Piece<'_>| match piece {
                 Piece::Text(text) => text.to_vec(),

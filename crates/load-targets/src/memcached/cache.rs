@@ -1,17 +1,17 @@
-//! What the clients of a listener see of one core: its items, or as many as they like of which none is kept; and what has been
-//! asked of it.
+//! Items and counters of a listener on one core. The items are stored, or synthetic, where every key exists and nothing
+//! is stored.
 
 use onrush_config::plan::Memcached;
 
 use super::item::{Expiry, Item, Moment, Seconds, value};
 use super::store::Store;
 
-/// The items of a listener on one core. No other core sees them.
+/// Items of a listener on one core, which no other core accesses.
 #[derive(Debug)]
 pub(crate) struct Cache {
     items: Items,
     item_bytes_max: u32,
-    /// The number of the last change.
+    /// CAS unique of the last change.
     cas: u64,
     pub(super) counts: Counts,
     began: Seconds,
@@ -20,7 +20,7 @@ pub(crate) struct Cache {
 #[derive(Debug)]
 enum Items {
     Stored(Store),
-    /// Each key has what is in the first place. The second is a copy of it, which whoever has found it may change.
+    /// Every key has the first item. The second is a copy of it, which a command may change.
     Synthetic(Box<[Item; 2]>),
 }
 
@@ -37,10 +37,10 @@ impl Items {
     }
 }
 
-/// What has been asked for since the start, or since a client had it begin anew.
+/// Counters of commands since the start or the last reset.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// Keys that were asked for.
+    /// Requested keys.
     pub(crate) gets: u64,
     pub(crate) get_hits: u64,
     pub(crate) sets: u64,
@@ -52,18 +52,18 @@ pub(crate) struct Counts {
     pub(crate) count_hits: u64,
     pub(crate) flushes: u64,
     pub(crate) metas: u64,
-    /// Items that were stored.
+    /// Items stored.
     pub(crate) stored: u64,
 }
 
-/// What came of the wish to store a value.
+/// Result of storing a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
-    /// With this number.
+    /// Stored with this CAS unique.
     As(u64),
-    /// The key is there, or is not, as the command does not want it.
+    /// The command's condition on the existence of the key is not met.
     Not,
-    /// It has another number.
+    /// The CAS unique differs.
     Exists,
     NotFound,
 }
@@ -105,7 +105,7 @@ impl Cache {
         now.0.saturating_sub(self.began.0)
     }
 
-    /// The items that are kept, where any are.
+    /// Returns the store, unless the items are synthetic.
     pub(super) fn store(&self) -> Option<&Store> {
         match &self.items {
             Items::Stored(store) => Some(store),
@@ -117,7 +117,7 @@ impl Cache {
         self.items.find(key, now)
     }
 
-    /// The item of a key that a client has asked for, which is counted.
+    /// Finds an item for a get, and counts it.
     pub(super) fn get(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
         let Self { items, counts, .. } = self;
         counts.gets += 1;
@@ -126,7 +126,7 @@ impl Cache {
         found
     }
 
-    /// Gives a key this item, whatever it had, and says by which number.
+    /// Stores an item under a key and returns its CAS unique.
     pub(super) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> Stored {
         self.cas += 1;
         let item = Item {
@@ -145,13 +145,13 @@ impl Cache {
         }
     }
 
-    /// The number of a change of an item that stays where it is.
+    /// Returns the CAS unique for a change in place.
     pub(super) fn next_cas(&mut self) -> u64 {
         self.cas += 1;
         self.cas
     }
 
-    /// Whether there was one.
+    /// Removes an item; returns whether there was one.
     pub(super) fn remove(&mut self, key: &[u8], now: Seconds) -> bool {
         let is_there = self.find(key, now).is_some();
         if let Items::Stored(store) = &mut self.items {
@@ -160,9 +160,9 @@ impl Cache {
         is_there
     }
 
-    /// All that are there now are no more from `at` on.
+    /// Invalidates all current items from `at` on.
     pub(super) fn flush(&mut self, at: Seconds) {
-        // It is a change of all of them.
+        // A flush changes all items.
         self.cas += 1;
         if let Items::Stored(store) = &mut self.items {
             store.flush(at);

@@ -1,4 +1,4 @@
-//! What commands do to items, whichever way a client has said it: classic or meta.
+//! Operations on items, shared by classic and meta commands.
 
 use std::rc::Rc;
 
@@ -15,13 +15,13 @@ pub(super) struct Wish<'l> {
     pub(super) flags: u32,
     pub(super) expiry: Expiry,
     pub(super) value: &'l [u8],
-    /// Where it is appended or prepended: only to what has this number.
+    /// For append and prepend: the required CAS unique.
     pub(super) only_at: Option<u64>,
-    /// With [`Mode::Cas`], a value that comes too late is stored all the same and marked as stale.
+    /// With [`Mode::Cas`] and an outdated CAS unique, the value is stored nevertheless and marked as stale.
     pub(super) is_invalidating: bool,
 }
 
-/// Stores a value, if what is there is as its mode wants it.
+/// Stores a value if the condition of its mode is met.
 pub(super) fn store(cache: &mut Cache, wish: Wish<'_>, now: Seconds) -> Stored {
     cache.counts.sets += 1;
     let there = cache.find(wish.key, now).cloned();
@@ -57,18 +57,18 @@ pub(super) fn store(cache: &mut Cache, wish: Wish<'_>, now: Seconds) -> Stored {
     cache.set(wish.key, item, now)
 }
 
-/// What came of the wish to count.
+/// Result of an increment or decrement.
 #[derive(Debug)]
 pub(super) enum Counted {
-    /// The number that it is now.
+    /// The new number.
     To(u64),
     NotFound,
-    /// It has another number than was asked for.
+    /// The CAS unique differs.
     Exists,
     NotNumeric,
 }
 
-/// Adds to a number, or takes from it. Above 64 bits it begins anew, and below 0 it does not go.
+/// Increments or decrements a number. An increment wraps at 64 bits; a decrement stops at 0.
 pub(super) fn count(
     cache: &mut Cache,
     (key, step): (&[u8], Step),
@@ -101,7 +101,7 @@ pub(super) fn count(
     Counted::To(number)
 }
 
-/// A number as it is kept: a value does not become shorter by counting (protocol.txt, "Increment/Decrement").
+/// Formats a number; a value does not become shorter by a decrement (protocol.txt, "Increment/Decrement").
 fn padded(number: u64, length: usize) -> Rc<[u8]> {
     let mut text = number.to_string();
     while text.len() < length {

@@ -1,4 +1,4 @@
-//! Classic commands: set, delete, incr and their like.
+//! Classic commands: set, delete, incr and others.
 
 use super::answers::Answers;
 use super::cache::{Cache, Counts, Stored};
@@ -7,11 +7,11 @@ use super::command::{Step, Store};
 use super::item::{Expiry, Item, Moment, Seconds};
 use super::reply::Reply;
 
-/// What is answered to a `version`: whose commands these are, since clients take from it which there are, and libmemcached refuses
-/// a server whose first number is 0.
+/// Response to `version`: the version whose commands are implemented, since clients derive the available commands from
+/// it, and libmemcached refuses a server with a major version of 0.
 const VERSION_NUMBER: &str = concat!("1.6.18-onrush-", env!("CARGO_PKG_VERSION"));
 
-/// Where classic commands say what came of them.
+/// Writes the response of a classic command unless it has `noreply`.
 pub(super) struct Teller<'a> {
     pub(super) answers: &'a mut Answers,
     pub(super) reply: Reply,
@@ -25,7 +25,7 @@ impl Teller<'_> {
     }
 }
 
-/// A key of a `get`, or of a `gets` with the item's number behind its length.
+/// Writes a value of a `get`, or of a `gets` with its CAS unique.
 pub(super) fn answer_value(key: &[u8], item: &Item, cas: Option<u64>, answers: &mut Answers) {
     answers.text(b"VALUE ");
     answers.text(key);
@@ -41,7 +41,7 @@ pub(super) fn answer_value(key: &[u8], item: &Item, cas: Option<u64>, answers: &
     answers.value(&item.value);
 }
 
-/// Stores the `value` that has come behind its command.
+/// Stores the data block of a storage command.
 pub(super) fn put(cache: &mut Cache, asked: Store<'_>, value: &[u8], now: Moment) -> &'static str {
     let wish = Wish {
         key: asked.key,
@@ -74,7 +74,7 @@ pub(super) fn delete(cache: &mut Cache, key: &[u8], now: Seconds) -> &'static st
 pub(super) fn step(cache: &mut Cache, key: &[u8], step: Step, now: Seconds, teller: Teller<'_>) {
     match count(cache, (key, step), None, now) {
         Counted::To(number) => teller.say(itoa::Buffer::new().format(number)),
-        // Nobody has asked for a number.
+        // Classic commands have no CAS unique.
         Counted::NotFound | Counted::Exists => teller.say("NOT_FOUND"),
         Counted::NotNumeric => {
             teller.say("CLIENT_ERROR cannot increment or decrement non-numeric value");
@@ -88,7 +88,7 @@ pub(super) fn touch(cache: &mut Cache, key: &[u8], exptime: i32, now: Moment) ->
         return "NOT_FOUND";
     };
     item.expiry = Expiry::meant(exptime, now);
-    // As far as memcached tells it is a look, too.
+    // memcached counts a touch as an access.
     item.is_fetched = true;
     item.accessed = now.seconds;
     cache.counts.touch_hits += 1;
@@ -110,11 +110,11 @@ pub(super) fn version(answers: &mut Answers) {
     answers.line(VERSION_NUMBER.as_bytes());
 }
 
-/// What has been asked, of this core. Tools ask for other topics in passing: those with nothing to say have an end only.
+/// Writes the counters of this core. Some tools request other topics as well; topics without data get only `END`.
 pub(super) fn stats(cache: &mut Cache, topic: Option<&[u8]>, now: Moment, answers: &mut Answers) {
     match topic {
         None => {
-            // No number, and wanted by those who read the others.
+            // Not a number, but expected by the tools that read the statistics.
             answers.text(b"STAT version ");
             answers.line(VERSION_NUMBER.as_bytes());
             answer_stats(&general(cache, now), answers);
@@ -146,7 +146,7 @@ fn answer_stats(all: &[(&str, u64)], answers: &mut Answers) {
     answers.line(b"END");
 }
 
-/// By the names that memcached has for them.
+/// Returns the general statistics under memcached's names.
 fn general(cache: &Cache, now: Moment) -> Vec<(&'static str, u64)> {
     let counts = cache.counts;
     let store = |of: fn(&super::store::Store) -> u64| cache.store().map_or(0, of);

@@ -1,11 +1,12 @@
-//! Command lines of memcached's text protocol (protocol.txt of memcached 1.6), but for those that get: `keys.rs`. Pure.
+//! Parses command lines of memcached's text protocol (protocol.txt of memcached 1.6), except those of gets: see
+//! `keys.rs`. Pure.
 
 use super::limits::KEY_BYTES_MAX;
 use super::meta::Meta;
 use super::number::{signed_32, unsigned, unsigned_32};
 use super::reply::{Refusal, Reply};
 
-/// A command that is understood.
+/// Parsed command.
 #[derive(Debug)]
 pub(super) enum Command<'l> {
     /// A data block follows.
@@ -13,14 +14,14 @@ pub(super) enum Command<'l> {
     Delete(&'l [u8], Reply),
     Count(&'l [u8], Step, Reply),
     Touch(&'l [u8], i32, Reply),
-    /// After so many seconds.
+    /// With the delay in seconds.
     FlushAll(i32, Reply),
     Version,
     Verbosity(Reply),
     Stats(Option<&'l [u8]>),
     Quit,
     MetaGet(Meta<'l>),
-    /// A data block of so many bytes follows.
+    /// A data block of this length follows.
     MetaStore(Meta<'l>, Mode, u32),
     MetaDelete(Meta<'l>),
     MetaCount(Meta<'l>, Direction),
@@ -28,19 +29,19 @@ pub(super) enum Command<'l> {
     MetaDebug(Meta<'l>),
 }
 
-/// A command of the classic ones that stores.
+/// Classic storage command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Store<'l> {
     pub(super) key: &'l [u8],
     pub(super) mode: Mode,
     pub(super) flags: u32,
     pub(super) exptime: i32,
-    /// Bytes of the value.
+    /// Length of the value.
     pub(super) length: u32,
     pub(super) reply: Reply,
 }
 
-/// When a value is stored, and where.
+/// Condition and kind of a storage command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     Set,
@@ -48,11 +49,11 @@ pub(super) enum Mode {
     Replace,
     Append,
     Prepend,
-    /// When what is there has this number.
+    /// If the item has this CAS unique.
     Cas(u64),
 }
 
-/// How much is added or taken away.
+/// Amount of an increment or decrement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) direction: Direction,
@@ -72,7 +73,7 @@ const ERROR: Refusal = Refusal {
 const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
 
 impl<'l> Command<'l> {
-    /// What the words of a line mean.
+    /// Parses the words of a line.
     pub(super) fn read(words: &'l [&'l [u8]]) -> Result<Self, Refusal> {
         let Some((&name, arguments)) = words.split_first() else {
             return Err(ERROR);
@@ -107,7 +108,7 @@ impl<'l> Command<'l> {
                 _ => ERROR,
             });
         }
-        // Of these, what is wrong with a flag is not said.
+        // memcached reports most mistakes in the flags of these commands by a common message.
         let unnamed = |refusal: Refusal| match refusal.text {
             Some("CLIENT_ERROR options flags too long" | BAD_LINE) => refusal,
             Some("CLIENT_ERROR opaque token too long") => refusal,
@@ -131,7 +132,7 @@ impl<'l> Command<'l> {
                 Ok(Command::MetaCount(meta, direction))
             }
             _ => {
-                // It has one flag, and passes others over.
+                // memcached accepts one flag and ignores others.
                 let encoded = words.get(2).is_some_and(|flag| *flag == b"b");
                 let words = &words[..2 + usize::from(encoded)];
                 let meta = Meta::read(words, 2).map_err(|_| Refusal::said(BAD_LINE))?;
@@ -141,7 +142,7 @@ impl<'l> Command<'l> {
     }
 }
 
-/// The last argument may say that no answer is wanted.
+/// Returns whether the last argument is `noreply`.
 fn reply(arguments: &[&[u8]]) -> Reply {
     match arguments.last() {
         Some(&b"noreply") => Reply::Unwanted,
@@ -170,7 +171,7 @@ fn store<'l>(mode: Mode, arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal>
     }
 }
 
-/// A length with room for what stands behind the value.
+/// Parses a length that leaves room for the line end.
 fn length_of(text: &[u8]) -> Option<u32> {
     let length = signed_32(text).filter(|&length| length <= i32::MAX - 2)?;
     length.try_into().ok()
@@ -199,7 +200,7 @@ fn delete<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
         1 => Reply::Wanted,
         _ => reply(arguments),
     };
-    // A time, which has meant nothing for long, may be 0.
+    // The obsolete time argument must be 0.
     let is_good = match arguments {
         [_] | [_, b"0"] | [_, b"noreply"] => true,
         [_, b"0", _] => reply == Reply::Unwanted,
@@ -276,7 +277,7 @@ fn verbosity<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
     }
 }
 
-/// Once it is known how long the data block is, whatever is wrong passes it over.
+/// After the length of the data block is known, an error skips the block.
 fn meta_store<'l>(words: &'l [&'l [u8]]) -> Result<Command<'l>, Refusal> {
     Meta::check(words)?;
     let bad = Refusal::said(BAD_LINE);
@@ -291,7 +292,7 @@ fn meta_store<'l>(words: &'l [&'l [u8]]) -> Result<Command<'l>, Refusal> {
     let meta = Meta::read(words, 3).map_err(skipping)?;
     let mode = match (meta.mode, meta.cas) {
         (None | Some(b'S'), None) => Mode::Set,
-        // Replacing what has this number is what cas does.
+        // Replacing an item with this CAS unique is the same as cas.
         (None | Some(b'S' | b'R'), Some(cas)) => Mode::Cas(cas),
         (Some(b'R'), None) => Mode::Replace,
         (Some(b'E'), _) => Mode::Add,

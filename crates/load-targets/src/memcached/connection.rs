@@ -10,7 +10,7 @@ use super::server::{Server, now};
 use super::session::{Next, Session};
 use crate::client::{Client, Received};
 
-/// Serves a client until either side closes. Answers to commands received together are sent in one call.
+/// Serves a client until either side closes. Responses to commands received together are sent in one call.
 pub(crate) async fn serve(mut client: impl Client, server: &Server) -> Result<(), Error> {
     let (mut session, mut output) = (Session::default(), Output::default());
     loop {
@@ -51,7 +51,7 @@ fn answer(
     sent.map(|()| next)
 }
 
-/// Answers not yet flushed: lines are copied into buffers, values are shared with the store.
+/// Responses that are not flushed yet: lines are copied into buffers, values are shared with the store.
 #[derive(Default)]
 struct Output {
     buffer: Option<Buffer>,

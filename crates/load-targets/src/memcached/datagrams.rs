@@ -1,4 +1,4 @@
-//! A request that came as a datagram, and its answer as datagrams, each with memcached's frame.
+//! Requests and responses over UDP, each datagram with memcached's frame header.
 
 use onrush_packet::memcached::{ANSWER_BYTES, FRAME_BYTES, Frame, WrongFrame};
 
@@ -8,25 +8,26 @@ use super::limits::DATAGRAM_ANSWER_MAX;
 use super::server::Server;
 use super::session::{Next, Session};
 
-/// Bytes of an answer in each of its datagrams; the last may have fewer.
+/// Bytes of a response in each of its datagrams; the last may have fewer.
 const PART_BYTES: usize = ANSWER_BYTES - FRAME_BYTES;
 
-/// What is said in the place of an answer that is too long: memcached's words.
+/// Response in place of one that is too long, the same as memcached's.
 const TOO_LONG: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
 
-/// An answer that goes back.
+/// A response to be sent.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The frame of the datagram that is next; beyond the last one where all have gone.
+    /// Frame of the next datagram; its sequence number equals the total after the last one.
     next: Frame,
     text: Vec<u8>,
 }
 
 impl Answer {
-    /// The answer to what a datagram asks. A command that is not complete gets none, and neither does one that wants none.
+    /// Executes the commands of a datagram. An incomplete command and one without a reply yield an empty response.
     ///
     /// # Errors
-    /// When the datagram has no frame, or is one of several: a request is one (memcached, doc/protocol.txt).
+    /// If the datagram has no valid frame, or is one of several: a request must fit in one (memcached,
+    /// doc/protocol.txt).
     pub(crate) fn to(datagram: &[u8], server: &Server, now: Moment) -> Result<Answer, WrongFrame> {
         let (frame, mut input) = Frame::read(datagram)?;
         if frame.datagrams != 1 {
@@ -60,7 +61,7 @@ impl Answer {
         })
     }
 
-    /// Writes the next datagram in place of what `out` has; whether there was one.
+    /// Replaces `out` with the next datagram; returns whether there was one.
     pub(crate) fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
         if self.next.sequence >= self.next.datagrams {
             return false;
@@ -87,7 +88,7 @@ mod tests {
         unix: 1_700_000_000,
     };
 
-    /// What goes back for each of these requests in turn: frames and texts.
+    /// Returns the frames and payloads of the response to each of these requests in turn.
     fn answers(requests: &[&[u8]]) -> Vec<Vec<(Frame, Vec<u8>)>> {
         let server = Server::new(Memcached::default(), NOW);
         let one = |(id, request): (u16, &&[u8])| {

@@ -1,31 +1,31 @@
-//! What a key stands for.
+//! Items and their expiration.
 
 use std::rc::Rc;
 
-/// Seconds of the server's own clock. Expiry is told by them, so a change of the date expires nothing.
+/// Seconds of the monotonic clock. Expiration is based on it, so setting the date expires nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Seconds(pub(crate) u64);
 
-/// A moment, by both clocks that a client can mean.
+/// A moment on both clocks that a client may refer to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub(crate) seconds: Seconds,
-    /// Since 1970.
+    /// Seconds since 1970.
     pub(crate) unix: u64,
 }
 
-/// When an item is no more.
+/// Expiration time of an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expiry {
     Never,
     At(Seconds),
 }
 
-/// Times up to this are from now on, longer ones since 1970 (protocol.txt, "Expiration times").
+/// Longer expiration times are seconds since 1970 (protocol.txt, "Expiration times").
 const RELATIVE_MAX: i32 = 60 * 60 * 24 * 30;
 
 impl Expiry {
-    /// What a client means by this number: negative is at once.
+    /// Converts a client's expiration time; a negative one expires at once.
     pub(crate) fn meant(exptime: i32, now: Moment) -> Self {
         let Seconds(seconds) = now.seconds;
         match u64::try_from(exptime) {
@@ -43,7 +43,7 @@ impl Expiry {
         }
     }
 
-    /// Seconds that are left; `None` for ever.
+    /// Returns the remaining seconds; `None` if it never expires.
     pub(crate) fn left(self, now: Seconds) -> Option<u64> {
         match self {
             Expiry::Never => None,
@@ -52,30 +52,30 @@ impl Expiry {
     }
 }
 
-/// What a key stands for. Cloning it copies no bytes of the value.
+/// Value of a key with its metadata. A clone shares the bytes of the value.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    /// With CR LF behind it, as it goes to a client.
+    /// Includes CR LF, as it is sent to clients.
     pub(crate) value: Rc<[u8]>,
-    /// The client's, and nothing to us.
+    /// Opaque flags of the client.
     pub(crate) flags: u32,
-    /// Another one for each change.
+    /// CAS unique, which differs for each change.
     pub(crate) cas: u64,
     pub(crate) expiry: Expiry,
     pub(crate) accessed: Seconds,
-    /// Somebody has got it since it was set.
+    /// Whether it was read since it was set.
     pub(crate) is_fetched: bool,
-    /// A client has said that it is out of date (meta commands, flag I).
+    /// Whether a client has marked it as stale (meta commands, flag I).
     pub(crate) is_stale: bool,
-    /// A client has been told that it may make the next value.
+    /// Whether a client was told that it may store the next value (flag W).
     pub(crate) is_won: bool,
 }
 
-/// What stands behind each value.
+/// Line end after each value.
 pub(crate) const END: &[u8; 2] = b"\r\n";
 
 impl Item {
-    /// One that nobody has got yet. `value` has CR LF behind it.
+    /// Creates an item that was not read yet. `value` includes CR LF.
     pub(crate) fn new(value: Rc<[u8]>, flags: u32, expiry: Expiry) -> Self {
         debug_assert!(value.ends_with(END));
         Self {
@@ -90,13 +90,13 @@ impl Item {
         }
     }
 
-    /// The value without what stands behind it.
+    /// Returns the value without CR LF.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.value[..self.value.len() - END.len()]
     }
 }
 
-/// A value of these parts, with CR LF behind it.
+/// Concatenates the parts and adds CR LF.
 pub(crate) fn value(parts: &[&[u8]]) -> Rc<[u8]> {
     let mut bytes = parts.concat();
     bytes.extend_from_slice(END);

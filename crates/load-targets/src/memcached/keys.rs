@@ -1,5 +1,5 @@
-//! The keys of a `get`, which has as many as it likes: they are answered one by one, so that no line of them has to be held as
-//! a whole, nor the answers to it.
+//! Keys of get commands. Their number is unlimited, so they are answered one by one, and neither the whole line nor all
+//! responses are held.
 
 use super::answers::Answers;
 use super::cache::Cache;
@@ -9,47 +9,47 @@ use super::limits::KEY_BYTES_MAX;
 use super::line::without_return;
 use super::number::signed_32;
 
-/// A `get` whose keys are being answered.
+/// A get whose keys are being answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
     number: Number,
-    /// Each item that is found expires so, from now on.
+    /// New expiration time of the items (gat, gats).
     touch: Option<i32>,
 }
 
-/// Whether the item's number is answered, too.
+/// Whether the CAS unique is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Number {
     Asked,
     Unasked,
 }
 
-/// What came of a part of a line.
+/// Result of a part of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answered {
-    /// The line has ended.
+    /// The end of the line was reached.
     All,
-    /// The rest of it is to come.
+    /// The rest of the line has not arrived.
     SoFar,
-    /// There is no room for more answers.
+    /// There is no room for more responses.
     UpTo,
-    /// A key is too long: the rest of the line is to be passed over.
+    /// A key is too long; the rest of the line is skipped.
     Bad,
 }
 
-/// How a line of keys begins.
+/// Start of a line.
 #[derive(Debug)]
 pub(super) enum Begun {
-    /// Keys begin behind so many bytes.
+    /// The keys start after this many bytes.
     Keys(Keys, usize),
     Bad(&'static str),
-    /// It is another command.
+    /// Another command.
     No,
 }
 
 const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
 
-/// What the line at the start of `bytes` is. Of a line whose end has not come only a `get` or `gets` can be said to be one.
+/// Parses the start of a line. If `line` is `None`, its end has not arrived, and only `get` and `gets` are recognized.
 pub(super) fn begin(bytes: &[u8], line: Option<&[u8]>) -> Begun {
     let shown = line.unwrap_or(bytes);
     let start = shown.iter().take_while(|&&byte| byte == b' ').count();
@@ -91,7 +91,7 @@ pub(super) fn begin(bytes: &[u8], line: Option<&[u8]>) -> Begun {
             }
         },
     };
-    // Before any of it is answered.
+    // Checked before any key is answered.
     if rest.any(|key| key.len() > KEY_BYTES_MAX) {
         return Begun::Bad(BAD_LINE);
     }
@@ -99,7 +99,7 @@ pub(super) fn begin(bytes: &[u8], line: Option<&[u8]>) -> Begun {
 }
 
 impl Keys {
-    /// Answers the keys of what has come of the line, and says how many bytes of it are done with.
+    /// Answers the keys received so far. Returns the number of bytes consumed.
     pub(super) fn answer(
         self,
         bytes: &[u8],

@@ -1,21 +1,22 @@
-//! The bounds of memcached's protocol, each with its reason.
+//! Limits of memcached's protocol.
 
-/// Words of a command that are looked at, but for the keys of a `get`: memcached's number (`MAX_TOKENS`, less the end).
+/// Words of a command that are parsed, except for the keys of gets: memcached's limit (`MAX_TOKENS` minus the
+/// terminator).
 pub(super) const WORDS_MAX: usize = 23;
 
-/// Bytes of a line without an end that are waited for, but for the keys of a `get`: memcached's number. No command is longer, and
-/// what is left of the input has room in a buffer.
+/// Bytes of an incomplete line, except for the keys of gets: memcached's limit. No command is longer, and the remaining
+/// input fits in a buffer.
 pub(super) const LINE_MAX: usize = 2048;
 
-/// Bytes of answers that are written before they are sent: 64 KiB goes out in one call, and a client that asks without reading
-/// costs no more than that and one value.
+/// Bytes of responses written before they are sent. 64 KiB are sent in one call, and a client that does not read costs
+/// no more than this and one value.
 pub(super) const ANSWERS_MAX: usize = 64 * 1024;
 
-/// Bytes of an answer over UDP: four of the longest values that a server takes when nothing is said. All of it is there before its
-/// first datagram leaves, which says how many there are.
+/// Bytes of a response over UDP: four values of the default maximum. A response is complete before its first datagram
+/// is sent, since each datagram contains their number.
 pub(super) const DATAGRAM_ANSWER_MAX: usize = 4 << 20;
 
-/// Memory that a value gets before it has come: a client that announces a gigabyte and sends nothing costs no more than this.
+/// Memory allocated for a value before it arrives: a client that announces a gigabyte and sends nothing costs no more.
 pub(super) const VALUE_AHEAD: usize = 64 * 1024;
 
 /// Maximum length of a key in bytes, as in memcached.

@@ -1,17 +1,17 @@
-//! A command line, in its words.
+//! Splits command lines into words.
 
 use super::limits::WORDS_MAX;
 
-/// The words of a line; those beyond the bound are left out.
+/// Words of a line, up to the limit; further ones are dropped.
 #[derive(Debug)]
 pub(super) struct Words<'l> {
-    /// The first `count` are of any meaning.
+    /// Only the first `count` are valid.
     words: [&'l [u8]; WORDS_MAX],
     count: usize,
 }
 
 impl<'l> Words<'l> {
-    /// Those of a line without its end. Only blanks part words.
+    /// Splits a line without its end. Only spaces separate words.
     pub(super) fn of(line: &'l [u8]) -> Self {
         let mut words: [&[u8]; WORDS_MAX] = [b""; WORDS_MAX];
         let mut count = 0;
@@ -28,13 +28,14 @@ impl<'l> Words<'l> {
     }
 }
 
-/// The line at the start of `bytes` without its end, and how many bytes it has with it; `None` while its end is to come.
+/// Returns the line at the start of `bytes` without its end, and its length including the end; `None` if it is
+/// incomplete.
 pub(super) fn first(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let end = memchr::memchr(b'\n', bytes)?;
     Some((without_return(&bytes[..end]), end + 1))
 }
 
-/// A line may end with LF alone.
+/// A line may end with LF only.
 pub(super) fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -1,4 +1,4 @@
-//! The words behind a meta command: its key and its flags, of which many are answered in the order in which they stand.
+//! Key and flags of a meta command. Many flags are returned in the response, in their order.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use super::limits::KEY_BYTES_MAX;
 use super::number::{signed_32, unsigned, unsigned_32};
 use super::reply::{Refusal, Reply};
 
-/// What a meta command says of itself.
+/// Parsed arguments of a meta command.
 #[derive(Debug)]
 pub(super) struct Meta<'l> {
     pub(super) key: Cow<'l, [u8]>,
-    /// It was written in base64, and is answered so.
+    /// Whether the key is in base64, in the response as well.
     is_encoded: bool,
-    /// All of them, as they were written.
+    /// All flags as written.
     flags: &'l [&'l [u8]],
-    /// What goes well is not to be answered.
+    /// Whether success is answered (flag q).
     pub(super) reply: Reply,
     pub(super) wants_value: bool,
-    /// A look that counts as none.
+    /// Whether the access is not recorded (flag u).
     pub(super) is_unnoticed: bool,
     pub(super) is_invalidating: bool,
     pub(super) touch: Option<i32>,
@@ -34,15 +34,14 @@ pub(super) struct Meta<'l> {
     pub(super) delta: u64,
 }
 
-/// Words of a command with its flags, the command itself included: more are refused by the server that clients were
-/// written for.
+/// Maximum of words of a command including its flags, as in memcached.
 const WORDS_MAX: usize = 19;
 
-/// An opaque with its letter (protocol.txt, "The flags used by the 'mg' command").
+/// Bytes of an opaque including its letter (protocol.txt, "The flags used by the 'mg' command").
 const OPAQUE_BYTES_MAX: usize = 32;
 
 impl<'l> Meta<'l> {
-    /// Whether a command whose key is the second of `words` has no key and no line that are too long.
+    /// Checks the lengths of the key, which is the second of `words`, and of the line.
     pub(super) fn check(words: &[&[u8]]) -> Result<(), Refusal> {
         if words[1].len() > KEY_BYTES_MAX {
             return Err(Refusal::said("CLIENT_ERROR bad command line format"));
@@ -54,7 +53,7 @@ impl<'l> Meta<'l> {
         }
     }
 
-    /// Reads a command whose key is the second of `words`; flags begin behind `fixed` words.
+    /// Parses a command whose key is the second of `words`; its flags start after `fixed` words.
     pub(super) fn read(words: &'l [&'l [u8]], fixed: usize) -> Result<Self, Refusal> {
         Self::check(words)?;
         let key = words[1];
@@ -82,7 +81,7 @@ impl<'l> Meta<'l> {
         Ok(meta)
     }
 
-    /// One that is unknown or repeated ends it; of other mistakes the last one is told.
+    /// An unknown or repeated flag is reported at once; of other mistakes, the last one.
     fn read_flags(&mut self) -> Result<(), Refusal> {
         let mut seen = 0_u128;
         let mut wrong = None;
@@ -100,7 +99,7 @@ impl<'l> Meta<'l> {
         }
     }
 
-    /// What is wrong with the value of a flag, if anything.
+    /// Parses a flag; returns the mistake in its value, if any.
     fn read_flag(&mut self, letter: u8, value: &[u8]) -> Result<Option<&'static str>, Refusal> {
         const BAD: &str = "CLIENT_ERROR bad token in command line format";
         let is_good = |is: bool, text: &'static str| (!is).then_some(text);
@@ -167,7 +166,7 @@ impl<'l> Meta<'l> {
         flags.copied().filter(move |flag| flag[0] == letter)
     }
 
-    /// Answers each flag in its order: opaque and key here, others by `answer`, which gets their letters.
+    /// Writes the flags in order: opaque and key here, others by `answer`, which gets their letters.
     pub(super) fn answer_flags(
         &self,
         answers: &mut Answers,
@@ -193,7 +192,7 @@ impl<'l> Meta<'l> {
         }
     }
 
-    /// Answers the key, as it was written.
+    /// Writes the key as the client wrote it.
     pub(super) fn put_key(&self, answers: &mut Answers) {
         match self.is_encoded {
             false => answers.text(&self.key),
@@ -202,7 +201,7 @@ impl<'l> Meta<'l> {
     }
 }
 
-/// Puts a value that could be read in its place; whether it could.
+/// Stores a parsed value; returns whether there is one.
 fn put<T>(place: &mut Option<T>, value: Option<T>) -> bool {
     let is_there = value.is_some();
     *place = value;

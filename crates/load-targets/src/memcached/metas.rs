@@ -8,7 +8,7 @@ use super::item::{Expiry, Item, Moment, value};
 use super::meta::Meta;
 use super::reply::{Refusal, Reply};
 
-/// What of an item is answered.
+/// Writes a property of an item for a flag.
 fn answer_fact(item: &Item, letter: u8, now: Moment, answers: &mut Answers) {
     let number = match letter {
         b's' => item.bytes().len() as u64,
@@ -49,7 +49,7 @@ pub(super) fn get(cache: &mut Cache, meta: &Meta<'_>, now: Moment, answers: &mut
         }
         false => answers.text(b"HD"),
     }
-    // Less is left of it than the client wants.
+    // Whether less time remains than the client's limit for recaching.
     let is_due = |recache: i32, item: &Item| match (Expiry::meant(recache, now), item.expiry) {
         (Expiry::At(wanted), Expiry::At(at)) => at < wanted,
         (Expiry::Never, _) | (_, Expiry::Never) => false,
@@ -85,7 +85,7 @@ pub(super) fn get(cache: &mut Cache, meta: &Meta<'_>, now: Moment, answers: &mut
     }
 }
 
-/// Stores the value that has come behind its command.
+/// Stores the data block of a storage command.
 pub(super) fn put(
     cache: &mut Cache,
     (meta, mode, value): (&Meta<'_>, Mode, &[u8]),
@@ -141,7 +141,7 @@ pub(super) fn delete(cache: &mut Cache, meta: &Meta<'_>, now: Moment, answers: &
     answers.text(b"\r\n");
 }
 
-/// Leaves the item where it is, for those who can live with it until somebody has made another one.
+/// Marks the item as stale; clients may use it until one has stored a new value.
 fn invalidate(cache: &mut Cache, meta: &Meta<'_>, now: Moment) {
     let cas = cache.next_cas();
     let Some(item) = cache.find(&meta.key, now.seconds) else {
@@ -222,7 +222,7 @@ fn answer_nothing(code: &str, meta: &Meta<'_>, answers: &mut Answers) -> Result<
     Ok(())
 }
 
-/// What is known of an item, for people.
+/// Writes the metadata of an item for debugging.
 pub(super) fn debug(cache: &mut Cache, meta: &Meta<'_>, now: Moment, answers: &mut Answers) {
     cache.counts.metas += 1;
     let Some(item) = cache.find(&meta.key, now.seconds) else {

@@ -1,7 +1,7 @@
-//! Numbers of memcached's text protocol, as strtol(3) reads them: white space and a sign may stand before the digits, and
-//! white space with anything behind it after them. The server that clients were written for takes them so.
+//! Numbers of memcached's text protocol, parsed like strtol(3), as memcached does: white space and a sign may precede
+//! the digits, and white space followed by anything may follow them.
 
-/// A number without a sign, 64 bits at most.
+/// Parses an unsigned 64-bit number.
 pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
     let (is_negative, magnitude) = magnitude(text)?;
     match is_negative && magnitude > 0 {
@@ -10,12 +10,12 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// The same with 32 bits.
+/// Parses an unsigned 32-bit number.
 pub(super) fn unsigned_32(text: &[u8]) -> Option<u32> {
     unsigned(text)?.try_into().ok()
 }
 
-/// A number with a sign or without one, 32 bits at most.
+/// Parses a signed 32-bit number.
 pub(super) fn signed_32(text: &[u8]) -> Option<i32> {
     let (is_negative, magnitude) = magnitude(text)?;
     let magnitude = i64::try_from(magnitude).ok()?;

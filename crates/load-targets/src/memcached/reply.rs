@@ -1,6 +1,6 @@
-//! Whether a command gets an answer, and the answer to a refused command.
+//! Whether a command has a response, and the response to a refused command.
 
-/// Whether the client wants an answer.
+/// Whether the client wants a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reply {
     Wanted,
@@ -11,7 +11,7 @@ pub(super) enum Reply {
 /// Why a line is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refusal {
-    /// The answer, unless the client wants none.
+    /// The response, unless the client wants none.
     pub(super) text: Option<&'static str>,
     /// Bytes of the data block to skip.
     pub(super) skip: u64,

@@ -1,4 +1,4 @@
-//! State that the clients of a listener share on one core: the items, and a buffer for answers.
+//! State that the clients of a listener share on one core: the items, and a buffer for responses.
 
 use std::cell::RefCell;
 
@@ -32,13 +32,12 @@ impl Server {
         }
     }
 
-    /// Limits of the store.
     pub(crate) fn plan(&self) -> Memcached {
         self.plan
     }
 
-    /// Executes the complete commands in `input` and passes their answers to `send`. Returns the number of bytes consumed, the next
-    /// step, and the result of `send`.
+    /// Executes the complete commands in `input` and passes their responses to `send`. Returns the number of bytes
+    /// consumed, the next step, and the result of `send`.
     pub(super) fn answer<T>(
         &self,
         session: &mut Session,
@@ -54,7 +53,7 @@ impl Server {
     }
 }
 
-/// The current time of a core.
+/// Returns the current time of a core.
 pub(crate) fn now(core: &Core) -> Moment {
     Moment {
         seconds: Seconds(core.now().nanoseconds() / 1_000_000_000),
@@ -62,10 +61,11 @@ pub(crate) fn now(core: &Core) -> Moment {
     }
 }
 
-/// Checks that any input gets the same answers whole and in pieces; the first byte gives the size of the pieces. For the fuzzer and tests.
+/// Checks that the responses to any input do not depend on how it is split; the first byte is the size of the pieces.
+/// For the fuzzer and tests.
 ///
 /// # Panics
-/// When the answers differ.
+/// If the responses differ.
 pub fn check_any_input(bytes: &[u8]) {
     let Some((&cut, bytes)) = bytes.split_first() else {
         return;
@@ -81,7 +81,7 @@ pub fn check_any_input(bytes: &[u8]) {
     );
 }
 
-/// Answers of a small cache to a new client whose bytes arrive in pieces of this size.
+/// Returns the responses of a small cache to a new client whose bytes arrive in pieces of this size.
 fn answers_to(bytes: &[u8], piece: usize) -> Vec<u8> {
     let now = Moment {
         seconds: Seconds(1_000),

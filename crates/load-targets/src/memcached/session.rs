@@ -1,5 +1,4 @@
-//! What a client of memcached's text protocol says, and what it is answered. Pure: bytes come in, and answers are written, in
-//! whatever pieces the bytes have come.
+//! Session of a client of memcached's text protocol. Pure: it takes received bytes in any pieces and writes responses.
 
 use std::mem;
 
@@ -15,13 +14,13 @@ use super::meta::Meta;
 use super::metas;
 use super::reply::{Refusal, Reply};
 
-/// A client, between what has come and what is to come.
+/// State of a session between two receives.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     expect: Expect,
 }
 
-/// What comes next.
+/// Expected input.
 #[derive(Debug, Default)]
 enum Expect {
     /// A command.
@@ -29,39 +28,39 @@ enum Expect {
     Line,
     /// More keys of a command.
     Keys(Keys),
-    /// The data block of a command, whose line this is: of so many bytes, of which these have come.
+    /// The data block of a command: its line, the block's length, and the bytes received.
     Data {
         line: Box<[u8]>,
         bytes: usize,
         come: Vec<u8>,
     },
-    /// So many bytes that nobody wants.
+    /// This many bytes to skip.
     Skip(u64),
-    /// The rest of a line that nobody wants.
+    /// The rest of a line to skip.
     SkipLine,
 }
 
-/// What has to happen before the client is heard on.
+/// Next action for the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// More has to come.
+    /// Receive more bytes.
     Receive,
-    /// The answers have to leave.
+    /// Send the responses.
     Flush,
-    /// The answers have to leave, and the connection ends.
+    /// Send the responses and close the connection.
     Close,
 }
 
-/// How far a step has come.
+/// Result of a step.
 enum Step {
-    /// So many bytes are done with.
+    /// This many bytes were consumed.
     Done(usize),
     Stop(Next),
     /// Both.
     Last(usize, Next),
 }
 
-/// What commands are carried out on.
+/// Context of commands.
 struct At<'a> {
     cache: &'a mut Cache,
     now: Moment,
@@ -69,8 +68,8 @@ struct At<'a> {
 }
 
 impl Session {
-    /// Answers what stands in `input` as far as it is complete, and says how many bytes are done with. Where more has to come,
-    /// less is left than a buffer has room for.
+    /// Executes the complete commands in `input` and returns the number of bytes consumed. Where more bytes must
+    /// arrive, the rest fits in a buffer.
     pub(crate) fn hear(
         &mut self,
         input: &[u8],
@@ -100,7 +99,7 @@ impl Session {
         }
     }
 
-    /// How many commands, whole or not, are under way: for tests of what is between them.
+    /// Whether no command is incomplete.
     #[cfg(test)]
     pub(super) fn is_between_commands(&self) -> bool {
         matches!(self.expect, Expect::Line)
@@ -148,7 +147,7 @@ impl Session {
             Begun::No => {}
         }
         let Some((line, bytes)) = found else {
-            // Whatever this is, it is no command of any client.
+            // No client sends such a command.
             at.answers.line(b"CLIENT_ERROR line too long");
             return Step::Stop(Next::Close);
         };
@@ -182,7 +181,7 @@ impl Session {
         }
     }
 
-    /// A data block of so many bytes, and its end, follows the line.
+    /// Starts a data block of `length` bytes plus its line end, which follows the line.
     fn begin_data(
         &mut self,
         (line, bytes): (&[u8], usize),
@@ -248,10 +247,10 @@ impl Session {
     }
 }
 
-/// What every request of memcached's binary protocol begins with, and no command.
+/// First byte of requests in the binary protocol; no text command begins with it.
 const BINARY: u8 = 0x80;
 
-/// A value that is too large takes the one before with it: who cannot have the new one must not get the old.
+/// Refuses a value that is too large, and removes the old one: a client must not read an outdated value.
 fn refuse_too_large(line: &[u8], at: &mut At<'_>) {
     let words = Words::of(line);
     let (key, is_said, replaces) = match Command::read(words.all()) {
@@ -269,7 +268,7 @@ fn refuse_too_large(line: &[u8], at: &mut At<'_>) {
     }
 }
 
-/// Carries out a command whose data block is there, with its end.
+/// Executes a storage command whose data block, including its line end, is complete.
 fn store(line: &[u8], block: &[u8], at: &mut At<'_>) {
     let words = Words::of(line);
     let value = block.strip_suffix(END);
@@ -288,7 +287,7 @@ fn store(line: &[u8], block: &[u8], at: &mut At<'_>) {
             Some(value) => put_meta((&meta, mode, value), at),
             None => at.answers.line(bad.as_bytes()),
         },
-        // Lines of other commands have no data block.
+        // Other commands have no data block.
         Ok(_) | Err(_) => {}
     }
 }
@@ -297,7 +296,7 @@ fn put_meta(what: (&Meta<'_>, Mode, &[u8]), at: &mut At<'_>) {
     metas::put(at.cache, what, at.now, at.answers);
 }
 
-/// Carries out a command without a data block.
+/// Executes a command without a data block.
 fn act(command: Command<'_>, at: &mut At<'_>) -> Result<(), Refusal> {
     let At {
         cache,
@@ -322,7 +321,7 @@ fn act(command: Command<'_>, at: &mut At<'_>) -> Result<(), Refusal> {
             Teller { answers, reply }.say(text);
         }
         Command::Version => classic::version(answers),
-        // There is one level of it.
+        // The verbosity is fixed.
         Command::Verbosity(reply) => Teller { answers, reply }.say("OK"),
         Command::Stats(topic) => classic::stats(cache, topic, now, answers),
         Command::MetaGet(meta) => metas::get(cache, &meta, now, answers),

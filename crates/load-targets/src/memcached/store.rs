@@ -1,23 +1,23 @@
-//! The items of one core, within a bound on their memory: when there is no room for another, a hand goes round over all of
-//! them and takes out the first that nobody has asked for since it came by last (the clock algorithm). Expired ones go first.
+//! Items of one core within a memory limit. To make room, a hand moves around all items and removes the first that was
+//! not requested since its last visit (the CLOCK algorithm). Expired items are removed in passing.
 
 use indexmap::IndexMap;
 
 use super::item::{Item, Seconds};
 
-/// The items of one core. No other thread sees them.
+/// Items of one core, which no other thread accesses.
 #[derive(Debug)]
 pub(crate) struct Store {
-    /// Entries have places, which the hand goes over. One that is taken out leaves its place to the last one.
+    /// The hand moves over the indices. The last entry takes the index of a removed one.
     entries: IndexMap<Box<[u8]>, Entry>,
-    /// The place that it comes to next.
+    /// Index of the next entry to visit.
     hand: usize,
     /// Invariant: the sum of the costs of all entries, and at most `memory`.
     bytes: u64,
     memory: u64,
-    /// Items of an era before this one are no more.
+    /// Items of an earlier era are invalid.
     era: u32,
-    /// When the next era begins, if a client has said so.
+    /// When the next era begins, after a flush.
     next_era: Option<Seconds>,
     evicted: u64,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Store {
 struct Entry {
     item: Item,
     era: u32,
-    /// It has been asked for since the hand came by.
+    /// Whether it was requested since the hand's last visit.
     is_wanted: bool,
 }
 
-/// What an item takes beside its key and value: its entry, its place in the index, and what the allocator keeps for itself.
+/// Bytes that an item takes besides its key and value: its entry, its index, and the allocator's overhead.
 const COST: u64 = 160;
 
 fn cost(key: &[u8], item: &Item) -> u64 {
@@ -50,7 +50,7 @@ impl Store {
         }
     }
 
-    /// The item of a key, to look at and to change but for its value: see [`Store::set`].
+    /// Finds the item of a key. Its value must be changed by [`Store::set`] only.
     pub(crate) fn find(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
         self.turn_era(now);
         let era = self.era;
@@ -65,7 +65,7 @@ impl Store {
         Some(&mut entry.item)
     }
 
-    /// Gives a key this item in the place of what it had. `false` when it takes more than there may be.
+    /// Stores an item under a key. Returns false if it exceeds the memory.
     #[must_use]
     pub(crate) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> bool {
         self.turn_era(now);
@@ -87,23 +87,22 @@ impl Store {
         true
     }
 
-    /// Whether there was one.
+    /// Removes an item; returns whether there was one.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.entries.get_index_of(key);
         place.map(|place| self.take_out(place)).is_some()
     }
 
-    /// All that are there now are no more from `at` on.
+    /// Invalidates all current items from `at` on.
     pub(crate) fn flush(&mut self, at: Seconds) {
         self.next_era = Some(at);
     }
 
-    /// Items that are kept, those that have expired included.
+    /// Returns the number of items, including expired ones.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// What they take.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -112,7 +111,7 @@ impl Store {
         self.memory
     }
 
-    /// How many were taken out to make room for others.
+    /// Returns the number of evicted items.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -124,7 +123,7 @@ impl Store {
         }
     }
 
-    /// Takes out one. There must be one: what takes less than all memory needs others to have no room.
+    /// Removes one entry. There must be one: an item that fits in the memory lacks room only if there are others.
     fn evict(&mut self, now: Seconds) {
         loop {
             if self.hand >= self.entries.len() {
@@ -139,7 +138,7 @@ impl Store {
             }
             self.evicted += u64::from(!is_over);
             self.take_out(self.hand);
-            // The one that has this place now is nearly always the youngest.
+            // The last entry now has this index; it is nearly always the most recent, and is passed over.
             self.hand += 1;
             return;
         }
@@ -189,7 +188,7 @@ mod tests {
             store.find(format!("{number:04}").as_bytes(), NOW).is_some()
         };
         assert!((0..50).all(|number| has(number, &mut store)));
-        // The youngest takes the place of one that is taken out, so that here and there one is missed.
+        // The most recent item takes the index of a removed one, so an unrequested one may be passed over.
         let old = (50..100).filter(|&number| has(number, &mut store)).count();
         assert!(old <= 1, "{old}");
     }
@@ -221,7 +220,7 @@ mod tests {
         let later = Seconds(11);
         assert!(store.set(b"0010", item(100, Expiry::Never), later));
         assert!(store.find(b"0003", later).is_none());
-        // The hand came by three that were wanted before.
+        // The hand first passed three items that had been requested.
         assert_eq!((store.evicted(), store.len()), (0, 10));
     }
 

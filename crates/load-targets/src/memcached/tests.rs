@@ -1,4 +1,4 @@
-//! Answers of a session.
+//! Tests of a session's responses.
 
 use onrush_config::plan::Memcached;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ impl Talk {
         Self::with(Memcached::default())
     }
 
-    /// What is answered to these bytes, all of which are done with.
+    /// Returns the response to these bytes, all of which must be consumed.
     fn say(&mut self, said: &[u8]) -> String {
         let (mut input, mut all) = (said, Vec::new());
         loop {
@@ -57,7 +57,7 @@ impl Talk {
     }
 }
 
-/// A conversation: what is said, and what is answered.
+/// Checks each response in a sequence of requests.
 fn check(plan: Memcached, conversation: &[(&str, &str)]) {
     let mut talk = Talk::with(plan);
     for (said, answered) in conversation {
@@ -277,7 +277,7 @@ fn keys_beyond_a_line_are_answered_one_by_one() {
     let mut said = format!("get{keys} none\r\n").into_bytes();
     while !said.is_empty() {
         let piece: Vec<u8> = said.drain(..said.len().min(8_000)).collect();
-        // What is left of a piece is less than a key.
+        // The rest of a piece is less than a key.
         let heard = talk.say(&piece);
         let cut = piece
             .iter()

@@ -36,7 +36,7 @@ impl Unary {
                 if count == 0 {
                     return Err("more than one message, or bytes behind it: the call is unary");
                 }
-                self.left -= count as u32; // of at most as many
+                self.left -= count as u32; // at most `left`
                 bytes = &bytes[count..];
                 continue;
             }

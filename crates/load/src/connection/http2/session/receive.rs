@@ -96,7 +96,7 @@ impl Session {
                 let lane = &mut lanes[lane_of(stream)];
                 lane.at = now;
                 let taken = look(codec, lane, bytes);
-                let bytes = bytes.len() as u32; // of one receive
+                let bytes = bytes.len() as u32; // at most one receive buffer
                 self.connection.release(stream, bytes, &mut self.out);
                 match (taken, end) {
                     (Err(reason), _) => self.refuse(lane, stream, reason),
