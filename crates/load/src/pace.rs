@@ -161,7 +161,6 @@ impl Schedule {
         }
     }
 
-    /// Returns the same schedule for a run that begins at `begin`.
     pub(crate) fn from(self, begin: Instant) -> Schedule {
         Schedule { begin, ..self }
     }

@@ -273,7 +273,6 @@ impl Plan {
         is_tcp && self.options.requests_per_connection.is_some()
     }
 
-    /// Number of connections of this generator.
     pub(crate) fn connections(&self) -> usize {
         let connections = self.options.connections as u64;
         self.options.shard.share().count_of(connections) as usize
@@ -324,7 +323,6 @@ impl Plan {
         Share::of_core(core as u64, *threads as u64, shard.index, shard.count)
     }
 
-    /// Returns the budget of core `core` from `begin` on.
     pub(crate) fn budget_of(&self, core: usize, begin: Instant) -> Budget {
         self.options.stop.of_core(self.share_of(core), begin)
     }
@@ -334,14 +332,12 @@ impl Plan {
         self.options.start.duration() + self.options.warm_up
     }
 
-    /// Returns the CPU to which core `core` is pinned.
     pub(crate) fn cpu_of(&self, core: usize) -> Option<usize> {
         let cpus = &self.options.cpus;
         (!cpus.is_empty()).then(|| cpus[core % cpus.len()])
     }
 }
 
-/// Creates the protocol of the target's scheme, with the requests.
 fn protocol(options: &Options) -> Result<Protocol, String> {
     Ok(match options.target.scheme {
         Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {

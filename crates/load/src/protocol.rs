@@ -42,7 +42,6 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the name for reports.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Protocol::Http1(_) => "HTTP/1.1",
@@ -71,7 +70,6 @@ impl Protocol {
         }
     }
 
-    /// Returns the possible outcomes of responses.
     pub(crate) fn outcomes(&self) -> &'static Outcomes {
         match self {
             Protocol::Http2(_, scheme) if scheme.is_grpc() => &grpc::OUTCOMES,
@@ -82,7 +80,6 @@ impl Protocol {
         }
     }
 
-    /// Returns the number of kinds of requests.
     pub(crate) fn kinds(&self) -> usize {
         match self {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.recipes().len(),
@@ -201,7 +198,6 @@ impl Codec {
         }
     }
 
-    /// Returns the codec of datagrams, if the protocol uses them.
     pub(crate) fn over_datagrams(&self) -> Option<&memcached::Codec> {
         match self {
             Codec::Memcached(codec) => codec.over_datagrams(),
@@ -209,7 +205,6 @@ impl Codec {
         }
     }
 
-    /// Returns the codec of HTTP/2 streams, if the protocol is HTTP/2.
     pub(crate) fn over_http2(&self) -> Option<&http2::Codec> {
         match self {
             Codec::Http2(codec) => Some(codec),

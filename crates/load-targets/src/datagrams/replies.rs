@@ -7,7 +7,6 @@ use onrush_engine::{BUFFER_BYTES, Buffer, Core, Ecn, Error, Kind, Message, Op, S
 
 use super::limits::{REPLIES_PER_CALL, SEGMENTS_MAX};
 
-/// Replies to received datagrams.
 #[derive(Default)]
 pub(super) struct Replies {
     batch: SendBatch,
@@ -115,7 +114,6 @@ mod tests {
         }
     }
 
-    /// Returns how many messages these datagrams form, given their ports and sizes.
     fn messages(datagrams: &[(u16, usize)]) -> usize {
         let core = Core::simulated(Simulation::with_seed(1));
         let mut replies = Replies::default();

@@ -17,7 +17,6 @@ pub(crate) struct Answers {
     bytes: usize,
 }
 
-/// A piece of the output.
 #[derive(Debug)]
 pub(crate) enum Piece<'a> {
     Text(&'a [u8]),
@@ -52,7 +51,6 @@ impl Answers {
         self.bytes += value.len();
     }
 
-    /// Whether the responses should be sent before more are added.
     pub(super) fn are_full(&self) -> bool {
         self.bytes >= ANSWERS_MAX
     }
@@ -85,7 +83,6 @@ mod tests {
     use super::*;
 
     impl Answers {
-        /// Concatenates all pieces.
         pub(crate) fn concat(&self) -> Vec<u8> {
             let bytes = |piece: Piece<'_>| match piece {
                 Piece::Text(text) => text.to_vec(),

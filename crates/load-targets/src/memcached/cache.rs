@@ -52,11 +52,9 @@ pub(crate) struct Counts {
     pub(crate) count_hits: u64,
     pub(crate) flushes: u64,
     pub(crate) metas: u64,
-    /// Items stored.
     pub(crate) stored: u64,
 }
 
-/// Result of storing a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stored {
     /// Stored with this CAS unique.
@@ -92,7 +90,6 @@ impl Cache {
         }
     }
 
-    /// Whether a value of this length may be stored.
     pub(super) fn takes(&self, length: u32) -> bool {
         length <= self.item_bytes_max
     }
@@ -151,7 +148,6 @@ impl Cache {
         self.cas
     }
 
-    /// Removes an item; returns whether there was one.
     pub(super) fn remove(&mut self, key: &[u8], now: Seconds) -> bool {
         let is_there = self.find(key, now).is_some();
         if let Items::Stored(store) = &mut self.items {

@@ -7,7 +7,6 @@ use super::command::{Direction, Mode, Step};
 use super::item::{Expiry, Item, Seconds, value};
 use super::number::unsigned;
 
-/// A value to store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish<'l> {
     pub(super) key: &'l [u8],
@@ -60,7 +59,6 @@ pub(super) fn store(cache: &mut Cache, wish: Wish<'_>, now: Seconds) -> Stored {
 /// Result of an increment or decrement.
 #[derive(Debug)]
 pub(super) enum Counted {
-    /// The new number.
     To(u64),
     NotFound,
     /// The CAS unique differs.

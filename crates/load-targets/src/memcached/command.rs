@@ -6,7 +6,6 @@ use super::meta::Meta;
 use super::number::{signed_32, unsigned, unsigned_32};
 use super::reply::{Refusal, Reply};
 
-/// Parsed command.
 #[derive(Debug)]
 pub(super) enum Command<'l> {
     /// A data block follows.
@@ -73,7 +72,6 @@ const ERROR: Refusal = Refusal {
 const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
 
 impl<'l> Command<'l> {
-    /// Parses the words of a line.
     pub(super) fn read(words: &'l [&'l [u8]]) -> Result<Self, Refusal> {
         let Some((&name, arguments)) = words.split_first() else {
             return Err(ERROR);

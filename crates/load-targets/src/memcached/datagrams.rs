@@ -14,7 +14,6 @@ const PART_BYTES: usize = ANSWER_BYTES - FRAME_BYTES;
 /// Response in place of one that is too long, the same as memcached's.
 const TOO_LONG: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
 
-/// A response to be sent.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// Frame of the next datagram; its sequence number equals the total after the last one.

@@ -14,7 +14,6 @@ pub(crate) struct Moment {
     pub(crate) unix: u64,
 }
 
-/// Expiration time of an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expiry {
     Never,
@@ -71,7 +70,6 @@ pub(crate) struct Item {
     pub(crate) is_won: bool,
 }
 
-/// Line end after each value.
 pub(crate) const END: &[u8; 2] = b"\r\n";
 
 impl Item {
@@ -90,7 +88,6 @@ impl Item {
         }
     }
 
-    /// Returns the value without CR LF.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.value[..self.value.len() - END.len()]
     }

@@ -35,7 +35,6 @@ pub(super) fn first(bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((without_return(&bytes[..end]), end + 1))
 }
 
-/// A line may end with LF only.
 pub(super) fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -85,7 +85,6 @@ pub(super) fn get(cache: &mut Cache, meta: &Meta<'_>, now: Moment, answers: &mut
     }
 }
 
-/// Stores the data block of a storage command.
 pub(super) fn put(
     cache: &mut Cache,
     (meta, mode, value): (&Meta<'_>, Mode, &[u8]),

@@ -10,7 +10,6 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parses an unsigned 32-bit number.
 pub(super) fn unsigned_32(text: &[u8]) -> Option<u32> {
     unsigned(text)?.try_into().ok()
 }

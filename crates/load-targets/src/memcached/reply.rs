@@ -1,6 +1,5 @@
 //! Whether a command has a response, and the response to a refused command.
 
-/// Whether the client wants a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reply {
     Wanted,
@@ -8,7 +7,6 @@ pub(super) enum Reply {
     Unwanted,
 }
 
-/// Why a line is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refusal {
     /// The response, unless the client wants none.

@@ -53,7 +53,6 @@ impl Server {
     }
 }
 
-/// Returns the current time of a core.
 pub(crate) fn now(core: &Core) -> Moment {
     Moment {
         seconds: Seconds(core.now().nanoseconds() / 1_000_000_000),

@@ -20,10 +20,8 @@ pub(crate) struct Session {
     expect: Expect,
 }
 
-/// Expected input.
 #[derive(Debug, Default)]
 enum Expect {
-    /// A command.
     #[default]
     Line,
     /// More keys of a command.
@@ -43,7 +41,6 @@ enum Expect {
 /// Next action for the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Receive more bytes.
     Receive,
     /// Send the responses.
     Flush,
@@ -56,11 +53,9 @@ enum Step {
     /// This many bytes were consumed.
     Done(usize),
     Stop(Next),
-    /// Both.
     Last(usize, Next),
 }
 
-/// Context of commands.
 struct At<'a> {
     cache: &'a mut Cache,
     now: Moment,

@@ -87,7 +87,6 @@ impl Store {
         true
     }
 
-    /// Removes an item; returns whether there was one.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.entries.get_index_of(key);
         place.map(|place| self.take_out(place)).is_some()
@@ -111,7 +110,6 @@ impl Store {
         self.memory
     }
 
-    /// Returns the number of evicted items.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }

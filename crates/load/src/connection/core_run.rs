@@ -35,7 +35,6 @@ use dialer::Dialer;
 use recorder::{Received, Recorder};
 use supply::Supply;
 
-/// One core's part of a run.
 pub(crate) struct CoreRun {
     pub(crate) core: Core,
     plan: Arc<Plan>,
@@ -49,7 +48,6 @@ pub(crate) struct CoreRun {
     /// Connections, or lanes of connections with several concurrent requests, that have work left. At 0 the core stops.
     active: Cell<usize>,
     started: Signal,
-    /// Start of the run on this core.
     begin: Cell<Instant>,
     /// CPU times of the thread at the start.
     time_before: Cell<ThreadTime>,
@@ -68,7 +66,6 @@ pub(crate) struct End {
     pub(crate) busy_max: Duration,
     /// Total of the stalls, which are times longer than a turn may take.
     pub(crate) stalled: Duration,
-    /// Requests without a response.
     pub(crate) unfinished: u64,
 }
 
@@ -112,7 +109,6 @@ impl CoreRun {
         }
     }
 
-    /// Starts the run at `begin`.
     pub(crate) fn start(&self, begin: Instant) {
         self.begin.set(begin);
         self.recorder.measure_from(begin + self.plan.unmeasured());
@@ -125,7 +121,6 @@ impl CoreRun {
         self.started.give();
     }
 
-    /// Starts measuring responses.
     pub(crate) fn begin_measuring(&self) {
         self.recorder.begin_measuring(self.elapsed());
     }
@@ -233,7 +228,6 @@ impl CoreRun {
         }
     }
 
-    /// Returns the thread and its CPU times at the start.
     pub(crate) fn thread(&self) -> Option<Thread> {
         Some(Thread {
             number: thread_number()?,
@@ -245,7 +239,6 @@ impl CoreRun {
         self.begin.get()
     }
 
-    /// Returns the duration of the run on this core.
     pub(crate) fn elapsed(&self) -> Duration {
         match self.end.get() {
             Some(end) => end.elapsed,
@@ -255,7 +248,6 @@ impl CoreRun {
         }
     }
 
-    /// Returns the number of requests without a response.
     fn in_flight(&self) -> u64 {
         in_flight(&self.recorder.record.borrow(), self.supply.in_flight())
     }
@@ -302,7 +294,6 @@ impl CoreRun {
         now
     }
 
-    /// Counts the bytes of a received datagram.
     pub(crate) fn received_datagram(&self, bytes: usize) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().tally.bytes += bytes as u64;

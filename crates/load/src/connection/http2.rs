@@ -71,7 +71,6 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
     }
 }
 
-/// Makes the requests of a lane, one after the other.
 async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work) {
     let mut now = core_run.core.now_exact();
     while core_run.supply.take(work, &mut now, 0).await {

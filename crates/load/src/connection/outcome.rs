@@ -13,14 +13,11 @@ pub(crate) struct Outcome {
     /// Its times are those since the last full second.
     pub(crate) record: Record,
     pub(crate) end: End,
-    /// Requests that were due and never sent.
     pub(crate) missed: u64,
     /// Counters at the start of the measurement, and the time since the start of the run.
     pub(crate) before: (Tally, Duration),
     /// Time of the last response since the start; `None` without one.
     pub(crate) answered_until: Option<Duration>,
-    /// Responses of each connection.
     pub(crate) responses: Vec<u64>,
-    /// Counters of the protocol.
     pub(crate) counts: Option<Counts>,
 }

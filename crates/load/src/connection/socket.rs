@@ -109,7 +109,6 @@ struct Socket {
     has_responded: Cell<bool>,
 }
 
-/// Complete response.
 struct Answer {
     received: Received,
     /// When its request was written, and when its last byte arrived.
@@ -144,7 +143,6 @@ impl Socket {
         codec.expect("there are sockets where the protocol is spoken over datagrams")
     }
 
-    /// Makes the requests of a lane, one after the other.
     async fn ask_all(&self, lane: Lane, work: &mut Work) {
         let core_run = &self.core_run;
         let mut back_off = BACK_OFF_MIN;
@@ -174,7 +172,6 @@ impl Socket {
         }
     }
 
-    /// Sends the request of `work` and waits for its response.
     async fn ask(&self, lane: Lane, work: &mut Work) -> Result<Answer, NoAnswer> {
         let (codec, number) = (self.codec(), work.number);
         let written = self.core().now_exact();
@@ -261,7 +258,6 @@ impl Socket {
         }
     }
 
-    /// Receives until the core stops.
     async fn receive(&self) {
         loop {
             let due = self.flight.borrow().due();
@@ -298,7 +294,6 @@ impl Socket {
         }
     }
 
-    /// Handles a received datagram.
     fn take(&self, datagram: &Arrived<'_>, now: Instant) {
         self.core_run.received_datagram(datagram.bytes.len());
         let frame = match datagram.is_truncated {

@@ -31,7 +31,6 @@ const SEEDS: u64 = 20;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Response of the server to a request.
 #[derive(Clone)]
 struct Reply {
     bytes: Vec<u8>,
@@ -59,7 +58,6 @@ fn reply(bytes: &[u8], then: Then) -> Reply {
 /// Returns the response to a request, given its head, its number in the run, and its number on the connection, from 0.
 type Script = Rc<dyn Fn(&str, u64, u64) -> Reply>;
 
-/// Result of a run.
 pub(crate) struct Outcome {
     pub(crate) record: Record,
     /// Requests read by the server.
@@ -82,7 +80,6 @@ impl Outcome {
         assert_eq!(self.record.responses(), count);
     }
 
-    /// Asserts the invariants of every run.
     #[track_caller]
     pub(crate) fn adds_up(&self) {
         let record = &self.record;
@@ -180,7 +177,6 @@ async fn listen(core: Core, listener: Listener, script: Script, seen: Rc<Cell<u6
     }
 }
 
-/// Responds to the requests of one connection, in order.
 async fn serve(stream: Stream, script: Script, seen: Rc<Cell<u64>>) {
     let mut input = Input::default();
     let mut on_connection = 0;

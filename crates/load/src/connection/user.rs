@@ -88,7 +88,6 @@ struct User {
     core_run: Rc<CoreRun>,
     work: Work,
     link: Option<Link>,
-    /// Number in the run.
     number: u64,
     readiness: Readiness,
     /// Cookies received on this journey and before.
@@ -143,7 +142,6 @@ impl User {
         core_run.dialer.ready();
     }
 
-    /// Runs the setup steps.
     async fn set_up(&mut self) -> Result<(), Halt> {
         let users = Rc::clone(&self.users);
         (self.jar, self.taken) = (

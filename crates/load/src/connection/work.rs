@@ -5,7 +5,6 @@ use onrush_tls::Transport;
 
 /// Requests that a connection has taken, and their progress.
 pub(crate) struct Work {
-    /// Number on the core.
     pub(crate) index: u32,
     /// Second in which its TCP counters were last read.
     pub(crate) second: u32,
@@ -15,7 +14,6 @@ pub(crate) struct Work {
     pub(crate) rest: u64,
     /// Run-wide number of the first request.
     pub(crate) number: u64,
-    /// Intended start.
     pub(crate) start: Instant,
     /// Since when only the generator delays them.
     pub(crate) ready: Instant,
@@ -25,7 +23,6 @@ pub(crate) struct Work {
     pub(crate) written: Instant,
     /// Bytes sent over this connection before them.
     handed: u64,
-    /// Bytes of the requests.
     bytes: u64,
     /// Whether no request was taken yet.
     pub(crate) is_first: bool,
@@ -36,7 +33,6 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// For connection `index` of a core, from `begin` on.
     pub(crate) fn new(index: u32, begin: Instant) -> Work {
         Work {
             index,
@@ -83,7 +79,6 @@ impl Work {
         self.bytes = bytes;
     }
 
-    /// Returns the bytes of the last queued requests.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -18,11 +18,8 @@ pub(crate) const PIECES: u64 = 1000;
 /// A turn to make: a batch of requests that start together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Taken {
-    /// Intended start.
     pub(crate) start: Instant,
-    /// Run-wide number of the turn.
     pub(crate) number: u64,
-    /// Number of requests.
     pub(crate) count: u64,
 }
 
@@ -33,11 +30,9 @@ pub(crate) struct Backlog {
     begin: Instant,
     /// End of the run; later arrivals are ignored.
     end: Option<Instant>,
-    /// Requests per turn.
     turn: u64,
     /// Remaining requests, including missed ones; `None` without a limit.
     left: Option<u64>,
-    /// When the next arrival is due, or `NEVER`.
     due: Instant,
 }
 
@@ -53,7 +48,6 @@ impl Backlog {
         }
     }
 
-    /// Starts the run with this budget.
     pub(crate) fn begin(&mut self, begin: Instant, budget: Budget) {
         (self.begin, self.end, self.left) = (begin, budget.end(), budget.left());
         self.look();

@@ -15,17 +15,13 @@ use crate::pace::arrivals::Arrivals;
 use crate::pace::backlog::{Backlog, NEVER};
 use crate::pace::stop::Budget;
 
-/// One core's arrivals and the connections waiting for them.
 pub(crate) struct Dispatch(RefCell<State>);
 
 /// A batch of requests assigned to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
-    /// Intended start.
     pub(crate) start: Instant,
-    /// Run-wide number of the turn.
     pub(crate) number: u64,
-    /// Number of requests.
     pub(crate) count: u64,
     /// Whether a connection was idle when the turn was due. A late start is then caused by the generator.
     pub(crate) was_awaited: bool,
@@ -51,7 +47,6 @@ struct State {
 }
 
 impl Dispatch {
-    /// For `connections` connections of a core, in turns of `turn` requests.
     pub(crate) fn new(
         arrivals: Arrivals,
         turn: u64,
@@ -71,7 +66,6 @@ impl Dispatch {
         }))
     }
 
-    /// Starts the run with this budget.
     pub(crate) fn begin(&self, begin: Instant, budget: Budget) {
         self.0.borrow_mut().backlog.begin(begin, budget);
     }
@@ -221,7 +215,6 @@ impl State {
             .record_many(now.nanoseconds_since(turn.start), turn.count);
     }
 
-    /// Takes the next arrival, even if it is not due yet.
     fn next(&mut self) -> Turn {
         let taken = self.backlog.next();
         if self.backlog.is_spent() {

@@ -12,7 +12,6 @@ use onrush_engine::{Core, Instant};
 use crate::limits::{START_DELAY, START_SETTLED};
 use crate::pace::wall_clock::WallTime;
 
-/// Barrier shared by all cores of a run.
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// Cores that are not ready.
@@ -25,7 +24,6 @@ pub(crate) struct Gate {
     waiting: Mutex<Vec<Waker>>,
     /// Time between the last core's readiness and the start.
     delay: Duration,
-    /// Earliest start.
     start_at: Option<WallTime>,
 }
 

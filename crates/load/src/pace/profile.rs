@@ -14,7 +14,6 @@ pub struct Profile {
     period: u64,
     /// In order of time, from 0.
     stretches: Vec<Stretch>,
-    /// Rate after the last stretch.
     rate: NonZeroU64,
     /// End of the last stretch, in nanoseconds.
     begin: u64,
@@ -65,7 +64,6 @@ impl Stretch {
     }
 }
 
-/// Builder of a profile.
 #[derive(Clone, Debug, Default)]
 struct Builder {
     stretches: Vec<Stretch>,

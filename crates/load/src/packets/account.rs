@@ -60,7 +60,6 @@ pub struct Place {
     pub counted: u64,
 }
 
-/// Losses that are not explained yet.
 struct Rest {
     there: u64,
     back: u64,

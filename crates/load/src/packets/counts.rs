@@ -13,7 +13,6 @@ pub(crate) struct Counts {
     /// First arrivals of echoes, including late ones.
     pub(crate) received: u64,
     pub(crate) received_bytes: u64,
-    /// Echoes after the timeout.
     pub(crate) late: u64,
     /// Echoes with a different length than the datagram.
     pub(crate) wrong_length: u64,
@@ -89,12 +88,10 @@ impl Unsent {
         }
     }
 
-    /// Returns their total.
     pub(crate) fn count(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Returns the counts by error message.
     pub(crate) fn named(&self) -> BTreeMap<String, u64> {
         let named = self.0.iter().map(|(errno, count)| {
             let reason = std::io::Error::from_raw_os_error(*errno);

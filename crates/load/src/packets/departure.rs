@@ -39,7 +39,6 @@ impl Departure {
         }
     }
 
-    /// Returns the maximum of messages per call.
     pub(crate) fn messages(self) -> usize {
         match self {
             Departure::Single | Departure::Xdp => 1,

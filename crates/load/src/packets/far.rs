@@ -7,7 +7,6 @@ use onrush_packet::tally::Tally;
 
 use super::task::FlowOutcome;
 
-/// Counters reported by the target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Far {
     pub(crate) tally: Tally,

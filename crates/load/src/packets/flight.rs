@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::limits::FLIGHT_MAX;
 
-/// State of a datagram.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u64,
@@ -28,7 +27,6 @@ pub(super) struct Landed {
     pub(super) number: u64,
     pub(super) due: u64,
     pub(super) sent: u64,
-    /// Whether it arrived within the timeout.
     pub(super) in_time: InTime,
 }
 
@@ -43,7 +41,6 @@ pub(super) enum InTime {
 pub(super) struct Flight {
     /// Datagram `n` is at `n % slots.len()`. Invariant: the length is a power of two.
     slots: Box<[Slot]>,
-    /// Number of the next datagram.
     next: u64,
     /// All datagrams with lower numbers have returned or expired.
     oldest: u64,
@@ -68,7 +65,6 @@ impl Flight {
         }
     }
 
-    /// Returns the number of outstanding datagrams.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
     }

@@ -21,7 +21,6 @@ use super::schedule::{Due, Next, Schedule};
 use super::sending::Sending;
 use super::size::Sizes;
 
-/// State shared by the flows of a core.
 pub(super) struct Shared {
     pub(super) core: Core,
     pub(super) counts: RefCell<Counts>,
@@ -30,7 +29,6 @@ pub(super) struct Shared {
     /// Buffer for received datagrams; empty between two polls.
     pub(super) arrived: RefCell<ReceiveBatch>,
     pub(super) sizes: Sizes,
-    /// Timeout of echoes.
     pub(super) timeout: Duration,
     pub(super) way: Way,
     /// Whether the core never sleeps, so that it can send with microsecond precision.
@@ -53,7 +51,6 @@ pub(super) struct Flow {
     random: Random,
     /// Maximum of outstanding datagrams in a closed loop.
     depth: u64,
-    /// Datagrams sent.
     pub(super) sent: Cell<u64>,
     /// Number of the next datagram.
     next: Cell<u64>,
@@ -68,7 +65,6 @@ pub(super) struct Flow {
 
 /// Where a flow's datagrams are sent.
 pub(super) enum Outlet {
-    /// Its socket.
     Socket(Sending),
     /// An interface, bypassing the socket.
     Interface(Frames),
@@ -118,7 +114,6 @@ impl Flow {
         }
     }
 
-    /// Sends until the run is over.
     pub(super) async fn send(&self, outlet: &mut Outlet) {
         let core = &self.shared.core;
         loop {
@@ -270,7 +265,6 @@ impl Flow {
         self.shared.unsent.borrow_mut().add(errno, count);
     }
 
-    /// Receives until the core stops.
     pub(super) async fn receive(&self) {
         loop {
             let patience = self.shared.timeout.min(Duration::from_millis(100));
@@ -306,7 +300,6 @@ impl Flow {
         }
     }
 
-    /// Handles a received datagram.
     fn take(&self, datagram: &Received<'_>, now: Instant) {
         if let Some(report) = Report::read(datagram.bytes).filter(|report| report.flow == self.id) {
             self.report.set(Some(report));
@@ -326,7 +319,6 @@ impl Flow {
         }
     }
 
-    /// Handles an echo.
     fn landed(&self, header: &Header, datagram: &Received<'_>, now: Instant) {
         let behind = (self.next.get() as u32).wrapping_sub(header.sequence);
         if behind == 0 || behind.cast_signed() < 0 || u64::from(behind) > self.next.get() {
@@ -383,12 +375,10 @@ impl Flow {
         }
     }
 
-    /// Returns the number of outstanding datagrams.
     pub(super) fn waiting(&self) -> u64 {
         self.flight.borrow().waiting()
     }
 
-    /// Returns the counters of received echoes.
     pub(super) fn echoes(&self) -> onrush_packet::tally::Tally {
         self.echoes.borrow().tally()
     }

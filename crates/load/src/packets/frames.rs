@@ -17,7 +17,6 @@ use super::plan::Options;
 use super::task::Task;
 use crate::pace::error::Error;
 
-/// Frames of a flow.
 pub(super) struct Frames {
     /// Frames of all flows of the core.
     live: Rc<RefCell<LiveFrames>>,
@@ -39,7 +38,6 @@ impl Frames {
         }
     }
 
-    /// Sends up to `count` frames in one call.
     pub(super) fn send(&self, count: u64) -> Departed {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.live.borrow_mut().send(self.at, count)
@@ -217,7 +215,6 @@ fn resolve(
     }
 }
 
-/// Returns the error for an interface that refused a frame.
 fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
     let name = &path.link.name;
     Error::Invalid(match reason {
@@ -232,7 +229,6 @@ fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
     })
 }
 
-/// Converts an XDP error to an error of the run.
 fn said(error: XdpError) -> Error {
     Error::Invalid(format!("--via xdp: {error}"))
 }

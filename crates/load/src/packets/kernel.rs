@@ -17,7 +17,6 @@ pub(crate) struct KernelCounters {
     pub(crate) no_port: u64,
     /// Packets dropped because a CPU's queue was full (`softnet_stat`, second column), of all CPUs and namespaces.
     pub(crate) backlog: u64,
-    /// Counters by interface.
     pub(crate) interfaces: BTreeMap<String, InterfaceCounters>,
 }
 

@@ -13,7 +13,6 @@ use netlink_sys::{Socket, SocketAddr};
 
 use super::limits::{INTERFACE_NAME_MAX, NETLINK_BYTES_MAX};
 
-/// An interface that is up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     pub(crate) name: String,

@@ -27,13 +27,11 @@ use crate::pace::gate::{Gate, Signal};
 use crate::pace::stop::Stop;
 use crate::record::host::ThreadTime;
 
-/// Message of a core to the waiting thread.
 pub(crate) enum Message {
     /// A second has passed, or the last fraction of one.
     Second(usize, Duration, Counts),
 }
 
-/// Result of one core.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
@@ -169,7 +167,6 @@ impl Part {
         })
     }
 
-    /// Starts sending at `begin`.
     fn start(self: &Rc<Part>, begin: Instant) {
         let plan = &self.task.plan;
         let options = &plan.options;
@@ -192,7 +189,6 @@ impl Part {
         }
     }
 
-    /// Creates the outlet of the flow at this index.
     fn outlet(&self, place: usize) -> Outlet {
         let (plan, options) = (&self.task.plan, &self.task.plan.options);
         if let Some(live) = &self.frames {
@@ -361,7 +357,6 @@ async fn end_early(part: Rc<Part>) {
     part.ended();
 }
 
-/// Opens the socket of flow `number`.
 fn open(core: &Core, task: &Task, number: u16) -> Result<Datagram, Error> {
     let path = task.path_of(number);
     let source = task.plan.options.sources.nth(number.into());

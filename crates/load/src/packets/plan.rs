@@ -119,7 +119,6 @@ impl Plan {
         Ok(Plan { options, rate })
     }
 
-    /// Returns the numbers of the flows of core `core`.
     pub(crate) fn flows_of(&self, core: usize) -> impl Iterator<Item = u16> + use<> {
         let flows = self.options.flows;
         // The limit of flows fits in 16 bits.
@@ -188,7 +187,6 @@ impl Plan {
         }
     }
 
-    /// Returns the index of the interface of flow `flow`.
     pub(crate) fn path_of(&self, flow: u16) -> Option<usize> {
         usize::from(flow).checked_rem(self.options.interfaces.len())
     }
@@ -295,7 +293,6 @@ fn check_interfaces(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Refuses options that contradict frames.
 fn check_frames(options: &Options) -> Result<(), String> {
     if options.interfaces.is_empty() {
         return Err(

@@ -30,7 +30,6 @@ use crate::report::latency::Latency;
 use crate::verdict::Verdict;
 use crate::verdict::threshold::{self, Threshold};
 
-/// Inputs of a report.
 pub(crate) struct Found<'a> {
     pub(crate) task: &'a Task,
     pub(crate) io: Io,
@@ -161,7 +160,6 @@ pub struct SecondRow {
     pub received: u64,
 }
 
-/// Sums over all cores.
 struct Sum {
     counts: Counts,
     times: PacketTimes,
@@ -192,7 +190,6 @@ fn sum(outcomes: &[Outcome]) -> Sum {
 }
 
 impl Report {
-    /// Computes the figures of a run.
     pub(crate) fn new(found: Found<'_>) -> Report {
         let elapsed = found.outcomes.iter().map(|outcome| outcome.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();

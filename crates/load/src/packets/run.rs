@@ -90,7 +90,6 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
     })
 }
 
-/// Returns the destination address.
 fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     let Plan { options, .. } = plan;
     let is_fit = |address: &SocketAddr| options.sources.has_family_of(address);

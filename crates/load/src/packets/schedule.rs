@@ -13,7 +13,6 @@ use crate::pace::stop::Budget;
 /// Remaining budget of a core, shared by its flows.
 pub(super) type SharedBudget = Rc<Cell<Budget>>;
 
-/// Datagrams to send now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Due {
     pub(super) count: u64,
@@ -27,11 +26,9 @@ pub(super) enum Next {
     Send(Due),
     /// Wait until this moment.
     At(Instant),
-    /// The run is over.
     Over,
 }
 
-/// Send times of a flow's datagrams.
 pub(super) struct Schedule {
     arrivals: Option<RefCell<Arrivals>>,
     /// Datagrams sent together.
@@ -41,7 +38,6 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// For the flow with `share` of the run, in turns of `turn` datagrams.
     pub(super) fn new(pace: &Pace, share: Share, turn: u64, budget: &SharedBudget) -> Schedule {
         let arrivals = match pace {
             Pace::Open(plan) => Some(RefCell::new(Arrivals::new(plan, share, turn))),

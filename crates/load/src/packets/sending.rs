@@ -17,7 +17,6 @@ pub(super) struct Sending {
     /// One buffer per message; a message occupies its end. Invariant: while `batch` is empty, there are no other
     /// references to them.
     memory: Box<[Rc<[u8]>]>,
-    /// The messages in `batch`.
     loaded: VecDeque<Loaded>,
     segments: usize,
     sizes: Sizes,
@@ -46,7 +45,6 @@ impl Sending {
         }
     }
 
-    /// Returns the maximum of datagrams per call.
     pub(super) fn most(&self) -> u64 {
         (self.memory.len() * self.segments) as u64
     }
@@ -55,7 +53,6 @@ impl Sending {
         &mut self.batch
     }
 
-    /// Returns the bytes of datagram `number`.
     pub(super) fn size_of(&self, number: u64) -> usize {
         self.sizes.of(number, &self.random).into()
     }

@@ -142,7 +142,6 @@ impl Sizes {
     }
 }
 
-/// Writes the text as given by the user.
 impl fmt::Display for Sizes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)

@@ -27,7 +27,6 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Returns the path of flow `flow`.
     pub(crate) fn path_of(&self, flow: u16) -> Option<&Path> {
         Some(&self.paths[self.plan.path_of(flow)?])
     }
@@ -42,14 +41,12 @@ pub(crate) enum FarEnd {
     Silent,
 }
 
-/// Result of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowOutcome {
     pub(crate) number: u16,
     /// Source address of its datagrams.
     pub(crate) local: SocketAddr,
     pub(crate) sent: u64,
-    /// Received echoes.
     pub(crate) echoes: Tally,
     /// The target's reports before and after the run.
     pub(crate) reports: (Option<Report>, Option<Report>),

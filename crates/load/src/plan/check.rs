@@ -55,7 +55,6 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
     options.reach.check(&options.target)
 }
 
-/// Refuses options that contradict HTTP/2.
 fn check_streams(options: &Options) -> Result<(), String> {
     if options.descriptors.is_some() && !options.target.scheme.is_grpc() {
         return Err(format!(
@@ -109,7 +108,6 @@ fn check_closing(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Refuses options that contradict journeys.
 fn check_journeys(options: &Options) -> Result<(), String> {
     if options.journeys.is_none() {
         return Ok(());

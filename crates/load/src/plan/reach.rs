@@ -62,7 +62,6 @@ impl ProxyVersion {
 }
 
 impl Reach {
-    /// Refuses contradicting options.
     pub(crate) fn check(&self, target: &Target) -> Result<(), String> {
         let place = self.place(target);
         let comes_from = !self.sources.is_empty() || self.source_ports.is_some();
@@ -126,7 +125,6 @@ impl Reach {
         ))
     }
 
-    /// Creates the TLS connector, if the target's scheme has TLS.
     pub(crate) fn connector(&self, target: &Target) -> Result<Option<Connector>, String> {
         if !target.scheme.has_tls() {
             return Ok(None);
@@ -184,7 +182,6 @@ pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
         .map_err(Error::Invalid)
 }
 
-/// Parses two numbers, such as `32768 60999`.
 fn parse_range(text: String) -> Option<RangeInclusive<u16>> {
     let mut numbers = text.split_ascii_whitespace().map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -247,7 +244,6 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// For the connections of core `core` to `address`.
     pub(crate) fn new(plan: &Plan, core: usize, address: Address) -> Way {
         let reach = &plan.options.reach;
         let shard = plan.options.shard;
@@ -321,7 +317,6 @@ fn origin<'a>(stream: &Stream, address: &'a Address) -> Origin<'a> {
     }
 }
 
-/// Renders a PROXY protocol header.
 fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
     let mut room = [0; INTRODUCTION_BYTES_MAX];
     let bytes = match version {

@@ -19,7 +19,6 @@ impl Shard {
 }
 
 impl Default for Shard {
-    /// A run with one generator.
     fn default() -> Shard {
         Shard { index: 0, count: 1 }
     }

@@ -38,7 +38,6 @@ pub(crate) const DONE: Response = Response {
     met: Met::Yes,
 };
 
-/// Payload of a run.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     kind: RequestKind,

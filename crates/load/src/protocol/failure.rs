@@ -5,7 +5,6 @@ use std::fmt;
 use onrush_engine::{Errno, Error, Kind, Op};
 use onrush_tls::HandshakeError;
 
-/// Reason why a request or a connection failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
     /// The target refused the connection: nothing listens there.
@@ -39,9 +38,7 @@ pub(crate) enum Failure {
     EarlyClose,
     /// The received bytes are not a valid response to the request.
     Protocol,
-    /// The response had an unexpected status.
     UnexpectedStatus,
-    /// The response had an unexpected body.
     UnexpectedBody,
     /// Bytes arrived after a response without a request.
     UnexpectedBytes,
@@ -55,7 +52,6 @@ pub(crate) enum Failure {
     BodyCoded,
     /// A redirect to another server, without a usable location, or one too many.
     RedirectRefused,
-    /// Another error of the kernel.
     Other,
 }
 
@@ -169,7 +165,6 @@ impl Failure {
         }
     }
 
-    /// Classifies a request without a response.
     pub(crate) fn of_lost(lost: Lost) -> Failure {
         match lost {
             Lost::Unwritten | Lost::Ended => Failure::ClosedUnanswered,

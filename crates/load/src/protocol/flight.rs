@@ -9,7 +9,6 @@ use crate::limits::socket::{IDS_ALL_MAX, IDS_MAX, IDS_MIN};
 /// State of a request id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// Never used.
     Unused,
     /// Used by the outstanding request of this lane (one of the concurrent requests).
     Waiting(usize),
@@ -80,7 +79,6 @@ impl Flight {
         }
     }
 
-    /// Returns the state of `id`.
     pub(crate) fn fate(&self, id: u16) -> Fate {
         match self.fates.get(usize::from(id)).copied() {
             None | Some(UNUSED) => Fate::Unused,
@@ -109,7 +107,6 @@ impl Flight {
         true
     }
 
-    /// Returns the earliest moment at which a request can time out.
     pub(crate) fn due(&self) -> Instant {
         self.due
     }

@@ -35,9 +35,7 @@ const NO_CODE: &str = "a response without grpc-status";
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Call {
     message: Unary,
-    /// The gRPC code, once received.
     code: Option<u16>,
-    /// The HTTP status.
     status: u16,
 }
 
@@ -126,12 +124,10 @@ impl Call {
     }
 }
 
-/// Returns the first value of a field.
 fn value<'f>(fields: &'f FieldSection, wanted: &str) -> Option<&'f [u8]> {
     values(fields, wanted).next()
 }
 
-/// Returns all values of a field.
 fn values<'f>(fields: &'f FieldSection, wanted: &str) -> impl Iterator<Item = &'f [u8]> {
     let fields = fields.iter();
     let fields = fields.filter(move |(name, _)| header_is(name, wanted));

@@ -46,7 +46,6 @@ pub(crate) struct Codec {
 }
 
 impl Codec {
-    /// For a core with this many connections, each of which pipelines up to `batch` requests.
     pub(super) fn new(mix: &Arc<Mix>, connections: usize, batch: u64) -> Codec {
         Codec {
             sending: Sending::new(mix, batch),

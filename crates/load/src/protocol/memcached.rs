@@ -42,7 +42,6 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
 /// Outstanding requests of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Number of the first.
     number: u64,
     /// How many of them are taken at most.
     most: u64,

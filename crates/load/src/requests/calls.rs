@@ -90,7 +90,6 @@ fn check_path(path: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses fields that contradict a call.
 fn check_fields(fields: &[(String, String)]) -> Result<(), String> {
     for (name, value) in fields {
         let wrong = |why: &str| Err(format!("header {name:?} says {value:?}: {why}"));

@@ -14,7 +14,6 @@ pub(crate) struct Jar(Vec<(Vec<u8>, Vec<u8>)>);
 pub(crate) struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
-    /// Whether it deletes the cookie.
     is_gone: bool,
 }
 
@@ -62,7 +61,6 @@ fn is_age(value: &[u8]) -> bool {
 }
 
 impl Jar {
-    /// Stores or deletes a cookie.
     pub(crate) fn take(&mut self, cookie: &Cookie) {
         let found = self.0.iter().position(|(name, _)| *name == cookie.name);
         match (found, cookie.is_gone) {

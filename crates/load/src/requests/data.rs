@@ -39,7 +39,6 @@ impl Data {
         })
     }
 
-    /// Returns the index of the column `name`.
     pub(crate) fn column(&self, name: &str) -> Result<usize, String> {
         let found = self.columns.iter().position(|column| column == name);
         found.ok_or_else(|| {

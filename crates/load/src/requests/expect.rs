@@ -50,7 +50,6 @@ impl Expected {
         }))
     }
 
-    /// Searches the next piece of a body.
     pub(crate) fn look(&self, search: &mut Search, piece: &[u8]) {
         if let Some(finder) = &self.body {
             search.look(finder, piece);

@@ -15,7 +15,6 @@ pub fn parse_header(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Checks that a field can be sent.
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), String> {
     if !onrush_http::is_token(name.as_bytes()) {
         return Err(format!("{name:?} is not the name of a header"));

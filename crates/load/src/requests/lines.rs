@@ -20,7 +20,6 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
 
-/// Content of a line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {

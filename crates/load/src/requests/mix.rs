@@ -174,7 +174,6 @@ impl Mix {
         None
     }
 
-    /// Returns request 0 of the run.
     pub(crate) fn request(&self, last: Last) -> Vec<u8> {
         let mut bytes = Vec::new();
         let body = self.write(0, last, None, &mut bytes);
@@ -204,7 +203,6 @@ pub(crate) fn choose(ends: &[u64], seed: u64, number: u64) -> usize {
 
 const LENGTH: &[u8] = b"Content-Length: ";
 
-/// End of the last field and of the head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// Longest end of a head: `Connection: close`, `Content-Length` and the empty line.
@@ -289,7 +287,6 @@ impl Recipe {
     }
 }
 
-/// Whether the fields have `Connection: close` (RFC 9112 section 9.6).
 pub(crate) fn says_close(fields: &[(String, String)]) -> bool {
     let mut connection = fields
         .iter()

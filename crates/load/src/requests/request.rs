@@ -5,9 +5,7 @@
 pub(crate) struct RequestKind {
     /// Display name, such as a method and a path.
     pub(crate) name: String,
-    /// Whether it is idempotent.
     pub(crate) is_repeatable: bool,
-    /// Whether the request lists its expected outcomes.
     pub(crate) lists_outcomes: bool,
 }
 

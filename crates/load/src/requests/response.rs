@@ -3,9 +3,7 @@
 /// Result of a parser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// The response is incomplete.
     Partial(Stage),
-    /// The response is complete.
     Done(Response),
     /// Not a valid response, for this reason.
     Refused(&'static str),
@@ -25,7 +23,6 @@ pub(crate) struct Response {
     pub(crate) outcome: Outcome,
     /// Whether the connection can be reused.
     pub(crate) keep_alive: bool,
-    /// Whether it meets the expectation.
     pub(crate) met: Met,
 }
 
@@ -35,7 +32,6 @@ pub(crate) struct Alike {
     pub(crate) response: Response,
     /// At least one.
     pub(crate) count: u64,
-    /// Their total bytes.
     pub(crate) bytes: usize,
 }
 
@@ -48,7 +44,6 @@ pub(crate) struct Outcome {
     pub(crate) class: u8,
 }
 
-/// Whether a response meets the expectation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Met {
     Yes,
@@ -61,7 +56,6 @@ pub(crate) enum Met {
 /// Possible outcomes of a protocol.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
-    /// Number of outcomes.
     pub(crate) count: u16,
     /// Names of the classes, which are counted each second.
     pub(crate) classes: [&'static str; 5],

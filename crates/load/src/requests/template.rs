@@ -86,7 +86,6 @@ impl Template {
         })
     }
 
-    /// Concatenates two templates.
     pub(crate) fn and(self, other: Template) -> Template {
         let pieces = self.pieces.into_iter().chain(other.pieces);
         Template {

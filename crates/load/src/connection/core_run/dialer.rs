@@ -16,7 +16,6 @@ use crate::plan::{Connecting, Plan};
 use crate::protocol::failure::NotConnected;
 use crate::record::{Record, Took};
 
-/// Establishes the connections of one core and counts them in its record.
 pub(crate) struct Dialer {
     core: Core,
     plan: Arc<Plan>,
@@ -89,7 +88,6 @@ impl Dialer {
         }
     }
 
-    /// Opens a datagram socket to the target.
     pub(crate) fn open_datagrams(
         &self,
         record: &RefCell<Record>,
@@ -100,7 +98,6 @@ impl Dialer {
         Ok(socket)
     }
 
-    /// Connects.
     pub(crate) async fn connect(
         &self,
         record: &RefCell<Record>,

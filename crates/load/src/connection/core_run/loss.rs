@@ -13,7 +13,6 @@ use crate::protocol::failure::{Failure, Lost, NotConnected};
 use crate::record::Record;
 
 impl CoreRun {
-    /// Counts a failure to connect.
     pub(crate) fn connect_failed(&self, error: &NotConnected) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().connect_failed(error);

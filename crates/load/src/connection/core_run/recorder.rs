@@ -14,13 +14,11 @@ use crate::record::times::Times;
 use crate::record::{Measured, Record, TcpTotal};
 use crate::requests::response::Response;
 
-/// Received response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) response: Response,
     /// When its outcome was known.
     pub(crate) first_byte: Instant,
-    /// Whether it is the first of its connection.
     pub(crate) is_first: bool,
     /// Number of identical responses to consecutive requests of one kind.
     pub(crate) count: u64,
@@ -37,7 +35,6 @@ impl Received {
     }
 }
 
-/// Recorded data of one core.
 pub(crate) struct Recorder {
     pub(crate) record: RefCell<Record>,
     /// Start of the measurement.
@@ -46,7 +43,6 @@ pub(crate) struct Recorder {
     skips_first: bool,
     /// Lanes per connection.
     lanes: usize,
-    /// Time of the last response.
     last_response: Cell<Instant>,
     /// Counters at the start of the measurement, and the time since the start of the run.
     before: Cell<(Tally, Duration)>,
@@ -78,7 +74,6 @@ impl Recorder {
         self.measured_from.set(moment);
     }
 
-    /// Returns the start of the measurement.
     pub(crate) fn measured_from(&self) -> Instant {
         self.measured_from.get()
     }
@@ -89,7 +84,6 @@ impl Recorder {
         self.before.set((tally, elapsed));
     }
 
-    /// Returns the counters at the start of the measurement, and the time since the start of the run.
     pub(crate) fn before(&self) -> (Tally, Duration) {
         self.before.get()
     }
@@ -104,7 +98,6 @@ impl Recorder {
         }
     }
 
-    /// Counts `count` responses of lane `index` at `now`.
     pub(super) fn note_responses(&self, index: u32, count: u64, now: Instant) {
         self.last_response.set(now);
         let responses = &self.responses[index as usize];
@@ -117,7 +110,6 @@ impl Recorder {
         (last != Instant::default()).then(|| last.since(begin))
     }
 
-    /// Returns the number of responses of each connection.
     pub(crate) fn responses_by_connection(&self) -> Vec<u64> {
         let lanes = self.responses.chunks(self.lanes);
         lanes
@@ -166,7 +158,6 @@ impl Recorder {
         tcp
     }
 
-    /// Records the end of a connection.
     pub(super) fn disconnected(&self, stream: &Transport, work: &Work) {
         self.sample(stream, work);
         let mut record = self.record.borrow_mut();

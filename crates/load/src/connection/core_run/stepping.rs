@@ -165,7 +165,6 @@ impl CoreRun {
         Failure::of_not_connected(error)
     }
 
-    /// Records the end of a user's connection.
     pub(crate) fn link_ended(&self, stream: &Transport, work: &Work) {
         if !self.is_over() {
             self.recorder.disconnected(stream, work);

@@ -18,7 +18,6 @@ use crate::requests::request::Last;
 pub(super) use outstanding::Waiting;
 use source::Source;
 
-/// Requests of one core.
 pub(crate) struct Supply {
     core: Core,
     /// Requests per turn (batch).
@@ -89,7 +88,6 @@ impl Supply {
         matches!(self.source, Source::Open(_))
     }
 
-    /// Returns the end time of the run.
     pub(crate) fn end(&self) -> Option<Instant> {
         self.budget.get().end()
     }
@@ -102,7 +100,6 @@ impl Supply {
         self.in_flight.get()
     }
 
-    /// Returns the number of requests that were due and never sent.
     pub(crate) fn missed(&self) -> u64 {
         match &self.source {
             Source::Open(dispatch) => dispatch.missed(),
@@ -258,7 +255,6 @@ impl Supply {
     }
 }
 
-/// Creates the schedules of connections with their own rate.
 fn schedules(plan: &Plan, core: usize, turn: u64, begin: Instant) -> Box<[Cell<Schedule>]> {
     let options = &plan.options;
     let Pace::EachConnection(rate) = options.pace else {

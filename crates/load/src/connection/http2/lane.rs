@@ -12,7 +12,6 @@ use crate::protocol::failure::Failure;
 use crate::protocol::grpc::Call;
 use crate::requests::expect::Search;
 
-/// A lane with its outstanding request, if any.
 pub(super) struct Lane {
     waker: Option<Waker>,
     pub(super) state: State,
@@ -47,17 +46,14 @@ pub(super) struct Lane {
 pub(super) enum State {
     /// No request.
     Idle,
-    /// Waiting for a stream.
     Waiting,
     /// May open a stream.
     Invited,
     /// Waiting for the response on this stream.
     Open(Stream),
-    /// The request has ended.
     Ended(End),
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
     /// A response, which was complete at `at`.
@@ -74,14 +70,12 @@ pub(super) enum End {
     Lost(Failure),
     /// The server ended the stream or the connection with an error code.
     Cancelled(Failure, Code),
-    /// The response is invalid.
     Refused(&'static str),
 }
 
 /// A request that the server excluded from processing with GOAWAY.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Untouched {
-    /// Error code of the GOAWAY.
     pub(crate) code: Code,
     /// Number of consecutive connections without any response, including this one.
     pub(crate) vain: u32,
@@ -159,7 +153,6 @@ impl Lane {
         }
     }
 
-    /// Whether the response has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.first_byte != Instant::default()
     }

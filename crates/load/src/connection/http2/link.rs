@@ -21,7 +21,6 @@ use crate::protocol::failure::{Failure, Lost};
 /// A connection that is replaced whenever it ends, and its lanes.
 pub(super) struct Link {
     core_run: Rc<CoreRun>,
-    /// Number of the connection on the core.
     index: u32,
     shared: RefCell<Shared>,
     driver: RefCell<Option<Waker>>,
@@ -118,7 +117,6 @@ impl Link {
         Poll::Pending
     }
 
-    /// Opens a stream for the request of `work`; returns whether it could.
     fn opens(&self, shared: &mut Shared, place: usize, work: &mut Work) -> bool {
         let Some(session) = &mut shared.session else {
             return false;
@@ -155,7 +153,6 @@ impl Link {
         }
     }
 
-    /// Waits until a lane needs a connection.
     pub(super) async fn wanted(&self) {
         poll_fn(|context| {
             self.is_driven(context);

@@ -14,7 +14,6 @@ use crate::connection::core_run::CoreRun;
 use crate::limits::http2::{LIST_BYTES_MAX, WINDOW_BYTES};
 use crate::protocol::http2::Codec;
 
-/// Settings of a connection.
 const SETTINGS: LocalSettings = LocalSettings {
     stream_window: WINDOW_BYTES,
     connection_window: WINDOW_BYTES,
@@ -22,14 +21,11 @@ const SETTINGS: LocalSettings = LocalSettings {
     ..LocalSettings::CLIENT
 };
 
-/// State of a connection.
 pub(super) struct Session {
     connection: Connection,
     /// Cache of request heads.
     heads: Box<[RepeatedHead]>,
-    /// Frames to be sent.
     out: Vec<u8>,
-    /// Lane of each stream slot.
     lane_of_slot: Box<[u32]>,
     /// Lanes whose requests are in `out`, and those whose requests were sent by the last flush.
     unsent: Vec<u32>,
@@ -40,7 +36,6 @@ pub(super) struct Session {
     is_flushing: bool,
     /// Whether a response is due, so that a deadline is set.
     is_timed: bool,
-    /// Streams opened so far.
     opened: u64,
     has_responded: bool,
     /// Whether data after the end of a response was received that is not counted yet.
@@ -55,7 +50,6 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts at `now`, for `lanes` lanes.
     pub(super) fn new(core_run: &CoreRun, lanes: usize, now: Instant) -> Session {
         let mut out = Vec::new();
         Session {
@@ -87,7 +81,6 @@ impl Session {
         self.gone.filter(|&code| code != Code::NO_ERROR)
     }
 
-    /// Returns the code of the server's GOAWAY.
     pub(super) fn gone(&self) -> Option<Code> {
         self.gone
     }

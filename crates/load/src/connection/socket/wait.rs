@@ -24,7 +24,6 @@ pub(super) enum NoAnswer {
     Lost,
     /// The request did not arrive: nothing listens there, or another error of the kernel.
     Unreached,
-    /// The response is invalid.
     Refused(&'static str),
 }
 

@@ -173,7 +173,6 @@ impl User {
         }
     }
 
-    /// Closes the connection, if there is one.
     pub(super) fn unlink(&mut self) {
         if let Some(link) = self.link.take() {
             self.core_run.link_ended(&link.stream, &self.work);

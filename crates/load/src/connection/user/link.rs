@@ -21,7 +21,6 @@ pub(crate) struct Link {
     pub(crate) responses: u64,
 }
 
-/// A response with its times.
 pub(crate) struct Arrived {
     pub(crate) response: Response,
     pub(crate) first_byte: Instant,
@@ -52,7 +51,6 @@ impl Link {
         }
     }
 
-    /// Queues `written`; returns its number of bytes.
     pub(crate) fn queue(&self, written: &Written) -> u64 {
         let mut bytes = written.text.len();
         self.stream.queue(part(self.stream.core(), &written.text));
@@ -83,7 +81,6 @@ impl Link {
     }
 }
 
-/// Receives one response from `stream`.
 async fn receive(
     core_run: &CoreRun,
     stream: &Transport,

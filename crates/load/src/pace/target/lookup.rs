@@ -22,7 +22,6 @@ pub struct Lookup {
 }
 
 impl std::fmt::Display for Lookup {
-    /// Writes a line of a report.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let addresses = units::plural(self.addresses, "address");
         let time = units::nanoseconds(self.duration_us * 1000.0);

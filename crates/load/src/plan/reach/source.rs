@@ -40,7 +40,6 @@ impl Sources {
         self.ranges.is_empty()
     }
 
-    /// Number of addresses.
     pub(crate) fn count(&self) -> u64 {
         self.ranges.iter().map(|range| range.count).sum()
     }
@@ -178,7 +177,6 @@ pub(crate) fn unspecified(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    /// The parsed ranges, or the error.
     fn read(text: &str) -> String {
         match Sources::parse(text) {
             Ok(sources) => sources.to_string(),

@@ -9,7 +9,6 @@ use super::{Call, OUTCOMES};
 use crate::requests::grpc::descriptors::Descriptors;
 use crate::requests::response::Outcome;
 
-/// Larger than any section here.
 const LIST_BYTES_MAX: u32 = 1 << 20;
 
 /// Parses any response: a head, a body and optional trailers, separated by 0xfe. The first two bytes choose the status

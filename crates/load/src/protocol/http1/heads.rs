@@ -13,7 +13,6 @@ pub(super) struct Head {
     pub(super) status: u16,
     pub(super) keep_alive: bool,
     pub(super) framing: Framing,
-    /// Length in the input.
     pub(super) bytes: usize,
 }
 

@@ -16,7 +16,6 @@ use crate::requests::response::{Met, Outcome, Response, Stage, Step};
 /// Lowest status: a status has three digits (RFC 9112 section 4).
 pub(super) const STATUS_MIN: u16 = 100;
 
-/// Parser of the response to one request.
 pub(crate) struct Incoming<'c> {
     heads: &'c Heads,
     recipe: &'c Recipe,

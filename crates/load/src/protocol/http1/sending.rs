@@ -12,13 +12,11 @@ use crate::requests::cookies::Jar;
 use crate::requests::mix::Mix;
 use crate::requests::request::Last;
 
-/// Requests of a core.
 pub(super) enum Sending {
     /// All requests are identical.
     Same {
         /// As many requests as are pipelined.
         requests: Rc<[u8]>,
-        /// Bytes of one request.
         bytes: usize,
         /// Last request of a connection.
         last: Rc<[u8]>,
@@ -38,7 +36,6 @@ pub(super) struct Each {
 pub(crate) struct Bodies(RefCell<HashMap<usize, Rc<[u8]>>>);
 
 impl Bodies {
-    /// Returns the core's copy of `body`.
     pub(crate) fn own(&self, body: &Arc<[u8]>) -> Rc<[u8]> {
         let mut bodies = self.0.borrow_mut();
         let own = bodies.entry(Arc::as_ptr(body).addr());

@@ -183,7 +183,6 @@ pub(super) fn meta(command: Command, line: &[u8]) -> Option<Answer<'_>> {
     Some(Answer::Done(said))
 }
 
-/// Returns the opaque of a line of the meta protocol.
 pub(super) fn opaque(line: &[u8]) -> Option<Opaque> {
     let flag = Words::of(line)
         .skip(1)

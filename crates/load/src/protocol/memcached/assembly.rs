@@ -19,7 +19,6 @@ pub(crate) enum Placed {
     Next,
     /// It is early, and was stored until the ones before it arrive.
     Held,
-    /// It had already arrived.
     Duplicated,
     /// Its number, or its number of datagrams, does not match the message.
     WrongSequence,
@@ -33,7 +32,6 @@ pub(crate) struct Assembly {
     messages: Messages,
     /// Number of datagrams of the current message; 0 between messages.
     datagrams: u16,
-    /// Number of the next datagram.
     next: u16,
     /// Complete messages.
     whole: u64,
@@ -143,7 +141,6 @@ mod tests {
         assembly.place(frame, payload.as_bytes(), answer, &mut room)
     }
 
-    /// Returns the results for these datagrams, and the response.
     fn placed(messages: Messages, datagrams: &[(u16, u16, &str)]) -> (Vec<Placed>, String) {
         let (mut assembly, mut answer) = (Assembly::new(), Vec::new());
         assembly.begin(messages, &mut 0);

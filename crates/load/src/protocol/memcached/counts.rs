@@ -29,9 +29,7 @@ pub(crate) struct Counts {
     pub(crate) increments: u64,
     /// Increments of existing counters.
     pub(crate) incremented: u64,
-    /// Bytes of received values.
     pub(crate) value_bytes_read: u64,
-    /// Bytes of stored values.
     pub(crate) value_bytes_written: u64,
     pub(crate) bytes_sent: u64,
     /// Values that do not belong to their keys.

@@ -13,7 +13,6 @@ use crate::requests::memcached::ratio::Command;
 use crate::requests::memcached::{Dialect, Verify, Versions};
 use crate::requests::response::{Alike, Met, Outcome, Response};
 
-/// A hit whose value is correct or not verified.
 const HIT: Response = Response {
     outcome: Outcome {
         number: Said::Hit as u16,

@@ -28,7 +28,6 @@ pub(crate) struct Incoming<'c> {
     /// Received values, including wrong ones.
     values: u64,
     wrong: u64,
-    /// Bytes of received values.
     value_bytes: u64,
 }
 
@@ -44,7 +43,6 @@ enum State {
     ExpectBatchEnd(Said),
 }
 
-/// Result of a line.
 enum Next {
     /// A part of the response.
     Part,
@@ -56,7 +54,6 @@ enum Next {
 }
 
 impl<'c> Incoming<'c> {
-    /// For request `number`, after which `following` requests were sent in the same batch.
     pub(super) fn new(reading: &'c Reading, number: u64, following: u64) -> Incoming<'c> {
         Incoming {
             reading,

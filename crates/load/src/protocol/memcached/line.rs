@@ -9,7 +9,6 @@ use crate::limits::LINE_BYTES_MAX;
 pub(super) enum Found<'i> {
     /// The line without its end, and its length including the end.
     Line(&'i [u8], usize),
-    /// The line is incomplete.
     Partial,
     /// Not a line, for this reason.
     Refused(&'static str),
@@ -58,7 +57,6 @@ pub(super) fn unknown(line: &[u8]) -> &'static str {
     refused(line).unwrap_or("a line that is no answer to the command")
 }
 
-/// Words of a line, separated by spaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'l>(&'l [u8]);
 

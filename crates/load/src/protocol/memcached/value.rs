@@ -19,7 +19,6 @@ impl Value {
         self.is_right && reading.workload.verify() == Verify::Yes
     }
 
-    /// Advances by `count` received bytes.
     pub(super) fn pass(&mut self, count: u64) {
         self.at += count;
         self.left -= count;

@@ -190,7 +190,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// Descriptor set of a service `shop.Shop`.
     pub(crate) fn shop() -> Vec<u8> {
         in_syntax("proto3")
     }

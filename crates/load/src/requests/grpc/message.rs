@@ -17,7 +17,6 @@ pub(crate) fn framed(message: &[u8]) -> Option<Vec<u8>> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Unary {
     prefix: [u8; PREFIX_BYTES],
-    /// Received bytes of the prefix.
     prefix_bytes: u8,
     /// Missing bytes of the message, once the prefix is complete.
     left: u32,

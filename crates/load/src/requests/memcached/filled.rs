@@ -42,7 +42,6 @@ impl Filled {
         ))
     }
 
-    /// Adds the result of another generator.
     pub(crate) fn add(&mut self, more: &Filled) {
         self.keys += more.keys;
         self.stored += more.stored;

@@ -54,7 +54,6 @@ pub fn share(text: &str) -> Option<f64> {
     (0.0..=1.0).contains(&share).then_some(share)
 }
 
-/// Selects keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Picker {
     Uniform,
@@ -138,7 +137,6 @@ impl Zipf {
         }
     }
 
-    /// Returns a random rank, from 1.
     fn rank(&self, random: &Random) -> u64 {
         loop {
             let y = self.high + random.unit() * (self.low - self.high);

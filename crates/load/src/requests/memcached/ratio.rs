@@ -13,7 +13,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// In the order of ratios.
     pub(crate) const ALL: [Command; 4] = [
         Command::Get,
         Command::Set,
@@ -27,14 +26,12 @@ impl Command {
 pub struct Ratio([u32; 4]);
 
 impl Default for Ratio {
-    /// Gets only.
     fn default() -> Ratio {
         Ratio([1, 0, 0, 0])
     }
 }
 
 impl Ratio {
-    /// Sets only.
     pub(crate) const SETS: Ratio = Ratio([0, 1, 0, 0]);
 
     /// Parses `GET:SET:DELETE:INCR`, where trailing weights may be omitted.

@@ -46,10 +46,8 @@ pub(crate) struct Workload {
     gets: Option<Gets>,
 }
 
-/// Order of the keys.
 #[derive(Debug)]
 enum Order {
-    /// From a distribution.
     Drawn(Picker),
     /// Storing all keys: request `n` stores key number `n` counted from this one, where counters follow the keys with
     /// values.
@@ -69,12 +67,10 @@ enum Space {
     Stored,
     /// Keys that are never stored.
     Absent,
-    /// Counters.
     Counter,
 }
 
 impl Space {
-    /// Returns the first letter of its keys.
     fn letter(self) -> u8 {
         match self {
             Space::Stored => b'k',
@@ -201,7 +197,6 @@ impl Workload {
         }
     }
 
-    /// Returns key `index` of request `number`, which has `command`.
     #[inline]
     pub(crate) fn key(&self, command: Command, number: u64, index: u64) -> Key {
         let place = match self.multiget {
@@ -284,7 +279,6 @@ impl Workload {
     }
 }
 
-/// Initial value of a counter.
 const COUNTER: &[u8] = b"0";
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use crate::record::unanswered::Unanswered;
 /// Requests of one connection without a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::connection::core_run) struct Waiting {
-    /// Intended start.
     pub(in crate::connection::core_run) start: Instant,
     ready: Instant,
     /// Run-wide number of the first.
@@ -33,7 +32,6 @@ impl Waiting {
         }
     }
 
-    /// Returns their run-wide numbers.
     pub(in crate::connection::core_run) fn numbers(self) -> Range<u64> {
         self.number..self.number + self.count
     }

@@ -14,14 +14,12 @@ pub(super) enum Source {
     Closed,
     /// The current time plus a think time.
     Think(Duration, Random),
-    /// The core's arrivals.
     Open(Box<Dispatch>),
     /// The connection's own schedule.
     Own,
 }
 
 impl Source {
-    /// For core `core` with `connections` connections, in turns of `turn` requests.
     pub(super) fn new(plan: &Plan, core: usize, connections: usize, turn: u64) -> Source {
         let options = &plan.options;
         match &options.pace {

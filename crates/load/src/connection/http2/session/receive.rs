@@ -127,7 +127,6 @@ impl Session {
         Ok(Some(done))
     }
 
-    /// Handles the head of a response.
     fn take_head(
         &mut self,
         codec: &Codec,
@@ -185,7 +184,6 @@ impl Session {
         }
     }
 
-    /// Handles an invalid response to the request of `lane`.
     fn refuse(&mut self, lane: &mut Lane, stream: Stream, reason: &'static str) {
         let code = Code::PROTOCOL_ERROR;
         self.connection.reset(stream, code, &mut self.out);

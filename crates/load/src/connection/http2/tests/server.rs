@@ -12,7 +12,6 @@ use crate::connection::tests::{Outcome, load, on_every_core};
 use crate::plan::Options;
 use crate::requests::{Body, Request};
 
-/// Fields by name.
 pub(super) type Named = [(&'static str, &'static str)];
 
 /// Pieces of a body, and trailers.
@@ -21,7 +20,6 @@ pub(super) type Rest = (&'static [&'static [u8]], &'static Named);
 /// Response of the server to a request.
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
-    /// 200 with this body.
     Body(&'static [u8]),
     /// 200 with a body in one frame per piece.
     Pieces(&'static [&'static [u8]]),
@@ -37,7 +35,6 @@ pub(super) enum Answer {
     Trailers,
     /// 200 once this many requests are open.
     Together(usize),
-    /// A head without a status.
     NoStatus,
     /// A head above all limits.
     LargeHead,
@@ -54,11 +51,9 @@ pub(super) enum Answer {
     LastOne(Code),
     /// Only GOAWAY, and the end of the connection.
     Gone(Code),
-    /// No response.
     Never,
 }
 
-/// Request that the server has read.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
     pub(super) body: usize,
@@ -72,7 +67,6 @@ pub(super) type Script = dyn Fn(&Asked<'_>) -> Answer;
 /// Response to an incomplete request.
 #[derive(Clone, Copy)]
 pub(super) enum Early {
-    /// 200.
     Response,
     /// 200 and RST_STREAM.
     Reset(Code),

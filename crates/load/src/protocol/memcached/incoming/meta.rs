@@ -56,7 +56,6 @@ impl Incoming<'_> {
         }
     }
 
-    /// Returns the opaque of the next key.
     fn next_opaque(&self) -> Opaque {
         self.reading.workload.opaque(self.number, self.next_key)
     }

@@ -26,11 +26,9 @@ pub(crate) struct Gets {
     picker: Picker,
     /// Line of key 0 with opaque 0.
     line: Box<[u8]>,
-    /// Offset of the key.
     key: usize,
     /// Range of the key's last eight digits.
     digits: Range<usize>,
-    /// Offset of the opaque.
     opaque: Option<usize>,
     /// Bytes after the lines of a batch.
     end: &'static [u8],
@@ -42,7 +40,6 @@ const DIGITS: usize = 8;
 /// Number of keys with so many digits.
 const KEYS_MAX: u64 = 100_000_000;
 
-/// Eight ASCII zeros.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 impl Gets {
