@@ -40,7 +40,7 @@ pub const RESULT_BYTES_MAX: u64 = 64 << 20;
 /// takes a microsecond.
 pub const BODY_COPIED_MAX: usize = 8 * 1024;
 
-/// Kinds of requests up to which each has its own figures: a histogram takes 30 KB, and nobody reads a longer table.
+/// Kinds of requests up to which each has its own figures: a histogram takes 30 KB, and a longer table is unreadable.
 pub const KINDS_SHOWN_MAX: usize = 100;
 
 /// Bytes of the pipelined requests of one send. A batch that fits in a socket's first receive window (64 KiB) is sent
@@ -175,7 +175,7 @@ pub const DESCRIPTORS_OF_PROGRAM: u64 = 16;
 /// in bursts, and with a fifth of the time free a queue drains four times as fast as it grew.
 pub const CPU_SHARE_SUSPECT: f64 = 0.80;
 
-/// A thread this busy has no time to spare: it waits only during the kernel's own search for events.
+/// A thread this busy has no time to spare: it almost never waits for events.
 pub const CPU_SHARE_INVALID: f64 = 0.95;
 
 /// Share of the due requests that were never sent: with one in a hundred missing, the 99th percentile is unknown.

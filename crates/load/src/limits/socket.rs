@@ -9,7 +9,7 @@ pub(crate) const IDS_MAX: usize = 1 << 16;
 /// later request.
 pub(crate) const IDS_ALL_MAX: u64 = 1 << 22;
 
-/// Minimum of ids per socket, whatever the number of sockets.
+/// Minimum of ids per socket, for any number of sockets.
 pub(crate) const IDS_MIN: usize = 16;
 
 /// Ids per request in flight: most ids are not reused soon, so that late responses can be recognized.

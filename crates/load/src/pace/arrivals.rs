@@ -86,7 +86,7 @@ impl Arrivals {
     /// For a core that makes `share` of the run's turns of `turn` requests each.
     pub fn new(plan: &ArrivalPlan, share: Share, turn: u64) -> Arrivals {
         let (seed, stream) = match plan {
-            // Exponential gaps are random per core; jitter depends on the turn only, whichever core makes it.
+            // Exponential gaps are random per core; jitter depends on the turn only, not on the core.
             ArrivalPlan::Spaced {
                 seed,
                 spacing: Spacing::Exponential,

@@ -28,6 +28,7 @@ use crate::pace::target::lookup::Lookup;
 use crate::pace::target::{Place, Target};
 use crate::plan::{Plan, Shard};
 
+/// Connection settings: addresses, PROXY protocol and TLS.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
     /// Address to connect to instead of the URL's. `Host` and the TLS server name stay the URL's.
@@ -43,6 +44,7 @@ pub struct Reach {
     pub tls: ClientSetup,
 }
 
+/// Version of the PROXY protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProxyVersion {
     /// One line of text.
