@@ -1,5 +1,5 @@
-//! What one core has counted. Written at every response, so it allocates nothing after its making; read once a second
-//! and at the end.
+//! Counters and histograms of one core. They are updated at every response, so they allocate only when they are
+//! created. They are read once a second and at the end of the run.
 
 pub mod evidence;
 pub mod figures;
@@ -40,73 +40,73 @@ pub(crate) use handshakes::{Handshakes, Took};
 use recent::Recent;
 pub(crate) use tcp::TcpTotal;
 
-/// The counters of one core, or the sum over several.
+/// Counters of one core, or the sum over several.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// What the rows show. Invariant: `requests` = responses (`last_bytes`) + failed requests.
+    /// Counters shown in the rows. Invariant: `requests` = responses (`last_bytes`) + failed requests.
     pub(crate) tally: Tally,
-    /// What responses took in the present second; what they took before is with the thread that waits. Boxed, to be
-    /// swapped for an empty one at the second's end.
+    /// Response times of the current second; the collecting thread has those of earlier seconds. Boxed, so that the end
+    /// of a second swaps it for an empty one.
     pub(crate) times: Box<Times>,
-    /// Responses that are not in `times` yet.
+    /// Response times not yet added to `times`.
     recent: Recent,
     /// Response times by class of status, including late responses.
     pub(crate) classes: ClassTimes,
-    /// Responses that are not in any histogram: they were to be before the measurement began.
+    /// Responses that no histogram contains because they belong to ramp or warm-up.
     pub(crate) unmeasured: u64,
-    /// Requests that were taken to be sent, as is known at the end. Invariant: = responses + failed + in flight.
+    /// Requests taken to be sent; set at the end of the run. Invariant: = responses + failed + in flight.
     pub(crate) sent: u64,
-    /// Responses that came after the end, whose times are measured as those of others are; they are counted nowhere else.
+    /// Responses received after the end of the run. Their times are in the histograms; no other counter includes them.
     pub(crate) late: u64,
-    /// Of these, those that are in no histogram.
+    /// Late responses that no histogram contains.
     pub(crate) late_unmeasured: u64,
-    /// How long requests without a response had waited, at least.
+    /// Waits of requests without a response.
     pub(crate) unanswered: Unanswered,
-    /// The most connections that were open at once.
+    /// Highest number of connections open at once.
     pub(crate) connections_max: u64,
-    /// What TCP counted on the connections that were looked at; `None` before the first.
+    /// TCP counters of the sampled connections; `None` before the first.
     pub(crate) tcp: Option<TcpTotal>,
-    /// What they can say, and how often each was said.
+    /// The possible outcomes of a response, and in `said` the number of responses with each.
     outcomes: &'static Outcomes,
     said: Box<[u64]>,
     /// See [`Evidence::unaccepted`](crate::record::evidence::Evidence::unaccepted).
     pub(crate) unaccepted: u64,
     /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
     failures: [u64; Failure::ALL.len()],
-    /// Connections that were made.
+    /// Connections established.
     pub(crate) established: u64,
-    /// Requests sent again because the server did nothing for them: it had closed a kept-alive connection before they reached it,
-    /// has said so as it went away, or has refused their streams.
+    /// Requests sent again because the server had not processed them: it closed a kept-alive connection before they
+    /// arrived, excluded them in a GOAWAY, or refused their streams (REFUSED_STREAM).
     pub(crate) resent: u64,
-    /// Of these, those whose streams it has refused, on a connection that goes on.
+    /// Resent requests whose streams the server refused on a connection that stayed open.
     pub(crate) refused: u64,
-    /// For how long, in nanoseconds, the generator itself kept them from being seen, at most.
+    /// Upper bound of the delay that the generator itself added to the connect times, in nanoseconds.
     pub(crate) connect_own_ns: u64,
-    /// The TLS handshakes among them; `None` before the first.
+    /// TLS handshakes; `None` before the first.
     pub(crate) handshakes: Option<Handshakes>,
-    /// A failure to connect, for the sentence about it.
+    /// The first failure to connect, for the message about it.
     pub(crate) connect_error: Option<String>,
-    /// What was wrong with the last response that was none.
+    /// The last violation of the protocol in a response.
     pub(crate) protocol_error: Option<&'static str>,
-    /// Why the server has ended a stream or a connection of HTTP/2, the last time.
+    /// Error code with which the server last ended an HTTP/2 stream or connection.
     pub(crate) cancelled: Option<Code>,
-    /// The first response that was another than expected.
+    /// Description of the first unexpected response.
     pub(crate) unexpected: Option<String>,
-    /// Of each kind of request, where there are several and not too many.
+    /// Counters of each kind of request; empty with one kind or more than `KINDS_SHOWN_MAX`.
     pub(crate) kinds: Box<[KindRecord]>,
-    /// What the pace asked for and was begun, as is known at the end: requests, or journeys.
+    /// Requests, or journeys, that the pace started; set at the end of the run.
     pub(crate) begun: u64,
-    /// Of journeys, where users go them. Boxed: most runs have none.
+    /// Counters of journeys, in a run with users. Boxed, because most runs have none.
     pub(crate) journeys: Option<Box<JourneysRecord>>,
 }
 
 impl Record {
-    /// For a run with one kind of request, whose responses can be these.
+    /// Returns empty counters for one kind of request.
     pub(crate) fn new(outcomes: &'static Outcomes) -> Record {
         Record::of(outcomes, 1)
     }
 
-    /// Empty counters of a core for this plan.
+    /// Returns empty counters of a core for `plan`.
     pub(crate) fn of_plan(plan: &Plan) -> Record {
         let outcomes = plan.protocol.outcomes();
         match &plan.journeys {
@@ -115,7 +115,7 @@ impl Record {
         }
     }
 
-    /// For a run with so many kinds of requests.
+    /// Returns empty counters for `kinds` kinds of requests.
     pub(crate) fn of(outcomes: &'static Outcomes, kinds: usize) -> Record {
         let shown = if (2..=KINDS_SHOWN_MAX).contains(&kinds) {
             kinds
@@ -153,7 +153,7 @@ impl Record {
         }
     }
 
-    /// For a run of journeys.
+    /// Returns empty counters for a run of journeys.
     pub(crate) fn of_journeys(outcomes: &'static Outcomes, journeys: JourneysRecord) -> Record {
         Record {
             journeys: Some(Box::new(journeys)),
@@ -161,7 +161,7 @@ impl Record {
         }
     }
 
-    /// So many responses came that say the same.
+    /// Counts responses with the same outcome and times.
     #[inline]
     pub(crate) fn responded(
         &mut self,
@@ -192,12 +192,12 @@ impl Record {
         self.classes.record(outcome.class, took.response, count);
     }
 
-    /// Puts everything that was measured into `times`, for whoever takes them.
+    /// Moves all response times into `times`.
     pub(crate) fn settle(&mut self) {
         self.recent.move_to(&mut self.times);
     }
 
-    /// So many responses came behind the end.
+    /// Counts responses received after the end of the run.
     pub(crate) fn responded_late(
         &mut self,
         (outcome, count): (Outcome, u64),
@@ -211,7 +211,7 @@ impl Record {
         }
     }
 
-    /// So many responses were to requests of this kind.
+    /// Counts responses to requests of one kind.
     #[inline]
     pub(crate) fn responded_kind(
         &mut self,
@@ -227,14 +227,14 @@ impl Record {
         }
     }
 
-    /// A request of this kind got no response; it had waited for so long.
+    /// Records the wait of a request that got no response.
     pub(crate) fn unanswered_kind(&mut self, kind: usize, waited: u64) {
         if let Some(kind) = self.kinds.get_mut(kind) {
             kind.unanswered.record(waited);
         }
     }
 
-    /// The response was another than expected; `what` it was.
+    /// Counts an unexpected response; `what` describes it.
     pub(crate) fn unexpected(&mut self, kind: usize, met: Met, what: impl FnOnce() -> String) {
         let failure = match met {
             Met::Yes => return,
@@ -249,7 +249,8 @@ impl Record {
         }
     }
 
-    /// Bytes came behind a response that nobody had asked for. The response has been counted, and no request is lost by it.
+    /// Counts bytes after a response that belong to no request. The response itself has been counted, and no request
+    /// fails.
     pub(crate) fn unasked(&mut self) {
         self.count(Failure::UnexpectedBytes, 1);
         self.tally.unexpected += 1;
@@ -257,38 +258,38 @@ impl Record {
             .get_or_insert_with(|| "bytes behind it that nobody had asked for".to_owned());
     }
 
-    /// A connection is ready for requests, so long after its first packet.
+    /// Counts a connection that is ready for requests, and its connect time.
     pub(crate) fn connected(&mut self, took: Took) {
         self.opened();
         self.times.connect.record(took.all_ns);
         self.connect_own_ns += took.own_ns;
     }
 
-    /// A socket is ready for requests.
+    /// Counts a socket that is ready for requests.
     pub(crate) fn opened(&mut self) {
         self.established += 1;
         self.tally.connections_open += 1;
         self.connections_max = self.connections_max.max(self.tally.connections_open);
     }
 
-    /// What TCP counted on a connection that has ended.
+    /// Adds the TCP counters of a closed connection.
     pub(crate) fn add_tcp(&mut self, info: TcpInfo) {
         *self.tcp.get_or_insert_default() += TcpTotal::of(info);
     }
 
-    /// So many requests got no response.
+    /// Counts requests that got no response.
     pub(crate) fn failed(&mut self, failure: Failure, requests: u64) {
         self.tally.requests += requests;
         self.count(failure, requests);
     }
 
-    /// A connection could not be made.
+    /// Counts a failure to connect.
     pub(crate) fn connect_failed(&mut self, error: &NotConnected) {
         self.connect_error.get_or_insert_with(|| error.to_string());
         self.count(Failure::of_not_connected(error), 1);
     }
 
-    /// A TLS handshake was done, within so long.
+    /// Counts a completed TLS handshake.
     pub(crate) fn shaken(&mut self, info: &Info, took: Took) {
         let handshakes = self.handshakes.get_or_insert(Handshakes {
             count: 0,
@@ -305,13 +306,12 @@ impl Record {
         self.times.tls.record(took.all_ns);
     }
 
-    /// Something is wrong that costs no request its response.
+    /// Counts an error that does not cost a request its response.
     pub(crate) fn count(&mut self, failure: Failure, times: u64) {
         self.tally.errors += times;
         self.failures[failure as usize] += times;
     }
 
-    /// Responses received.
     pub(crate) fn responses(&self) -> u64 {
         self.tally.last_bytes
     }
@@ -321,12 +321,12 @@ impl Record {
         self.failures[..=Failure::Handshake as usize].iter().sum()
     }
 
-    /// How often `failure` happened.
+    /// Number of failures of one kind.
     pub(crate) fn failures_of(&self, failure: Failure) -> u64 {
         self.failures[failure as usize]
     }
 
-    /// Responses other than the run expects. The verdict judges those with more bytes than they should have on their own.
+    /// Responses other than expected, except those with excess bytes, which the verdict judges separately.
     pub(crate) fn unexpected_responses(&self) -> u64 {
         let kinds = Failure::ALL.into_iter();
         kinds
@@ -335,12 +335,12 @@ impl Record {
             .sum()
     }
 
-    /// How often each happened, in the order of [`Failure::ALL`].
+    /// Number of failures of each kind, in the order of [`Failure::ALL`].
     pub(crate) fn failures(&self) -> [u64; Failure::ALL.len()] {
         self.failures
     }
 
-    /// Adds what another core has counted.
+    /// Adds the counters of another core.
     pub(crate) fn merge(&mut self, other: &Record) {
         self.tally += other.tally;
         self.times.merge(&other.times);
@@ -388,7 +388,7 @@ impl Record {
     }
 }
 
-/// Whether a response belongs to what is measured.
+/// Whether a response is in the measured window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measured {
     Yes,

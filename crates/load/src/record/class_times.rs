@@ -1,20 +1,19 @@
-//! Response times by class of status. Times of the most common class are not recorded again: they are the times of all classes
-//! minus the times of the others.
+//! Response times by status class. Times of the most common class are not recorded a second time: they are the times of
+//! all classes minus the times of the others.
 
 use onrush_measure::histogram::Histogram;
 
-/// Classes with a name, and one for statuses without a class.
+/// The five named classes, and one for statuses outside of them.
 pub(crate) const CLASSES: usize = 6;
 
-/// The class whose times are not recorded again: 2xx, hits, OK.
+/// Class whose times are not recorded a second time: 2xx, hits, OK.
 const USUAL: usize = 1;
 
-/// Response times and counts of all classes but the usual one. All memory is allocated at the start.
+/// Response times of all classes but the usual one. All memory is allocated at the start.
 #[derive(Debug, Default)]
 pub(crate) struct ClassTimes([Histogram; CLASSES]);
 
 impl ClassTimes {
-    /// Records `count` responses of a class with the time `response`.
     #[inline]
     pub(super) fn record(&mut self, class: u8, response: u64, count: u64) {
         let class = usize::from(class).min(CLASSES - 1);

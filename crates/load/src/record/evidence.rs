@@ -1,124 +1,125 @@
-//! What a run has left behind that speaks for or against it: whether the generator kept up, whether the machine let it,
-//! whether the network did, and whether the counts add up. Facts only; the judgement is made elsewhere.
+//! Facts by which a run is judged: whether the generator, the machine and the network kept up, and whether the counts
+//! add up. `verdict` judges them.
 
 use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::record::times::Times;
 
-/// The facts of one run.
+/// Facts of one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Each thread of the generator.
+    /// Threads of the generator.
     pub threads: Vec<ThreadEvidence>,
-    /// Requests per second that were to be started, the mean over the run where the pace changes; none for a closed
-    /// loop.
+    /// Requests per second that the pace asked for, averaged over the run if the pace changes; `None` in a closed loop.
     pub rate_asked: Option<f64>,
-    /// Requests per second that were started.
+    /// Requests started per second.
     pub rate_achieved: f64,
-    /// Requests that were due and never sent: further behind than may be caught up with, or still waiting for a free
-    /// connection at the end.
+    /// Requests that were due and never sent: they were further behind than the catch-up limit, or still waiting for a
+    /// free connection at the end.
     pub missed: u64,
-    /// Connections that were to be open at once; where each carries one request at a rate, as many as it took.
+    /// Connections to be open at once; the highest number used, where each connection carries one request at a given
+    /// rate.
     pub connections_asked: u64,
-    /// Connections that were open at once, at most.
+    /// Highest number of connections open at once.
     pub connections_achieved: u64,
-    /// Jain's index of the responses per connection: 1 when all had as many, 1/n when one of n had them all. None with
-    /// one connection, or with fewer responses than connections.
+    /// Jain's fairness index of the responses per connection: 1 when all had as many, 1/n when one of n had them all.
+    /// `None` with one connection, or with fewer responses than connections.
     pub fairness: Option<f64>,
-    /// The share of all CPUs' time that the hypervisor gave to others, 0 to 1; none where the kernel does not say.
+    /// Share of all CPUs' time that the hypervisor gave to others (steal), 0 to 1; `None` if the kernel does not report
+    /// it.
     pub steal_share: Option<f64>,
-    /// For how long the process' control group was held back by its CPU quota, over all CPUs; none without a quota.
+    /// Time for which CPU quotas throttled the process' control group, over all CPUs; `None` without a quota.
     pub throttled_s: Option<f64>,
-    /// TCP segments sent again, on the connections that were looked at; none without TCP.
+    /// TCP segments retransmitted on the sampled connections; `None` without TCP.
     pub retransmits: Option<u64>,
-    /// TCP segments sent, on the same connections.
+    /// TCP segments sent on the sampled connections.
     pub segments_out: Option<u64>,
-    /// Connections that could not be made because no local port was free.
+    /// Connections that failed because no local port was free.
     pub no_local_port: u64,
-    /// Requests that were taken to be sent; each counts once, however often it was sent.
+    /// Requests taken to be sent; a resent request counts once.
     pub requests_sent: u64,
     /// Responses received.
     #[serde(rename = "answers")]
     pub responses: u64,
-    /// Responses whose times were measured, late ones among them: those behind ramp and warm-up. None while more may come, and
-    /// in results of versions that did not say.
+    /// Responses whose times were measured, including late ones: those after ramp and warm-up. `None` during a run, and
+    /// in results of versions that did not report it.
     #[serde(default)]
     pub measured: Option<u64>,
     /// Requests that failed.
     pub failures: u64,
-    /// Requests whose response had not come when the run ended.
+    /// Requests without a response when the run ended.
     pub unfinished: u64,
-    /// Of these, those whose response came shortly behind the end, so that their times are known.
+    /// Unfinished requests whose response came shortly after the end, so that their times are known.
     #[serde(default)]
     pub late: u64,
-    /// Requests sent again because the server did nothing for them: it had closed a kept-alive connection before they reached it,
-    /// has said so as it went away, or has refused their streams.
+    /// Requests sent again because the server had not processed them: it closed a kept-alive connection before they
+    /// arrived, excluded them in a GOAWAY, or refused their streams (REFUSED_STREAM).
     pub resent: u64,
-    /// Of these, those whose streams it has refused, which have waited for no connection.
+    /// Resent requests whose streams were refused; they did not wait for a new connection.
     #[serde(default)]
     pub refused: u64,
     /// Requests that failed because nothing arrived in time.
     pub timeouts: u64,
-    /// Responses behind which bytes came that nobody had asked for.
+    /// Responses followed by bytes that belong to no request.
     #[serde(default)]
     pub unasked: u64,
-    /// Responses that a server that is well has for no request of the run, such as error lines of memcached.
+    /// Responses that a healthy server would not send, such as error lines of memcached.
     #[serde(default)]
     pub failed_responses: u64,
     /// Responses with a status of 300 or above, or with a gRPC code other than OK, to requests that list no expected statuses.
     #[serde(default)]
     pub unaccepted: u64,
-    /// Responses other than the run expects, by their status, their body or a check of a journey.
+    /// Responses with an unexpected status or body, and failed checks of journeys.
     #[serde(default)]
     pub unexpected: u64,
-    /// Responses that are known to be another request's, or nobody's, such as values of other keys.
+    /// Responses that belong to another request or to none, such as values of other keys.
     #[serde(default)]
     pub false_responses: u64,
-    /// Whether requests = responses + failures + unfinished, and every histogram holds as many values as it should.
+    /// Whether requests = responses + failures + unfinished, and every histogram has the expected count.
     pub is_count_consistent: bool,
-    /// The time from intended start to written that 99 of 100 requests did not exceed; none without requests.
+    /// 99th percentile of the time from the intended start of a request to its being written; `None` without requests.
     pub send_lag_p99_us: Option<f64>,
-    /// How long the run took.
+    /// Duration of the run.
     pub duration_s: f64,
-    /// When the last response came, in seconds since the start, where from then on none did though some were asked for.
+    /// Time of the last response, in seconds since the start, if requests after it got none.
     #[serde(default)]
     pub answered_until_s: Option<f64>,
-    /// For how long, before that, there were only errors.
+    /// Time before that in which there were only errors.
     #[serde(default)]
     pub silent_s: f64,
-    /// How long the request without a response that had waited longest had done so, in times of the longest response
-    /// time; none where all have one.
+    /// Longest wait of a request without a response, divided by the longest response time; `None` if every request has
+    /// a response.
     #[serde(default)]
     pub longest_open: Option<f64>,
-    /// The mean response time; none without responses.
+    /// Mean response time; `None` without responses.
     #[serde(default)]
     pub response_mean_us: Option<f64>,
-    /// For percentiles of the response time, how much of each the generator itself made, at most.
+    /// Upper bound of the generator's part of percentiles of the response time.
     #[serde(default)]
     pub own: Vec<OwnPart>,
     /// Upper bound of the generator's part of the mean response time; `None` if it was not measured.
     #[serde(default)]
     pub own_mean_us: Option<f64>,
-    /// For how long it began after the moment that was set; none where none was.
+    /// Delay of the start after the configured moment; `None` if none was configured.
     #[serde(default)]
     pub start_late_s: Option<f64>,
 }
 
-/// How much of a percentile of the response time the generator itself made: it is that of all times less the time for
-/// which the generator kept each request, or its response, waiting.
+/// The generator's part of a percentile of the response time: the percentile minus the same percentile of the times
+/// without the generator's own delays.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OwnPart {
-    /// Above 0 and below 100.
+    /// Percentile, above 0 and below 100.
     pub percentile: f64,
-    /// The percentile as it was measured.
+    /// The percentile as measured.
     pub response_us: f64,
-    /// The generator's part of it, at most.
+    /// Upper bound of the generator's part of it.
     pub own_us: f64,
 }
 
 impl OwnPart {
-    /// Of the percentiles that the count of responses supports.
+    /// Returns the parts for the percentiles that the count of responses supports.
     pub fn of(times: &Times) -> Vec<OwnPart> {
         let of = |(percentile, ns)| OwnPart {
             percentile,
@@ -138,26 +139,25 @@ impl OwnPart {
         is_known.then(|| ((all.mean() - without.mean()) / 1000.0).max(0.0))
     }
 
-    /// Its share of what was measured.
+    /// The generator's share of the percentile.
     pub fn share(&self) -> f64 {
         self.own_us / self.response_us.max(f64::MIN_POSITIVE)
     }
 }
 
-/// The facts of one thread of the generator.
+/// Facts of one thread of the generator.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadEvidence {
-    /// The share of the run during which it was on a CPU, 0 to 1; where it busy-polls, during which it had something to
-    /// do.
+    /// Share of the run during which the thread was on a CPU, 0 to 1; if it busy-polls, during which it had work.
     pub cpu_share: f64,
-    /// The share of the run during which it could have run and waited for a CPU, 0 to 1.
+    /// Share of the run during which the thread was ready and waited for a CPU, 0 to 1.
     pub run_delay_share: f64,
-    /// How often it was taken off its CPU although it could have gone on.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// The longest time for which something that had happened may have waited to be seen: a turn between two looks at
-    /// the kernel, or a wait that ended later than it should have.
+    /// Longest delay with which the thread may have noticed an event: a turn between two polls of the kernel, or a wait
+    /// that ended late.
     pub longest_turn_us: f64,
-    /// The share of the run, 0 to 1, for which it saw nothing, in such times of 20 ms and more.
+    /// Share of the run, 0 to 1, spent in delays of 20 ms and more during which the thread noticed nothing.
     #[serde(default)]
     pub stalled_share: f64,
 }

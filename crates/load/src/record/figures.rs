@@ -1,4 +1,4 @@
-//! The figures that thresholds, searches and views look at: six kinds of times and the counts beside them. Pure.
+//! Figures used by thresholds, searches and views: six kinds of times, and the counters. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use onrush_measure::histogram::Histogram;
 use crate::record::times::Times;
 use crate::record::unanswered::Unanswered;
 
-/// What a time is of.
+/// Kind of a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     /// From the intended start of a request to the last byte of its response.
@@ -16,16 +16,16 @@ pub enum Kind {
     Service,
     /// From the intended start of a request to its being written.
     SendLag,
-    /// From the request being written to the first bytes of its response.
+    /// From the request being written to the complete head of its response.
     FirstByte,
-    /// Of making a connection.
+    /// From the first packet of a connection to connected.
     Connect,
-    /// Of a TLS handshake, from the connection to the keys.
+    /// From connected to the end of the TLS handshake.
     Tls,
 }
 
 impl Kind {
-    /// All of them, in the order of reports.
+    /// All kinds, in the order of reports.
     pub const ALL: [Kind; 6] = [
         Kind::Response,
         Kind::Service,
@@ -35,7 +35,7 @@ impl Kind {
         Kind::Tls,
     ];
 
-    /// Its key in `histograms` of the JSON, and its name in thresholds.
+    /// Key in `histograms` of the JSON result, and name in thresholds.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Response => "response",
@@ -47,7 +47,7 @@ impl Kind {
         }
     }
 
-    /// Its name in sentences.
+    /// Name in sentences.
     pub fn title(self) -> &'static str {
         match self {
             Kind::Response => "response time",
@@ -61,7 +61,7 @@ impl Kind {
 }
 
 impl Times {
-    /// The times of one kind.
+    /// Returns the histogram of one kind.
     pub fn of(&self, kind: Kind) -> &Histogram {
         match kind {
             Kind::Response => &self.response,
@@ -73,7 +73,7 @@ impl Times {
         }
     }
 
-    /// The same, to record or to merge into.
+    /// Returns the histogram of one kind, to record or merge into.
     pub fn of_mut(&mut self, kind: Kind) -> &mut Histogram {
         match kind {
             Kind::Response => &mut self.response,
@@ -86,20 +86,20 @@ impl Times {
     }
 }
 
-/// What a run has come to, or has come to so far.
+/// Figures of a run, finished or in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// The times.
+    /// Histograms of times.
     pub times: Times,
     /// Responses received.
     pub responses: u64,
-    /// Requests without a response, responses other than expected, and failures to connect.
+    /// Requests without a response, unexpected responses, and failures to connect.
     pub errors: u64,
-    /// Of these, responses other than expected.
+    /// Unexpected responses among `errors`.
     pub unexpected: u64,
-    /// Of these, requests for whose response nothing arrived in time.
+    /// Timeouts among `errors`.
     pub timeouts: u64,
-    /// How long requests without a response had waited; of a run under way, those that are still open among them.
+    /// Waits of requests without a response; during a run, including requests in flight.
     pub unanswered: Unanswered,
     /// Requests without a response at the end.
     pub unfinished: u64,
@@ -107,19 +107,19 @@ pub struct Figures {
     pub resent: u64,
     /// Requests that were due and never sent.
     pub missed: u64,
-    /// Checks of steps that were made; of a run under way none.
+    /// Results of the checks of journey steps; zero during a run.
     pub checks: Checks,
-    /// Responses by status; of a run under way only by class, such as `2xx`.
+    /// Responses by status; during a run only by class, such as `2xx`.
     pub statuses: BTreeMap<String, u64>,
     /// Responses per second.
     pub rps: f64,
 }
 
-/// How often checks were made.
+/// Results of checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checks {
-    /// How often they held.
+    /// Checks passed.
     pub passed: u64,
-    /// How often they did not.
+    /// Checks failed.
     pub failed: u64,
 }

@@ -1,31 +1,31 @@
-//! How long connections took to be made, and what came of their TLS handshakes.
+//! Connect times, and counters of TLS handshakes.
 
 use onrush_tls::Version;
 
-/// How long something of a connection took, in nanoseconds.
+/// Duration of a connect or a handshake, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Took {
     pub(crate) all_ns: u64,
-    /// For how long of that the generator itself kept it from being seen, at most.
+    /// Upper bound of the generator's own part of it.
     pub(crate) own_ns: u64,
 }
 
-/// What came of TLS handshakes.
+/// Counters of TLS handshakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Handshakes {
     pub(crate) count: u64,
-    /// Of these, with a ticket of an earlier connection.
+    /// Handshakes resumed with a ticket.
     pub(crate) resumed: u64,
     pub(crate) sum_ns: u64,
     /// See [`Took::own_ns`].
     pub(crate) own_ns: u64,
-    /// Of the first.
+    /// Of the first handshake.
     pub(crate) version: Version,
     pub(crate) cipher: &'static str,
 }
 
 impl Handshakes {
-    /// The sum of what two cores have seen.
+    /// Returns the sum over two cores.
     pub(super) fn sum(one: Option<Handshakes>, other: Option<Handshakes>) -> Option<Handshakes> {
         let (Some(one), Some(other)) = (one, other) else {
             return one.or(other);

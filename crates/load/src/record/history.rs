@@ -1,23 +1,23 @@
-//! What each second of a run was like, kept in the same memory however long the run is. When that is full, neighbours
-//! are joined and from then on two, four, eight seconds are one entry.
+//! The seconds of a run, in a fixed amount of memory. When it is full, pairs of neighbours are joined, so that an entry
+//! covers two, four, eight seconds.
 
 use onrush_measure::histogram::Histogram;
 
 use crate::limits::{HISTORY_BYTES, HISTORY_ENTRIES};
 use crate::record::rows::Row;
 
-/// The seconds of a run.
+/// Rows and histograms of the seconds of a run.
 #[derive(Clone, Debug)]
 pub struct History {
     entries: Vec<Entry>,
-    /// Packed histograms, for each entry that of response times and then that of service times.
+    /// Packed histograms: for each entry the response times, then the service times.
     arena: Vec<u8>,
-    /// How many bytes of it may be used.
+    /// Limit of `arena`, in bytes.
     bytes_max: usize,
     entries_max: usize,
-    /// Seconds in one entry.
+    /// Seconds per entry.
     step: u64,
-    /// Seconds that the last entry holds so far.
+    /// Seconds in the last entry so far.
     filled: u64,
     scratch: Vec<u8>,
 }
@@ -25,7 +25,7 @@ pub struct History {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     row: Row,
-    /// Where its histograms begin in the arena, where the second of them does, and where they end.
+    /// Range in the arena: response times from `begin` to `middle`, service times from `middle` to `end`.
     begin: usize,
     middle: usize,
     end: usize,
@@ -34,31 +34,31 @@ struct Entry {
 /// One or several seconds of a run.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// When it began, in seconds since the start of the run.
+    /// Start, in seconds since the start of the run.
     pub begin_s: f64,
-    /// When it ended.
+    /// End, in seconds since the start of the run.
     pub end_s: f64,
-    /// The times of its responses, in nanoseconds.
+    /// Response times, in nanoseconds.
     pub response: Histogram,
-    /// Their service times.
+    /// Service times, in nanoseconds.
     pub service: Histogram,
 }
 
 impl Default for History {
-    /// One that is empty and stays so: that of a run which somebody else has made.
+    /// Returns a history without room for entries, for a result that was made by another process.
     fn default() -> History {
         History::with(0, 0)
     }
 }
 
 impl History {
-    /// An empty one. It takes all its memory now, so that a run's does not grow.
+    /// Allocates all memory now, so that the memory of a run does not grow.
     pub(crate) fn new() -> History {
         History::with(HISTORY_ENTRIES, HISTORY_BYTES)
     }
 
     fn with(entries_max: usize, bytes_max: usize) -> History {
-        // Written to, for the kernel to hand it out: zeros that nobody has written are no memory yet.
+        // Written to, so that the kernel allocates the pages: pages of zeros have no memory until they are written.
         let mut arena = vec![0xff; bytes_max];
         arena.clear();
         History {
@@ -75,13 +75,13 @@ impl History {
     /// Adds the next second.
     pub(crate) fn keep(&mut self, row: Row, response: &Histogram, service: &Histogram) {
         while !self.try_keep(row, response, service) {
-            // Not even one fits: there is room for hundreds of the largest (limits.rs).
+            // One entry always fits: there is room for hundreds of the largest (limits.rs).
             assert!(self.entries.len() > 1, "room for more than one second");
             self.halve();
         }
     }
 
-    /// Adds a second, to the last entry while that is not full; `false`, and nothing is changed, without room for it.
+    /// Adds a second, to the last entry until it is full. Returns `false` and changes nothing if there is no room.
     fn try_keep(&mut self, row: Row, response: &Histogram, service: &Histogram) -> bool {
         match self.entries.last().copied() {
             Some(last) if self.filled < self.step => {
@@ -102,7 +102,7 @@ impl History {
         }
     }
 
-    /// Makes one entry of each two.
+    /// Joins each pair of entries.
     fn halve(&mut self) {
         let count = self.entries.len();
         let arena_end = self.arena.len();
@@ -116,7 +116,7 @@ impl History {
                 self.unpack(&entry, &mut response, &mut service);
             }
             let row = first.row.joined(&last.row);
-            // No longer than both were, so it ends before the next pair begins.
+            // The result is no longer than both were, so it ends before the next pair begins.
             self.put(index / 2, begin, row, &response, &service);
             begin = self.entries[index / 2].end;
             debug_assert!(begin <= last.end && self.arena.len() == arena_end);
@@ -129,8 +129,8 @@ impl History {
         self.step *= 2;
     }
 
-    /// Makes entry `index`, or a new one behind the last, with its histograms from `begin` on in the arena. `false`, and
-    /// nothing is changed, without room for them.
+    /// Writes entry `index`, or appends it, with its histograms in the arena from `begin` on. Returns `false` and
+    /// changes nothing if there is no room.
     fn put(
         &mut self,
         index: usize,
@@ -174,7 +174,7 @@ impl History {
         );
     }
 
-    /// How many seconds one entry holds; the last may hold less.
+    /// Seconds per entry; the last entry may have fewer.
     pub fn step(&self) -> u64 {
         self.step
     }
@@ -183,7 +183,7 @@ impl History {
         self.entries.iter().map(|entry| &entry.row)
     }
 
-    /// The seconds, or however many are together, with their latencies.
+    /// Returns each entry with its latencies.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
         self.entries.iter().map(|entry| {
             let mut interval = Interval {
@@ -205,7 +205,7 @@ mod tests {
     use onrush_measure::second::Tally;
     use std::time::Duration;
 
-    /// The row of second `number`, in which one response came.
+    /// Row of second `number`, with one response.
     fn row(number: u64) -> Row {
         let tally = |responses| Tally {
             last_bytes: responses,
@@ -226,8 +226,8 @@ mod tests {
         histogram
     }
 
-    /// A history with second `n` having one response of `n` and one service of `2 n` microseconds; `n` goes up to 7 and
-    /// then begins anew.
+    /// History whose second `n` has one response of `n` and one service time of `2 n` microseconds; `n` goes up to 7
+    /// and starts again.
     fn history(seconds: u64, entries_max: usize, bytes_max: usize) -> History {
         let mut history = History::with(entries_max, bytes_max);
         for number in 0..seconds {

@@ -1,4 +1,4 @@
-//! What the machine did with this process while it measured: CPU time given and withheld, as the kernel tells it.
+//! CPU time given to and withheld from this process while it measured, as the kernel reports it.
 
 pub(crate) mod ports;
 mod quota;
@@ -9,26 +9,26 @@ use std::path::Path;
 use onrush_machine::cpu_time::{self, CpuTicks};
 use onrush_machine::process;
 
-/// Time of one thread, since it was started.
+/// Times of one thread since it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ThreadTime {
-    /// On a CPU, in nanoseconds.
+    /// Time on a CPU, in nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// Ready and not on a CPU.
+    /// Time ready and not on a CPU, in nanoseconds.
     pub(crate) run_delay_ns: u64,
-    /// How often it was taken off its CPU although it could have gone on.
+    /// Involuntary context switches.
     pub(crate) involuntary_switches: u64,
 }
 
 impl ThreadTime {
-    /// Of the calling thread. What a kernel without CONFIG_SCHEDSTATS does not say is 0.
+    /// Reads the times of the calling thread. Without CONFIG_SCHEDSTATS the kernel reports some as 0.
     pub(crate) fn now() -> ThreadTime {
         let schedstat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         ThreadTime::parse(&schedstat, &status)
     }
 
-    /// Of another thread of this process; 0 when it has ended.
+    /// Reads the times of another thread of this process; 0 if it has ended.
     pub(crate) fn of(thread: u32) -> ThreadTime {
         let read = |file: &str| {
             let path = format!("/proc/self/task/{thread}/{file}");
@@ -37,7 +37,7 @@ impl ThreadTime {
         ThreadTime::parse(&read("schedstat"), &read("status"))
     }
 
-    /// Of proc_pid_schedstat's three numbers, the first two; and the last line of proc_pid_status(5).
+    /// Parses the first two of the three numbers of /proc/PID/schedstat, and the last line of proc_pid_status(5).
     fn parse(schedstat: &str, status: &str) -> ThreadTime {
         let (cpu_ns, run_delay_ns) = process::on_cpu_and_queued(schedstat).unwrap_or_default();
         let switches = process::number(status, "nonvoluntary_ctxt_switches:");
@@ -48,7 +48,7 @@ impl ThreadTime {
         }
     }
 
-    /// What has passed since `earlier`.
+    /// Returns the difference to `earlier`.
     pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
         ThreadTime {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
@@ -60,19 +60,19 @@ impl ThreadTime {
     }
 }
 
-/// The calling thread's number among those of this process.
+/// Thread ID of the calling thread.
 pub(crate) fn thread_number() -> Option<u32> {
     // "PID/task/NUMBER" (proc(5)).
     let link = fs::read_link("/proc/thread-self").ok()?;
     link.file_name()?.to_str()?.parse().ok()
 }
 
-/// Time of the machine and of this process' control group.
+/// CPU times of the machine and of this process' control group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HostTime {
-    /// Time of all CPUs together. `None` if `/proc/stat` cannot be read.
+    /// Time of all CPUs together; `None` if `/proc/stat` cannot be read.
     ticks: Option<CpuTicks>,
-    /// For how long a CPU quota held the process back, in microseconds. `None` without a quota.
+    /// Time throttled by a CPU quota, in microseconds; `None` without a quota.
     throttled_us: Option<u64>,
 }
 
@@ -84,14 +84,14 @@ impl HostTime {
         }
     }
 
-    /// The share of all CPUs' time that others were given since `earlier`.
+    /// Steal since `earlier`, as a share of all CPUs' time.
     pub(crate) fn steal_share_since(&self, earlier: &HostTime) -> Option<f64> {
         let (now, before) = (self.ticks?, earlier.ticks?);
         let passed = now.sum().saturating_sub(before.sum());
         (passed > 0).then(|| now.steal.saturating_sub(before.steal) as f64 / passed as f64)
     }
 
-    /// For how many seconds the control group was held back since `earlier`.
+    /// Seconds for which the control group was throttled since `earlier`.
     pub(crate) fn throttled_s_since(&self, earlier: &HostTime) -> Option<f64> {
         let passed = self.throttled_us?.saturating_sub(earlier.throttled_us?);
         Some(passed as f64 / 1e6)

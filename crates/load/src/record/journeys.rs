@@ -1,68 +1,68 @@
-//! What one core has counted of journeys, beside what it has counted of their requests.
+//! Counters of journeys on one core, in addition to those of their requests.
 
 use onrush_measure::histogram::Histogram;
 
 use crate::journey::steps::{Journeys, Step};
 use crate::protocol::failure::Failure;
 
-/// The counters of one core, or the sum over several.
+/// Counters of one core, or the sum over several.
 #[derive(Clone, Debug)]
 pub(crate) struct JourneysRecord {
-    /// Requests that were written. Invariant: = responses + failed + `in_flight`.
+    /// Requests written. Invariant: = responses + failed + `in_flight`.
     pub(crate) requests_sent: u64,
-    /// Of these, those that have neither a response nor failed.
+    /// Requests in flight.
     pub(crate) in_flight: u64,
-    /// What users do before they begin.
+    /// Steps that users do before their first journey.
     pub(crate) setup: JourneyRecord,
     pub(crate) journeys: Box<[JourneyRecord]>,
 }
 
-/// What came of the users of one journey.
+/// Counters of one journey.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JourneyRecord {
-    /// Those that began it. Invariant: = completed + failed + those that are on their way.
+    /// Users who started it. Invariant: = completed + failed + users still on it.
     pub(crate) begun: u64,
     pub(crate) completed: u64,
     pub(crate) failed: u64,
-    /// What those that completed it took, from when they were due.
+    /// Times of completed journeys, from when they were due.
     pub(crate) took: Histogram,
     pub(crate) steps: Box<[StepRecord]>,
 }
 
-/// What came of one step.
+/// Counters of one step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepRecord {
-    /// Users who came so far. Invariant: = completed + failed + those that are at it.
+    /// Users who reached the step. Invariant: = completed + failed + users still on it.
     pub(crate) begun: u64,
     pub(crate) completed: u64,
     /// Users whose journey ended here.
     pub(crate) failed: u64,
-    /// Requests that were written: more than users where redirects were followed or something was sent again.
+    /// Requests written: more than users if redirects were followed or requests resent.
     pub(crate) requests: u64,
-    /// What went wrong, in the order of [`Failure::ALL`]: what ended a journey, and checks that did not.
+    /// Failures in the order of [`Failure::ALL`]: those that ended a journey, and failed checks that did not.
     pub(crate) failures: [u64; Failure::ALL.len()],
-    /// What those that completed it took, from when it was due.
+    /// Times of completed steps, from when they were due.
     pub(crate) took: Histogram,
     pub(crate) checks: Box<[CheckRecord]>,
 }
 
-/// How often a check was made.
+/// Results of one check.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CheckRecord {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
 }
 
-/// How something ended that a user had begun.
+/// How a journey or step of a user ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// Well, after so many nanoseconds, where that is measured.
+    /// With its time in nanoseconds, if it is in the measured window.
     Completed(Option<u64>),
     Failed,
 }
 
 impl End {
-    /// Counts it where it belongs.
+    /// Adds it to the counters.
     fn count(self, completed: &mut u64, failed: &mut u64, took: &mut Histogram) {
         match self {
             End::Completed(measured) => {
@@ -87,7 +87,7 @@ impl JourneysRecord {
         }
     }
 
-    /// Adds what another core has counted of the same journeys.
+    /// Adds the counters of another core, for the same journeys.
     pub(crate) fn merge(&mut self, other: &JourneysRecord) {
         self.requests_sent += other.requests_sent;
         self.in_flight += other.in_flight;

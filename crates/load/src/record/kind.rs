@@ -2,15 +2,13 @@
 
 use onrush_measure::histogram::Histogram;
 
-/// What came of the requests of one kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KindRecord {
     pub(crate) responses: u64,
-    /// Of these, others than expected.
+    /// Unexpected responses.
     pub(crate) unexpected: u64,
-    /// Response times.
     pub(crate) response: Histogram,
-    /// How long those without a response had waited.
+    /// Waits of requests without a response.
     pub(crate) unanswered: Histogram,
 }
 

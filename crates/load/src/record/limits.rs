@@ -1,4 +1,2 @@
-//! Bounds of what a core counts.
-
-/// Response times that are held before they are put into histograms: 3 KB, a tenth of the CPU's first cache.
+/// Response times held before they are added to histograms: 3 KB, a tenth of the CPU's L1 cache.
 pub(super) const TIMES_HELD: usize = 64;

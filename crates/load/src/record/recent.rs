@@ -1,6 +1,6 @@
-//! Response times that are in no histogram yet. A histogram is looked at for many of them in a row: between two requests the
-//! kernel has driven it out of the CPU's cache. Responses that took exactly the same, as those do that came in one receive to
-//! requests that were sent at once, are one of them.
+//! Batches response times before they go into the histograms. Between two requests the kernel evicts a histogram from
+//! the CPU's cache, so it is updated for many of them in a row. Responses with exactly the same times, such as those of
+//! pipelined requests received at once, share an entry.
 
 use super::limits::TIMES_HELD;
 use crate::record::times::{ResponseTimes, Times, Took};
@@ -8,7 +8,7 @@ use crate::record::times::{ResponseTimes, Times, Took};
 /// The latest response times.
 #[derive(Debug)]
 pub(super) struct Recent {
-    /// Invariant: no more than [`TIMES_HELD`], which there is memory for.
+    /// Invariant: at most [`TIMES_HELD`] entries, which is its capacity.
     took: Vec<Took>,
 }
 
@@ -21,7 +21,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// So many more. Where there is no room for them, those before them are put into `times`.
+    /// Adds `count` responses with these times. If there is no room, moves the earlier ones into `times`.
     #[inline]
     pub(super) fn add(&mut self, count: u64, took: &ResponseTimes, times: &mut Times) {
         if let Some((last, of_last)) = self.took.last_mut()
@@ -36,12 +36,12 @@ impl Recent {
         self.took.push((*took, count));
     }
 
-    /// Adds them to `times`.
+    /// Adds the entries to `times`.
     pub(super) fn add_to(&self, times: &mut Times) {
         times.responded(&self.took);
     }
 
-    /// The same, and forgets them.
+    /// Moves the entries to `times`.
     pub(super) fn move_to(&mut self, times: &mut Times) {
         self.add_to(times);
         self.took.clear();
@@ -64,7 +64,7 @@ mod tests {
                     response: 4 + number,
                     own: 1,
                 };
-                // Twice the same, and one in three of each.
+                // The same times twice, for one and for two responses.
                 recent.add(1, &took, &mut times);
                 recent.add(2, &took, &mut times);
             }

@@ -1,4 +1,4 @@
-//! From readings of each core's counters to one row for each second of the run. Pure.
+//! Combines readings of the cores' counters into one row per second of the run. Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::record::standing::Standing;
 /// One core's counters at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reading {
-    /// Since the start of the run.
+    /// Time since the start of the run.
     pub(crate) elapsed: Duration,
     pub(crate) tally: Tally,
     pub(crate) progress: Progress,
     pub(crate) standing: Standing,
 }
 
-/// The sum over all cores at the end of one second, and at the end of the one before.
+/// Sums over all cores at the end of a second and at the end of the one before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) before: Tally,
@@ -41,7 +41,7 @@ impl Row {
         failed(&self.now).saturating_sub(failed(&self.before))
     }
 
-    /// This one and the ones up to `last` as one.
+    /// Joins the rows from this one to `last`.
     pub(crate) fn joined(&self, last: &Row) -> Row {
         Row {
             before: self.before,
@@ -55,21 +55,21 @@ impl Row {
 #[derive(Debug)]
 pub(crate) struct Rows {
     cores: Vec<Core>,
-    /// What each core did in the last row.
+    /// Each core's second of the last row.
     seconds: Vec<Second>,
     before: Tally,
     elapsed_before: Duration,
-    /// At the end of the last row.
+    /// Sum over all cores at the end of the last row.
     standing: Standing,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Core {
-    /// One for each second that is not a row yet.
+    /// Readings of seconds that have no row yet.
     readings: VecDeque<Reading>,
-    /// Its last, which holds for all later seconds.
+    /// Last reading of a core that has ended; used for all later seconds.
     end: Option<Reading>,
-    /// The one that the last row was made of.
+    /// Reading in the last row.
     before: Option<Reading>,
 }
 
@@ -84,22 +84,21 @@ impl Rows {
         }
     }
 
-    /// What the cores had come to at the end of the last row.
     pub(crate) fn standing(&self) -> &Standing {
         &self.standing
     }
 
-    /// Core `core` has read its counters at the end of its next second.
+    /// Adds the reading of a core at the end of its next second.
     pub(crate) fn read(&mut self, core: usize, reading: Reading) {
         self.cores[core].readings.push_back(reading);
     }
 
-    /// Core `core` has ended with these counters.
+    /// Sets the last reading of a core that has ended.
     pub(crate) fn ended(&mut self, core: usize, reading: Reading) {
         self.cores[core].end = Some(reading);
     }
 
-    /// The next row that is complete.
+    /// Returns the next complete row.
     pub(crate) fn next(&mut self) -> Option<Row> {
         let is_known = |core: &Core| !core.readings.is_empty() || core.end.is_some();
         let is_over = |core: &Core| core.readings.is_empty();
@@ -114,8 +113,8 @@ impl Rows {
         Some(self.row(&readings))
     }
 
-    /// What happened after the last whole second, once all cores have ended and all rows were taken: a time in which nothing
-    /// did is told, too, unless it is but the rest of a turn.
+    /// Returns the row after the last whole second, once all cores have ended and all rows were taken. A row without
+    /// events is returned if it lasts at least [`LAST_ROW_MIN`]; anything shorter is the rest of a turn.
     pub(crate) fn last(&mut self) -> Option<Row> {
         let readings: Vec<Reading> = self.cores.iter().filter_map(|core| core.end).collect();
         let now: Tally = readings.iter().map(|reading| reading.tally).sum();
@@ -124,7 +123,7 @@ impl Rows {
         is_row.then(|| self.row(&readings))
     }
 
-    /// What each core did in the row that was taken last.
+    /// Each core's second of the last row.
     pub(crate) fn cores(&self) -> &[Second] {
         &self.seconds
     }

@@ -1,4 +1,4 @@
-//! Responses counted by status, or what takes its place in other protocols.
+//! Counts of responses by status, or by its equivalent in other protocols.
 
 use super::Record;
 use crate::requests::response::Outcome;
@@ -10,12 +10,11 @@ impl Record {
         named.map(|(number, count)| ((self.outcomes.name)(number), *count))
     }
 
-    /// The names of classes.
     pub(crate) fn class_names(&self) -> [&'static str; 5] {
         self.outcomes.classes
     }
 
-    /// Responses of servers that refused a request.
+    /// Responses that refuse a request.
     pub(crate) fn refusals(&self) -> u64 {
         self.said_as(self.outcomes.is_refusal)
     }
@@ -25,7 +24,7 @@ impl Record {
         self.said_as(self.outcomes.is_failure)
     }
 
-    /// Responses that are known to be false.
+    /// Responses known to be false, such as values of other keys.
     pub(crate) fn false_responses(&self) -> u64 {
         self.said_as(self.outcomes.is_false)
     }

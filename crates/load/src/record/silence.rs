@@ -1,23 +1,23 @@
-//! The seconds in which a target sent no response though it was asked: it was dead. Pure.
+//! Detects the time in which a target got requests and sent no response. Pure.
 
 use std::time::Duration;
 
 use crate::limits::SILENCE_MIN;
 use crate::record::rows::Row;
 
-/// For how long a run had no responses.
+/// Time without responses.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Silence {
-    /// From its last response to its end, where that was an end of responses.
+    /// From the last response to the end of the run, if responses stopped there.
     pub(crate) at_end: Duration,
-    /// Before, in whole rows in which there were only errors.
+    /// Before that, in whole rows that contain only errors.
     pub(crate) within: Duration,
 }
 
 impl Silence {
-    /// Of a run of `elapsed` with these rows whose last response came at `last`. It is silent at its end only if something
-    /// had been asked for: there were errors meanwhile, or so many requests are `open`; and for longer than
-    /// responses usually take, `longest` at most.
+    /// Computes the silence of a run of `elapsed` with these rows whose last response came at `last`. The end counts as
+    /// silent only if requests were outstanding (there were errors since, or requests are `open`) and it lasted longer
+    /// than `longest`, the longest response time.
     pub(crate) fn of<'a>(
         rows: impl Iterator<Item = &'a Row>,
         elapsed: Duration,
@@ -47,9 +47,9 @@ impl Silence {
         silence
     }
 
-    /// The time that no rate is of, where so many requests were due by the clock; none in a closed loop. What is due while
-    /// a target sends no response is sent when it responds again, and counts: without that time the rate would be higher
-    /// than what was asked for.
+    /// Time to leave out when computing rates; `due` is `None` in a closed loop. In an open loop, requests that become
+    /// due during a pause are sent and counted after it, so leaving out the pause would give a rate above the requested
+    /// one.
     pub(crate) fn left_out(&self, due: Option<f64>) -> Duration {
         match due {
             Some(_) => self.at_end,
@@ -64,7 +64,7 @@ mod tests {
     use crate::pace::stop::Progress;
     use onrush_measure::second::Tally;
 
-    /// Rows of a second each, with so many responses and errors.
+    /// Builds rows of one second with these numbers of responses and errors.
     fn silence(seconds: &[(u64, u64)], last_ms: u64, open: u64, longest_ms: u64) -> [f64; 2] {
         let mut rows = Vec::new();
         let mut before = Tally::default();

@@ -1,5 +1,5 @@
-//! How a run stands while it is under way: what its cores tell of themselves each second, and what speaks for or against
-//! it so far. What only the end can tell, how evenly the connections were served, is left out.
+//! State of a run in progress: counters that the cores report each second, and the evidence so far. Facts that are
+//! known only at the end, such as fairness between connections, are left out.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -15,36 +15,36 @@ use crate::record::evidence::{Evidence, OwnPart, ThreadEvidence};
 use crate::record::host::{HostTime, ThreadTime};
 use crate::record::times::Times;
 
-/// The mean response time; none without responses.
+/// Mean response time; `None` without responses.
 pub(crate) fn response_mean_us(times: &Times) -> Option<f64> {
     let response = &times.response;
     (response.count() > 0).then(|| response.mean() / 1000.0)
 }
 
-/// What one core has come to so far, or the sum over all.
+/// Counters of one core so far, or the sum over all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Standing {
-    /// What the pace asked for and was begun: requests, or journeys.
+    /// Requests, or journeys, that the pace started.
     pub(crate) begun: u64,
-    /// Requests that were taken to be sent.
+    /// Requests taken to be sent.
     pub(crate) sent: u64,
-    /// Of these, those without a response yet.
+    /// Sent requests without a response yet.
     pub(crate) in_flight: u64,
-    /// Requests that were due and left out.
+    /// Requests that were due and skipped.
     pub(crate) missed: u64,
     pub(crate) resent: u64,
-    /// Of these, those whose streams were refused.
+    /// Resent requests whose streams were refused.
     pub(crate) refused: u64,
-    /// The most connections that were open at once.
+    /// Highest number of connections open at once.
     pub(crate) connections_max: u64,
     /// In the order of [`Failure::ALL`].
     pub(crate) failures: [u64; Failure::ALL.len()],
     pub(crate) tcp: Option<TcpTotal>,
-    /// The longest time between two looks at the kernel; of several cores, the longest.
+    /// Longest time between two polls of the kernel; of several cores, the longest.
     pub(crate) busy_max: Duration,
-    /// The time in which the core saw nothing, in pieces longer than a turn may be; of several cores, the longest.
+    /// Time in which the core noticed nothing, in delays longer than a turn may take; of several cores, the longest.
     pub(crate) stalled: Duration,
-    /// How long the core had something to do, where it busy-polls; of several cores, the longest.
+    /// Time in which a busy-polling core had work; of several cores, the longest.
     pub(crate) worked: Duration,
 }
 
@@ -73,7 +73,7 @@ impl Standing {
         self.failures[failure as usize]
     }
 
-    /// The kinds of failures that happened, by name.
+    /// Failures by name, without those that did not happen.
     pub(crate) fn errors_by_kind(&self) -> BTreeMap<String, u64> {
         let kinds = Failure::ALL.into_iter().zip(self.failures);
         let happened = kinds.filter(|(_, count)| *count > 0);
@@ -83,27 +83,27 @@ impl Standing {
     }
 }
 
-/// A thread of the run: its number, and the time it had used when the run began.
+/// A thread of the run: its ID, and its times when the run began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thread {
     pub(crate) number: u32,
     pub(crate) before: ThreadTime,
 }
 
-/// All that is known of a run under way.
+/// State of a run in progress.
 pub(crate) struct View<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) elapsed: Duration,
     pub(crate) tally: &'a Tally,
     pub(crate) standing: &'a Standing,
-    /// Those that have begun.
+    /// Threads that have started.
     pub(crate) threads: &'a [Thread],
-    /// The machine's time before the run.
+    /// The machine's times before the run.
     pub(crate) host: &'a HostTime,
 }
 
 impl View<'_> {
-    /// What speaks for or against it so far. Looks at the threads from outside: they go on meanwhile.
+    /// Returns the evidence so far. Reads the times of the threads from outside, because they are running.
     pub(crate) fn evidence(&self, times: &Times) -> Evidence {
         let (tally, standing) = (self.tally, self.standing);
         let seconds = self.elapsed.as_secs_f64();
@@ -134,13 +134,13 @@ impl View<'_> {
             measured: None,
             failures,
             unfinished: standing.in_flight,
-            // Their responses may yet come.
+            // Their responses may still arrive.
             late: standing.in_flight,
             resent: standing.resent,
             refused: standing.refused,
             timeouts: standing.failures_of(Failure::Timeout),
             unasked: standing.failures_of(Failure::UnexpectedBytes),
-            // What responses said is told at the end.
+            // Outcomes of responses are reported at the end.
             failed_responses: 0,
             unaccepted: 0,
             unexpected: 0,
@@ -174,8 +174,8 @@ impl View<'_> {
         }
     }
 
-    /// Requests that are due and neither sent nor left out, save the one that each thread may just be about to send. If this
-    /// were the end they would have been missed.
+    /// Requests that are due and neither sent nor skipped, except one per thread that may be about to be sent. If the
+    /// run ended now they would be missed.
     pub(crate) fn waiting(&self) -> u64 {
         let Some(due) = self.plan.due_within(self.elapsed) else {
             return 0;
@@ -185,7 +185,7 @@ impl View<'_> {
         due.saturating_sub(standing.begun + standing.missed + self.plan.options.threads as u64)
     }
 
-    /// What was to begin each second, over the last one; `None` in a closed loop.
+    /// Requests per second that the pace asked for in the last second; `None` in a closed loop.
     pub(crate) fn rate_asked(&self) -> Option<f64> {
         let before = self.elapsed.saturating_sub(Duration::from_secs(1));
         let passed = (self.elapsed - before).as_secs_f64();
@@ -193,7 +193,7 @@ impl View<'_> {
         (passed > 0.0).then(|| due / passed)
     }
 
-    /// None while they still come one by one.
+    /// Connections to be open; zero while they are still being opened.
     fn connections_asked(&self) -> u64 {
         match self.elapsed > self.plan.options.start.duration() {
             true if self.plan.is_of_connections() => self.standing.connections_max,
@@ -213,7 +213,7 @@ mod tests {
     use crate::verdict::reason::State;
     use std::num::NonZeroU64;
 
-    /// The verdict after ten seconds in which `sent` requests were sent and all but `in_flight` got their responses.
+    /// Verdict after ten seconds in which `sent` requests were sent and all but `in_flight` got their responses.
     fn verdict(change: impl Fn(&mut Options), sent: u64, in_flight: u64) -> Verdict {
         let mut options = options("http://a/");
         options.stop.count = None;
@@ -253,7 +253,7 @@ mod tests {
     fn a_run_that_keeps_up_is_valid_so_far() {
         assert_eq!(verdict(|_| (), 5000, 10).state, State::Valid);
         assert_eq!(verdict(rate(1000), 10_000, 10).state, State::Valid);
-        // Few requests, of which the next may be a moment late.
+        // At a low rate the next request may be slightly late.
         assert_eq!(verdict(rate(1), 9, 0).state, State::Valid);
     }
 

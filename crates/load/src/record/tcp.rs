@@ -1,15 +1,12 @@
-//! What TCP counts, summed up.
-
 use std::ops::AddAssign;
 
 use onrush_engine::TcpInfo;
 
-/// What TCP counted on several connections.
+/// Sum of TCP counters over several connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TcpTotal {
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub(crate) retransmits: u64,
-    /// Segments sent.
     pub(crate) segments_out: u64,
 }
 

@@ -1,5 +1,3 @@
-//! Counters and their sums.
-
 use onrush_measure::histogram::Histogram;
 
 use super::*;

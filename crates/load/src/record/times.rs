@@ -1,44 +1,44 @@
-//! How long things took, on one core within a second or over a whole run.
+//! Histograms of the parts of a request, of one core in one second or of a whole run.
 
 use onrush_measure::histogram::Histogram;
 
-/// A histogram, in nanoseconds, of each part of a request.
+/// Histograms in nanoseconds, one per part of a request.
 ///
 /// ```text
-///  intended start ── send lag ──> written ── first byte ──> head there ──> last byte there
-///        |                           └─────────── service ───────────────────┘
-///        └──────────────────────── response ─────────────────────────────────┘
+///  intended start ── send lag ──> written ── first byte ──> head complete ────> last byte
+///        |                           └─────────── service ────────────────────────┘
+///        └──────────────────────── response ──────────────────────────────────────┘
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     /// From the intended start to the last byte.
     pub response: Histogram,
-    /// From written to the last byte.
+    /// From the request being written to the last byte.
     pub service: Histogram,
-    /// From the intended start to written.
+    /// From the intended start to the request being written.
     pub send_lag: Histogram,
-    /// From written to a complete head.
+    /// From the request being written to a complete head.
     pub first_byte: Histogram,
-    /// What the response times would have been, had the generator itself kept nothing waiting.
+    /// Response times minus the delays that the generator itself added.
     pub undelayed: Histogram,
-    /// Of connections: from the first packet to connected.
+    /// Of connections, from the first packet to connected.
     pub connect: Histogram,
-    /// Of connections: from connected to the end of the TLS handshake.
+    /// Of connections, from connected to the end of the TLS handshake.
     pub tls: Histogram,
 }
 
-/// The times of one response, in nanoseconds.
+/// Times of one response, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ResponseTimes {
     pub(crate) send_lag: u64,
     pub(crate) first_byte: u64,
     pub(crate) service: u64,
     pub(crate) response: u64,
-    /// For how long the generator itself kept the request or its response waiting, at most.
+    /// Upper bound of the delay that the generator itself added to the request or its response.
     pub(crate) own: u64,
 }
 
-/// Responses that took the same, each of them, and how many they are.
+/// Times of a response, and the number of responses with exactly these times.
 pub(crate) type Took = (ResponseTimes, u64);
 
 impl Times {
@@ -66,7 +66,7 @@ impl Times {
         ]
     }
 
-    /// So many responses are there that took this: one histogram after the other, each for all of them.
+    /// Records responses: one histogram after the other, each for all responses.
     pub(crate) fn responded(&mut self, all: &[Took]) {
         let add = |histogram: &mut Histogram, of: fn(&ResponseTimes) -> u64| {
             for (took, count) in all {
@@ -82,17 +82,17 @@ impl Times {
         });
     }
 
-    /// Adds what others have measured.
+    /// Adds the histograms of another core or run.
     pub fn merge(&mut self, other: &Times) {
         for (sum, more) in self.each_mut().into_iter().zip(other.each()) {
-            // Most seconds make no connections: what is empty costs nothing.
+            // Most seconds have no new connections: skip empty histograms.
             if more.count() > 0 {
                 sum.merge(more);
             }
         }
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Clears all histograms and keeps their memory.
     pub fn clear(&mut self) {
         for histogram in self.each_mut() {
             if histogram.count() > 0 {
@@ -101,7 +101,7 @@ impl Times {
         }
     }
 
-    /// Whether responses are in all histograms of responses or in none.
+    /// Whether all histograms of responses have this count.
     pub(crate) fn is_consistent(&self, responses: u64) -> bool {
         [
             &self.response,

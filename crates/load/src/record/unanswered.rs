@@ -1,4 +1,4 @@
-//! Requests without a response. Their times are right-censored: longer than they had waited when the wait ended. Pure.
+//! Requests without a response. Their times are right-censored: longer than the wait when it ended. Pure.
 
 use onrush_measure::blocks::Effective;
 use onrush_measure::histogram::Histogram;
@@ -6,29 +6,29 @@ use onrush_measure::percentile;
 
 use crate::record::figures::Kind;
 
-/// How long requests without a response had waited, in nanoseconds.
+/// Waits of requests without a response, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Unanswered {
-    /// Since their intended start.
+    /// Since the intended start.
     pub response: Histogram,
-    /// Since a connection was free for them; those that were never sent are not among them.
+    /// Since a connection was free; requests that were never sent are not included.
     pub service: Histogram,
 }
 
 impl Unanswered {
-    /// `count` requests have waited for so long.
+    /// Records the waits of `count` requests.
     pub(crate) fn record(&mut self, response: u64, service: u64, count: u64) {
         self.response.record_many(response, count);
         self.service.record_many(service, count);
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Clears both histograms and keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.response.clear();
         self.service.clear();
     }
 
-    /// Adds what others have waited.
+    /// Adds the waits of another core or run.
     pub fn merge(&mut self, other: &Unanswered) {
         for (sum, more) in [
             (&mut self.response, &other.response),
@@ -40,7 +40,7 @@ impl Unanswered {
         }
     }
 
-    /// The waits that bound times of this kind; none for those of connections.
+    /// Waits that bound times of this kind; `None` for connections and send lag.
     pub fn of(&self, kind: Kind) -> Option<&Histogram> {
         match kind {
             Kind::Response => Some(&self.response),
@@ -50,20 +50,20 @@ impl Unanswered {
     }
 }
 
-/// Between which values a figure lies, in nanoseconds.
+/// Bounds of a figure, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bounds {
-    /// At least.
+    /// Lower bound.
     pub low: f64,
-    /// At most; infinite where nothing bounds it.
+    /// Upper bound; infinite if there is none.
     pub high: f64,
 }
 
-/// Two values closer than this share are one: bins are 0.1 % wide.
+/// Bounds closer than this share are equal: bins are 0.1 % wide.
 const BIN_SHARE: f64 = 0.002;
 
 impl Bounds {
-    /// Whether more than the lower one is known.
+    /// Whether both bounds are equal.
     pub fn is_known(self) -> bool {
         self.high <= self.low * (1.0 + BIN_SHARE)
     }
@@ -79,7 +79,7 @@ impl Bounds {
 #[derive(Clone, Debug)]
 pub struct Censored<'a> {
     times: &'a Histogram,
-    /// Times and waits together; none without waits.
+    /// Times and waits together; `None` without waits.
     all: Option<Histogram>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Censored<'a> {
         Censored { times, all }
     }
 
-    /// The times with each wait as the time of its request: the least that they can be.
+    /// Returns the times with each wait as the time of its request: the lower bound.
     pub fn least(&self) -> &Histogram {
         self.all.as_ref().unwrap_or(self.times)
     }
@@ -104,7 +104,7 @@ impl<'a> Censored<'a> {
         self.least().count()
     }
 
-    /// Where `percentile` of all requests lies.
+    /// Returns the bounds of a percentile of all requests.
     pub fn at(&self, percentile: f64) -> Bounds {
         self.at_ranks(percentile::rank(self.count(), percentile), None)
     }
@@ -137,7 +137,7 @@ impl<'a> Censored<'a> {
         }
     }
 
-    /// The values of every percentile of a curve, as far as the count of requests supports it; see [`percentile::curve`].
+    /// Returns the bounds of each percentile that the count of requests supports; see [`percentile::curve`].
     pub fn curve(&self) -> Vec<(f64, Bounds)> {
         let listed = percentile::curve(self.count());
         listed

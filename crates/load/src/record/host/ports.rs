@@ -1,20 +1,20 @@
-//! What of this machine's local ports is taken, as the kernel tells it.
+//! Use of this machine's local ports, as the kernel reports it.
 
 use std::fs;
 
 use crate::plan::reach::local_ports;
 
-/// At one moment.
+/// Local ports at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ports {
-    /// How many the kernel gives to connections from one address.
+    /// Size of the ephemeral port range.
     pub(crate) local: u64,
-    /// Connections that have ended less than a minute ago and keep their port, of all programs.
+    /// Connections of all programs in TIME_WAIT, which keep their port.
     pub(crate) time_wait: u64,
 }
 
 impl Ports {
-    /// Now; `None` where the kernel does not say.
+    /// Reads the current values; `None` if the kernel does not report them.
     pub(crate) fn now() -> Option<Ports> {
         let sockets = fs::read_to_string("/proc/net/sockstat").ok()?;
         Some(Ports {
@@ -24,7 +24,7 @@ impl Ports {
     }
 }
 
-/// Of `TCP: inuse 5 orphan 0 tw 12 alloc 9 mem 2` the number behind `tw`, which is of IPv6, too.
+/// Returns the number after `tw` in `TCP: inuse 5 orphan 0 tw 12 alloc 9 mem 2`; it includes IPv6.
 fn time_wait(sockets: &str) -> Option<u64> {
     let line = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_ascii_whitespace();

@@ -1,5 +1,5 @@
-//! For how long a CPU quota has held this process back: of its own control group and of all above it, in either version of
-//! the hierarchy (Linux, Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
+//! Time for which CPU quotas throttled this process: of its control group and its ancestors, in cgroup v1 and v2
+//! (Linux, Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use onrush_machine::cgroup::{self, Version};
 use onrush_machine::process::number;
 
-/// In microseconds, of the group that was held back longest; `None` where no group has a quota. `root` is where the
-/// machine's files begin, `/` but in tests.
+/// Returns the longest throttled time of any of the groups, in microseconds; `None` if no group has a quota. `root` is
+/// `/` except in tests.
 pub(super) fn throttled_us(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
@@ -22,7 +22,7 @@ pub(super) fn throttled_us(root: &Path) -> Option<u64> {
     above.filter_map(|path| of_directory(path, version)).max()
 }
 
-/// Of one group; `None` without a quota.
+/// Throttled time of one group, in microseconds; `None` without a quota.
 fn of_directory(path: &Path, version: Version) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(PathBuf::from(path).join(file)).unwrap_or_default();
     match version {
@@ -45,7 +45,7 @@ fn of_directory(path: &Path, version: Version) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is found where these files are.
+    /// Result of `throttled_us` for these files.
     fn found(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {

@@ -1,9 +1,8 @@
-//! Secrets of a command line: credentials must not be in a result, because results are shared. Pure.
+//! Hides the secrets of a command line: results are shared, so they must not contain credentials. Pure.
 
-/// The replacement of a secret.
 pub(crate) const HIDDEN: &str = "(not shown)";
 
-/// Parts of the names of fields and query parameters with secret values.
+/// Parts of field names and query parameter names whose values are secret.
 const SECRET_PARTS: [&str; 12] = [
     "authorization",
     "cookie",
@@ -19,35 +18,34 @@ const SECRET_PARTS: [&str; 12] = [
     "session",
 ];
 
-/// Full names of query parameters with secret values.
+/// Names of query parameters whose values are secret.
 const SECRET_NAMES: [&str; 5] = ["key", "sig", "auth", "pwd", "pass"];
 
-/// Flags without a value; another flag may follow in the same word, such as `-ku`.
+/// Flags without a value; another flag may follow in the same argument, such as `-ku`.
 const SWITCHES: [char; 2] = ['k', 'q'];
 
 /// Kind of value of a flag.
 #[derive(Clone, Copy, Default)]
 enum Value {
-    /// A word that may be a URL.
+    /// An argument that may be a URL.
     #[default]
     Word,
     /// `NAME: VALUE`.
     Field,
     /// `NAME:PASSWORD`.
     User,
-    /// Secret as a whole.
+    /// Secret in full.
     Secret,
     /// A body, or `@` and the file that it is read from.
     Body,
 }
 
-/// Whether a field of this name has a secret value.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.trim().to_ascii_lowercase();
     SECRET_PARTS.iter().any(|part| name.contains(part))
 }
 
-/// The words of a command line of `onrush load`, with secrets hidden.
+/// Returns the arguments of `onrush load` with secrets hidden.
 pub(crate) fn masked(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut of_next = Value::Word;
     words
@@ -67,8 +65,8 @@ pub(crate) fn masked(words: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// Splits a word into its flag, the kind of the flag's value, and the value if the word contains it. A word without a flag has
-/// an empty one.
+/// Splits an argument into its flag, the kind of the flag's value, and the value if the argument contains it. The flag
+/// is empty if there is none.
 fn split(word: &str) -> (&str, Value, Option<&str>) {
     if let Some(long) = word.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
@@ -119,7 +117,7 @@ impl Value {
     }
 }
 
-/// A URL without user, password, and the values of secret query parameters.
+/// Returns a URL without user, password and the values of secret query parameters.
 fn without_url_secrets(text: &str) -> String {
     let authority = text.find("://").map_or(0, |at| at + 3);
     let rest = &text[authority..];
@@ -137,7 +135,7 @@ fn without_url_secrets(text: &str) -> String {
     format!("{path}?{}", parameters.join("&"))
 }
 
-/// `NAME=VALUE`.
+/// Hides the value of `NAME=VALUE` if the name is that of a secret.
 fn parameter(text: &str) -> String {
     let is_hidden = |name: &str| {
         let lower = name.to_ascii_lowercase();

@@ -68,7 +68,7 @@ fn a_wait_that_was_shorter_than_most_responses_bounds_from_both_sides() {
     assert!(!found.is_known());
 }
 
-/// Numbers from 0 to 1 that look random (SplitMix64).
+/// Pseudo-random numbers from 0 to 1 (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -84,7 +84,6 @@ impl Random {
 /// A distribution by its quantile function, in milliseconds.
 type Quantile = fn(f64) -> f64;
 
-/// The quantile function of a normal distribution, by its inverse from `blocks`.
 fn normal(share: f64) -> f64 {
     match share < 0.5 {
         true => -onrush_measure::blocks::normal_quantile(1.0 - share),
@@ -116,11 +115,11 @@ const DISTRIBUTIONS: [(&str, Quantile); 12] = [
 /// How requests of a run lose their responses.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
-    /// So large a share takes longer than the time-out.
+    /// This share takes longer than the timeout.
     TimeOut(f64),
-    /// So large a share never gets a response, and waits until the time-out.
+    /// This share never gets a response, and waits until the timeout.
     Never(f64),
-    /// So large a share is cut by the end of the run, after a random time that the response would have exceeded.
+    /// This share is cut off by the end of the run, after a random part of its response time.
     Cut(f64),
 }
 
@@ -136,7 +135,7 @@ impl Loss {
         }
     }
 
-    /// True value at a share of all requests in milliseconds; infinite where requests never end.
+    /// True value at a share of all requests in milliseconds; infinite if the request never ends.
     fn truth(self, share: f64, quantile: Quantile) -> f64 {
         match self {
             Loss::TimeOut(_) | Loss::Cut(_) => quantile(share),
@@ -209,7 +208,6 @@ fn holds(quantile: Quantile, loss: Loss, percentile: f64, below: u64, seed: u64)
     }
     let truth = loss.truth(at, quantile) * 1e6;
     let interval = interval.unwrap_or_else(|| censored.at(percentile));
-    // A bin is 0.1 % wide.
     interval.low * 0.999 <= truth && truth <= interval.high * 1.001
 }
 
@@ -243,7 +241,7 @@ fn a_percentile_is_of_all_requests_where_some_timed_out() {
     let p99 = latency.percentile("99").expect("there are enough");
     assert!((p99 / 990_000.0 - 1.0).abs() < 0.001, "{p99}");
     assert!(!latency.is_at_least("99"));
-    // 1,000 requests do not bound p99 from above where nine have no time.
+    // With 1,000 requests, nine of them without a time, p99 has no upper bound.
     assert!(matches!(latency.interval("99"), Some(Interval(_, None))));
     assert!(matches!(latency.interval("50"), Some(Interval(_, Some(_)))));
 }
