@@ -1,4 +1,4 @@
-//! What a run came to: the figures, what speaks against them, as JSON (`docs/load-result.schema.json`) and as text.
+//! Result of a run: figures, verdict and warnings, as JSON (`docs/load-result.schema.json`), text, HTML and CSV.
 
 pub(crate) mod certainty;
 pub mod csv;
@@ -57,36 +57,35 @@ use number::{microseconds, per_second, rounded};
 use rows::{Busy, PartRow, PortsRow, RequestRow, SecondRow, TlsRow};
 use warnings::warnings;
 
-/// The names over the columns of the lines that show a run's seconds; h1load's.
+/// Column headers of the lines that show the seconds of a run; those of h1load.
 pub const COLUMNS: &str = Second::HEADER;
 
-/// The result of a run. Its fields are the keys of the JSON; times there are in microseconds unless the key says
-/// otherwise.
+/// Result of a run. The fields are the keys of the JSON; times are in microseconds unless the key has another unit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// The URL, and how many others are asked for beside it.
+    /// The URL, and the number of further URLs.
     pub target: String,
-    /// What was asked for.
+    /// Options of the run, with defaults filled in.
     pub options: Asked,
     /// Responses received.
     pub requests: u64,
-    /// Requests without a response, responses other than expected, and failures to connect.
+    /// Requests without a response, unexpected responses, and failures to connect.
     pub errors: u64,
-    /// `errors`, each kind by its name; their sum is `errors`.
+    /// `errors` by kind; the sum of the kinds is `errors`.
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// How long the run took.
+    /// Duration of the run.
     pub duration_s: f64,
-    /// Responses per second, of [`measured_s`](Self::measured_s).
+    /// Responses per second over [`measured_s`](Self::measured_s).
     pub rps: f64,
-    /// How long the part of the run took that rates are of: without ramp and warm-up, and without the time in which the
-    /// target was dead; at a set rate only without that at the end.
+    /// Duration of the part of the run that rates are computed from: without ramp and warm-up, and without the time in
+    /// which the target sent no responses; in an open loop only without such a time at the end.
     #[serde(default)]
     pub measured_s: f64,
     /// Bytes received, heads and bodies.
     pub bytes: u64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// Responses by status; their sum is `requests`.
+    /// Responses by status; the sum is `requests`.
     pub statuses: BTreeMap<String, u64>,
     /// From the intended start of a request to the last byte of its response.
     pub latency_us: Latency,
@@ -96,102 +95,102 @@ pub struct Report {
     /// Response times by status class.
     #[serde(default)]
     pub by_class: Vec<ClassRow>,
-    /// From the moment a request was written to the last byte of its response.
+    /// From the request being written to the last byte of its response.
     #[serde(default)]
     pub service_us: Latency,
-    /// From the intended start of a request to the moment it was written.
+    /// From the intended start of a request to its being written.
     #[serde(default)]
     pub send_lag_us: Latency,
-    /// From the moment a request was written to the complete head of its response.
+    /// From the request being written to the complete head of its response.
     #[serde(default)]
     pub first_byte_us: Latency,
     /// Of connections, from the first packet to connected.
     #[serde(default)]
     pub connect_us: Latency,
-    /// How much of its mean the generator itself may have added, since it was busy with others and saw the end late.
+    /// Upper bound of the generator's own part of the mean connect time: it was busy and noticed the connect late.
     #[serde(default)]
     pub connect_own_us: Option<f64>,
     /// Of connections, from connected to the end of the TLS handshake.
     #[serde(default)]
     pub tls_us: Latency,
-    /// The generator's own CPU time, user and system, for each response; none without responses.
+    /// CPU time of the generator per response, user and system; `None` without responses.
     pub cpu_us_per_request: Option<f64>,
-    /// How busy each thread was.
+    /// CPU use of each thread.
     pub cores: Vec<Busy>,
-    /// Connections that were made.
+    /// Connections established.
     pub connections: u64,
-    /// Their TLS handshakes; none without TLS.
+    /// TLS handshakes; `None` without TLS.
     pub tls: Option<TlsRow>,
-    /// Requests sent again because the server did nothing for them: it had closed a kept-alive connection before it saw them, has
-    /// said so as it went away, or has refused their streams; not errors.
+    /// Requests sent again because the server had not processed them: it closed a kept-alive connection before they
+    /// arrived, excluded them in a GOAWAY, or refused their streams. They are not errors.
     pub resent: u64,
-    /// Of these, those whose streams it has refused before it had said how many it takes (HTTP/2).
+    /// Resent requests whose HTTP/2 streams were refused before the server had sent its limit of concurrent streams.
     #[serde(default)]
     pub refused: u64,
-    /// What became of local ports, where connections carried so many requests only; none over Unix sockets and in sums.
+    /// Use of local ports, if connections carried a limited number of requests; `None` over Unix sockets and in merged
+    /// results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<PortsRow>,
     /// Requests that were due and never sent.
     #[serde(default)]
     pub missed: u64,
-    /// Requests whose response had not come at the end.
+    /// Requests without a response at the end.
     #[serde(default)]
     pub unfinished: u64,
-    /// Of these, those whose response came shortly behind it.
+    /// Unfinished requests whose response came shortly after the end.
     #[serde(default)]
     pub late: u64,
-    /// What memcached's commands, keys and values came to; none with another protocol.
+    /// Counts of memcached's commands, keys and values; `None` with other protocols.
     #[serde(default)]
     pub memcached: Option<MemcachedRow>,
-    /// What speaks for or against the run.
+    /// Facts by which the run is judged.
     #[serde(default)]
     pub evidence: Evidence,
-    /// Why it was ended before its time; none when it was not.
+    /// Why the run was stopped early; `None` if it was not.
     #[serde(default)]
     pub stopped_because: Option<String>,
     /// Counters at the end of ramp and warm-up.
     #[serde(skip)]
     pub unmeasured: Tally,
-    /// The histograms of the whole run.
+    /// Histograms of the whole run.
     #[serde(skip)]
     pub times: Times,
-    /// How long requests without a response had waited.
+    /// Waits of requests without a response.
     #[serde(skip)]
     pub unanswered: Unanswered,
-    /// Those of each second.
+    /// Histograms of each second.
     #[serde(skip)]
     pub history: History,
-    /// What happened in each second; the last row may be shorter, and in a run of hours a row is several seconds.
+    /// Counts of each second; the last row may be shorter, and in a run of hours a row is several seconds.
     pub seconds: Vec<SecondRow>,
-    /// What speaks against the figures, in sentences.
+    /// Warnings about the figures, as sentences.
     pub warnings: Vec<String>,
-    /// The requests of each kind, where there are several and not too many: at most
-    /// [`KINDS_SHOWN_MAX`](crate::limits::KINDS_SHOWN_MAX).
+    /// Requests of each kind; empty with one kind or more than [`KINDS_SHOWN_MAX`](crate::limits::KINDS_SHOWN_MAX).
     #[serde(default)]
     pub by_request: Vec<RequestRow>,
-    /// What came of each journey, where users go them.
+    /// Results of each journey, in a run with users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journeys: Vec<JourneyRow>,
-    /// What came of what users do before they begin; its requests are in no other figure.
+    /// Results of the setup steps of users; no other figure includes their requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<JourneyRow>,
-    /// When the run began, in seconds since 1970-01-01T00:00:00Z by this machine's clock; none in results of versions
-    /// that did not say.
+    /// Start of the run, in seconds since 1970-01-01T00:00:00Z by this machine's clock; `None` in results of versions
+    /// that did not report it.
     #[serde(default)]
     pub began_unix_s: Option<f64>,
-    /// The same for people, when it was to begin, and what is known of the clock.
+    /// Start as text, intended start, and state of the clock.
     #[serde(default)]
     pub clock: ClockRow,
-    /// Every time that was measured, for [`merge`](crate::merge) and [`compare`](crate::compare).
+    /// All histograms, for [`merge`](crate::merge) and [`compare`](crate::compare).
     #[serde(default)]
     pub histograms: Option<Histograms>,
-    /// Of a sum, the results that it is made of; empty in others.
+    /// The results that a merged result contains; empty in others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRow>,
-    /// Whether the run may be believed.
+    /// Whether the run is valid.
     #[serde(default)]
     pub verdict: Verdict,
-    /// The conditions under which the run was to fail, and what became of them.
+    /// Thresholds of the run and their outcomes.
     #[serde(default)]
     pub thresholds: Vec<threshold::Outcome>,
 }
@@ -291,20 +290,20 @@ impl Report {
 }
 
 impl Report {
-    /// The warnings that are not reasons of the verdict, too.
+    /// Warnings that are not reasons of the verdict.
     pub fn other_warnings(&self) -> &[String] {
         let reasons = self.verdict.reasons.len();
         self.warnings.get(reasons..).unwrap_or_default()
     }
 
-    /// Requests sent again over another connection, since the server had closed theirs.
+    /// Requests sent again over another connection, because the server had closed theirs.
     pub(crate) fn resent_after_close(&self) -> u64 {
         self.resent.saturating_sub(self.refused)
     }
 
-    /// The names of the classes of responses that rows have counts of.
+    /// Names of the status classes counted in rows.
     pub(crate) fn class_names(&self) -> [&'static str; 5] {
-        // The URL tells; results of earlier versions tell it, too.
+        // Derived from the URL, which is also in results of earlier versions.
         let is_grpc = Target::of_url(self.target.split(' ').next().unwrap_or_default())
             .is_ok_and(|target| target.scheme.is_grpc());
         match self.memcached {
@@ -314,24 +313,24 @@ impl Report {
         }
     }
 
-    /// Responses, and whatever has none.
+    /// Responses and errors, each attempt counted once.
     pub fn tried(&self) -> u64 {
         self.requests + self.errors - self.unexpected()
     }
 
-    /// All requests that were to be made: with a response, failed, unfinished or never sent.
+    /// All requests due: with a response, failed, unfinished or never sent.
     pub fn asked_for(&self) -> u64 {
         self.requests + self.evidence.failures + self.unfinished + self.missed
     }
 
-    /// Of the errors, responses that were other than expected.
+    /// Unexpected responses among the errors.
     fn unexpected(&self) -> u64 {
         let kinds = Failure::ALL.into_iter().filter(|kind| kind.has_response());
         let counts = kinds.filter_map(|kind| self.errors_by_kind.get(kind.name()));
         counts.sum()
     }
 
-    /// The figures of the times of one kind.
+    /// Returns the figures of one kind of time.
     pub fn latency_of(&self, kind: Kind) -> &Latency {
         match kind {
             Kind::Response => &self.latency_us,
@@ -343,7 +342,7 @@ impl Report {
         }
     }
 
-    /// The figures that conditions are about.
+    /// Returns the figures that thresholds are judged by.
     pub fn figures(&self) -> Figures {
         Figures {
             times: self.times.clone(),
@@ -368,7 +367,7 @@ fn by_request(plan: &Plan, record: &Record) -> Vec<RequestRow> {
         .collect()
 }
 
-/// What `make` makes of journeys; none where there are none.
+/// Calls `make` in a run with journeys.
 fn of_journeys<T>(
     plan: &Plan,
     record: &Record,
@@ -378,7 +377,6 @@ fn of_journeys<T>(
     Some(make(journeys, record.journeys.as_ref()?))
 }
 
-/// A row for each second that is kept.
 fn seconds(history: &History) -> Vec<SecondRow> {
     let rows = history.rows().zip(history.intervals());
     rows.map(|(row, interval)| SecondRow::of(row, &interval.response, &interval.service))

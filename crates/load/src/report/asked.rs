@@ -1,61 +1,58 @@
-//! What was asked for, as a result tells it.
-
 use onrush_engine::Io;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, Shard};
 use crate::record::provenance::secret::{HIDDEN, is_secret};
 
-/// What was asked for, with defaults filled in.
+/// Options of a run, with defaults filled in.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Asked {
     /// Connections over all threads.
     pub connections: usize,
-    /// Threads.
     pub threads: usize,
-    /// The CPUs they are pinned to, in turn; empty when they are not.
+    /// CPUs to which threads are pinned, in turn; empty if they are not pinned.
     pub cpus: Vec<usize>,
-    /// The driver that was taken, `epoll` or `io_uring`.
+    /// Driver in use, `epoll` or `io_uring`.
     pub io: String,
-    /// After how long the run was to end.
+    /// Duration after which the run ends.
     pub duration_s: Option<f64>,
-    /// After how many requests the run was to end.
+    /// Number of requests after which the run ends.
     pub count: Option<u64>,
     /// Requests after which a connection is closed.
     pub requests_per_connection: Option<u64>,
-    /// Requests per second that were to be started; none for a closed loop.
+    /// Requests to start per second; `None` in a closed loop.
     pub rate: Option<u64>,
-    /// Requests sent at once on a connection.
+    /// Pipelined requests per connection.
     pub pipeline: u64,
-    /// Requests that each connection has on its way at once over HTTP/2; none where that is not spoken.
+    /// Concurrent streams per HTTP/2 connection; `None` with other protocols.
     #[serde(default)]
     pub streams: Option<u64>,
-    /// The method; `mixed` when there are several.
+    /// Method; `mixed` if there are several.
     pub method: String,
-    /// Fields sent besides the usual ones, as `Name: value`; what credentials and cookies are is left out.
+    /// Additional fields as `Name: value`; values of credentials and cookies are hidden.
     pub headers: Vec<String>,
-    /// How long nothing may arrive while a response is due.
+    /// Time without received data after which a request fails.
     pub timeout_s: f64,
-    /// Which part of a run of several generators this is; its connections, count and rate are those of the part.
+    /// This generator's share of a distributed run; connections, count and rate are those of the share.
     #[serde(default)]
     pub shard: Option<ShardRow>,
-    /// The addresses that connections came from, where they were given.
+    /// Source addresses of connections, if given.
     #[serde(default)]
     pub source: Option<String>,
-    /// Where connections went, where that was not what the URL says.
+    /// Address of connections, if it differs from the URL's.
     #[serde(default)]
     pub connect_to: Option<String>,
-    /// The version of the PROXY protocol that connections began with.
+    /// Version of the PROXY protocol header that connections start with.
     #[serde(default)]
     pub proxy_protocol: Option<String>,
 }
 
-/// One part of a run of several generators.
+/// One generator's share of a distributed run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct ShardRow {
-    /// Its number, from 1.
+    /// Number of the share, from 1.
     pub part: u64,
-    /// How many there are.
+    /// Number of shares.
     pub of: u64,
 }
 
@@ -102,7 +99,7 @@ impl Asked {
 }
 
 impl Asked {
-    /// How many streams each connection has over HTTP/2, for people.
+    /// Streams per HTTP/2 connection as text.
     pub(crate) fn streams_told(&self) -> String {
         self.streams.map_or_else(
             || "HTTP/1.1".to_owned(),

@@ -1,5 +1,5 @@
-//! How sure the percentiles of a run are: the blocks of time that it is cut into, and how many independent responses would be
-//! as sure as its own. Pure.
+//! Certainty of the percentiles of a run, from the variation between blocks of time and the number of independent
+//! responses with the same certainty. Pure.
 
 use onrush_measure::blocks::{self, Block, Effective};
 use onrush_measure::histogram::Histogram;
@@ -11,13 +11,13 @@ use crate::record::rows::Row;
 use crate::record::unanswered::Censored;
 use crate::report::latency::{CONFIDENCE, Latency};
 
-/// Requests of each block of a run.
+/// Requests of a run by block of time.
 pub(crate) struct Blocks {
     pub(crate) response: Vec<BlockTimes>,
     pub(crate) service: Vec<BlockTimes>,
 }
 
-/// The requests that ended in one block.
+/// Requests that ended in one block.
 #[derive(Default)]
 pub(crate) struct BlockTimes {
     /// Times of requests with a response.
@@ -27,13 +27,14 @@ pub(crate) struct BlockTimes {
 }
 
 impl BlockTimes {
-    /// Adds responses that took `times`, and requests that ended without one.
+    /// Adds the `times` of responses, and requests that ended without one.
     pub(crate) fn add(&mut self, times: &Histogram, failed: u64) {
         self.times.merge(times);
         self.failed += failed;
     }
 
-    /// Number of requests that took `value` at most. A request without a response counts as slower than all others.
+    /// Number of requests with a time of at most `value`. A request without a response counts as slower than all
+    /// others.
     fn up_to(&self, value: u64) -> Block {
         Block {
             below: self.times.count_up_to(value),
@@ -43,7 +44,7 @@ impl BlockTimes {
 }
 
 impl Blocks {
-    /// Of the seconds that were kept: one a block, or several that are joined.
+    /// Returns the blocks of a history: one per second, or several seconds joined.
     pub(crate) fn of(history: &History) -> Blocks {
         let seconds = history.intervals().zip(history.rows().map(Row::failed));
         // Skip the seconds before the first measured response.
@@ -68,12 +69,12 @@ impl Blocks {
     }
 }
 
-/// How many independent responses would be as sure of a percentile.
+/// Number of independent responses that would give the same certainty of a percentile.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EffectiveRow {
-    /// So many.
+    /// Number of responses.
     pub count: f64,
-    /// Degrees of freedom of that estimate: blocks of time, less one.
+    /// Degrees of freedom of the estimate: blocks of time minus one.
     pub degrees: u32,
 }
 
@@ -96,7 +97,7 @@ impl From<EffectiveRow> for Effective {
 }
 
 impl Latency {
-    /// These figures of `censored`, with intervals computed from the `blocks` of its requests.
+    /// Adds intervals computed from the `blocks` of the requests in `censored`.
     pub(crate) fn by_blocks(self, censored: &Censored<'_>, blocks: &[BlockTimes]) -> Latency {
         self.by_effective(censored, |percentile| {
             let value = censored.at(percentile).low as u64;
@@ -105,8 +106,8 @@ impl Latency {
         })
     }
 
-    /// These figures of a sum of `parts`, with the certainty of the least certain part. The parts loaded one target at the same
-    /// time, so a delay of one part may have delayed the others, too.
+    /// Adds intervals to the figures of a sum of `parts`, with the certainty of the least certain part. The parts
+    /// loaded one target at the same time, so a delay of one part may have delayed the others.
     pub(crate) fn by_parts<'p>(
         self,
         censored: &Censored<'_>,
@@ -141,7 +142,7 @@ impl Latency {
         self
     }
 
-    /// How many independent responses would be as sure of `percentile`, such as `99.9`, if that is known.
+    /// Number of independent responses with the same certainty of `percentile`, such as `99.9`; `None` if unknown.
     pub(crate) fn effective(&self, percentile: &str) -> Option<Effective> {
         let mut all = self.effective.iter();
         let found = all.find(|(of, _)| of == percentile);

@@ -1,4 +1,4 @@
-//! Response times by status class: a mean of fast errors and slow successes describes neither.
+//! Response times by status class: the mean of fast errors and slow successes describes neither.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use super::latency::Latency;
 use crate::record::Record;
 
-/// The responses of one class.
+/// Responses of one class.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ClassRow {
-    /// Name, such as `2xx`; `other` for statuses without a class.
+    /// Name, such as `2xx`; `other` for statuses outside of the named classes.
     pub class: String,
     /// Responses whose times were measured.
     pub responses: u64,
     /// From the intended start to the last byte.
     pub latency_us: Latency,
-    /// The same as a histogram; see [`Histograms`](super::histograms::Histograms).
+    /// The same times as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
 }
 
 impl ClassRow {
-    /// Figures of a class that took `times`.
+    /// Returns the figures of a class with these times.
     pub(crate) fn new(class: &str, times: &Histogram) -> ClassRow {
         ClassRow {
             class: class.to_owned(),
@@ -34,7 +34,7 @@ impl ClassRow {
     }
 }
 
-/// The classes that occurred, of responses that all took `times`.
+/// Returns the classes that occurred; `times` are those of all responses.
 pub(super) fn rows(record: &Record, times: &Histogram) -> Vec<ClassRow> {
     let names = record.class_names().into_iter().chain(["other"]);
     let split = record.classes.split(times);
@@ -42,7 +42,7 @@ pub(super) fn rows(record: &Record, times: &Histogram) -> Vec<ClassRow> {
     classes.map(|(name, of)| ClassRow::new(name, of)).collect()
 }
 
-/// One line per class, if there are several.
+/// Writes one line per class, if there are several.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, rows: &[ClassRow]) -> fmt::Result {
     if rows.len() < 2 {
         return Ok(());

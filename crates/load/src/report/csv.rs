@@ -1,12 +1,13 @@
-//! The seconds of a run as comma-separated values, a row for each. Pure.
+//! The seconds of a run as comma-separated values. Pure.
 
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 
-/// The names of the columns, before those of classes of responses.
+/// Names of the columns before those of the status classes.
 const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us";
 
-/// All rows under their names. What is not known is empty, never 0; what a protocol has no class for has no column.
+/// Returns the header and one row per second. Unknown values are empty, never 0; a class that the protocol lacks has no
+/// column.
 pub fn of(report: &Report) -> String {
     let classes = report.class_names();
     let names = classes.iter().filter(|name| !name.is_empty());

@@ -1,13 +1,11 @@
-//! The times of a report: its histograms with the exact means and maxima.
-
 use crate::record::figures::Kind;
 use crate::record::times::Times;
 use crate::report::Report;
 
-/// The times of a result, with the exact means and largest values beside the bins.
+/// Returns the times of a result: its histograms with the exact means and maxima.
 ///
 /// # Errors
-/// When the result has none, or they are not what their key says.
+/// When the result has no histograms, or one cannot be decoded.
 pub(crate) fn times_of(report: &Report) -> Result<Times, String> {
     let histograms = report.histograms.as_ref().ok_or(
         "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
@@ -19,7 +17,7 @@ pub(crate) fn times_of(report: &Report) -> Result<Times, String> {
             let bins = std::mem::take(times.of_mut(kind));
             let max = (max * 1000.0).round() as u64;
             let max = match latency.is_at_least("max") {
-                // That of a request without a response, which had waited longer, is not one of theirs.
+                // The maximum includes the longest wait of a request without a response, which is not in these bins.
                 true => max.min(bins.max()),
                 false => max,
             };

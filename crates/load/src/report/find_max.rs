@@ -1,14 +1,14 @@
-//! The highest rate at which a condition holds: which rate to try next, and when to be sure. Pure: results of trials in,
-//! the next rate out.
+//! Search for the highest rate at which a condition holds: the next rate to try, and when the answer is certain. Pure:
+//! takes results of trials, returns the next rate.
 //!
 //! ```text
-//! bracket   double while it holds, or halve until it does:  lowest that failed / highest that held <= 2
-//! narrow    the geometric middle, best of three trials each, until that ratio is PRECISION
-//! confirm   the highest that held, again and again, until it holds more often than not with 95 % confidence;
-//!           a rate that fails that is one that failed, and the next lower one is confirmed
+//! bracket   double the rate while the condition holds, or halve until it does:  lowest failed / highest held <= 2
+//! narrow    try the geometric mean, best of three trials, until that ratio is PRECISION
+//! confirm   repeat the highest rate that held until it holds more often than not with 95 % confidence;
+//!           if it fails that, it counts as failed, and the next lower rate is confirmed
 //! ```
-//! Trials are noisy and a neighbour's burst makes any of them fail, so no single trial decides; the sign test assumes
-//! nothing of how they are distributed.
+//! Trials are noisy, and a burst of a neighbour makes any of them fail, so no single trial decides. The sign test makes
+//! no assumption about their distribution.
 
 mod json;
 mod score;
@@ -24,28 +24,28 @@ pub use json::to_json;
 use score::{DOUBT_MAX, Score};
 pub use text::sentence;
 
-/// What one trial came to.
+/// Outcome of one trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
     /// The condition held.
     Yes,
-    /// It did not.
+    /// The condition did not hold.
     No,
-    /// It did, but the target did not keep up with the rate, so that it says nothing of it.
+    /// The condition held, but the target did not keep up with the rate, so the trial does not count as a pass.
     RateNotKept,
-    /// Nothing can be said of the target: the generator was the limit.
+    /// The generator was the limit, so the trial has no result about the target.
     GeneratorLimit,
-    /// It cannot be told, since requests were left without a response: no pass.
+    /// Undecidable because requests got no response; not a pass.
     Undecided,
-    /// It cannot be told, since there were too few responses for it, as there are at any lower rate: no pass.
+    /// Undecidable because there were too few responses, as there are at any lower rate; not a pass.
     TooShort,
 }
 
-/// Whether the target kept up with the rate of the trial `report`: it responded to as large a share of what was due as it has
-/// to. Responses that came shortly behind the end count, and so do requests without a response at the end, as far as a target
-/// that keeps up has them: rate times mean response time are under way at any moment (Little's law), give or take two
-/// standard deviations of a Poisson distribution. Those beyond are a queue that grew.
+/// Whether the target kept up with the rate of the trial `report`: it responded to at least `FIND_RATE_KEPT` of the due
+/// requests. Responses shortly after the end count. Requests without a response at the end count up to the number that
+/// is normally in flight: rate times mean response time (Little's law), plus two standard deviations of a Poisson
+/// distribution. More than that is a growing queue.
 pub fn keeps_up(report: &Report) -> bool {
     let due = report.asked_for() as f64;
     let mean_s = report.latency_us.mean.unwrap_or_default() / 1e6;
@@ -55,31 +55,31 @@ pub fn keeps_up(report: &Report) -> bool {
     report.requests as f64 + open >= due * FIND_RATE_KEPT
 }
 
-/// One trial, for the table and for the curve.
+/// One trial, as shown in the table and the curve.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Trial {
-    /// Requests per second asked for.
+    /// Requested rate, per second.
     pub rate: u64,
-    /// What it came to.
+    /// Outcome.
     pub held: Held,
-    /// The figure of the condition, as people read it.
+    /// Value of the condition's figure, as text.
     pub measured: String,
     /// Responses per second.
     pub rps: f64,
-    /// Response times in microseconds, as far as the count supports them.
+    /// Median response time in microseconds. Each percentile is `None` if the count of responses does not support it.
     pub p50_us: Option<f64>,
     /// See `p50_us`.
     pub p99_us: Option<f64>,
     /// See `p50_us`.
     pub p99_9_us: Option<f64>,
-    /// Which of the three are only known to be at least so much, by the names of their percentiles; see
+    /// Percentiles of which only a lower bound is known, by name; see
     /// [`Latency::at_least`](crate::report::latency::Latency::at_least).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
 }
 
 impl Trial {
-    /// What the trial `report` at `rate` came to, with the figure of the condition as people read it.
+    /// Returns the trial `report` at `rate`; `measured` is the value of the condition's figure as text.
     pub fn new(rate: u64, held: Held, measured: String, report: &Report) -> Trial {
         let latency = &report.latency_us;
         let shown = ["50", "99", "99.9"].into_iter();
@@ -98,7 +98,7 @@ impl Trial {
         }
     }
 
-    /// The response times that are shown, each with the name of its percentile.
+    /// Response times shown, with the names of their percentiles.
     pub(crate) fn times(&self) -> [(&'static str, Option<f64>); 3] {
         [
             ("50", self.p50_us),
@@ -107,24 +107,25 @@ impl Trial {
         ]
     }
 
-    /// Whether a percentile is only known to be at least so much.
+    /// Whether only a lower bound of a percentile is known.
     pub(crate) fn is_at_least(&self, percentile: &str) -> bool {
         self.at_least.iter().any(|of| of == percentile)
     }
 }
 
-/// What to do next.
+/// Next step of a search.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
-    /// Make a trial at this rate, on the way.
+    /// Make a trial at this rate.
     Try(u64),
-    /// Make one more at this rate, which is the answer if it holds: trials may be short before, not here.
+    /// Make one more trial at this rate, which is the answer if it is confirmed. Trials of `Try` may be shorter than
+    /// these.
     Confirm(u64),
     /// The search has ended.
     Done(Answer),
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Answer {
@@ -132,33 +133,33 @@ pub enum Answer {
     Found {
         /// Requests per second.
         rate: u64,
-        /// In so many trials there it held …
+        /// Trials in which it held.
         held: u32,
-        /// … of so many.
+        /// Trials at this rate.
         trials: u32,
-        /// How surely it holds more often than not.
+        /// Confidence that it holds more often than not.
         confidence: f64,
-        /// What stood above it.
+        /// What limited the search above this rate.
         ceiling: Ceiling,
     },
-    /// It does not even hold at this rate.
+    /// The condition does not hold even at this rate.
     Never {
-        /// The lowest that was tried.
+        /// Lowest rate tried.
         rate: u64,
     },
-    /// Too many trials without an end: the target, or the machine, does not behave the same from trial to trial.
+    /// The limit of trials was reached: the target or the machine varies too much from trial to trial.
     Unsteady {
-        /// The highest rate that held in most of its trials.
+        /// Highest rate that held in most of its trials.
         rate: Option<u64>,
     },
-    /// The condition holds at no rate that was tried, and trials at lower rates have too few responses to decide it.
+    /// The condition held at no rate tried, and trials at lower rates have too few responses to decide it.
     TooShort {
-        /// The highest of the rates at which they have.
+        /// Highest rate with too few responses.
         rate: u64,
     },
 }
 
-/// What ended the way upwards.
+/// What limited the search at the top.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ceiling {
@@ -166,25 +167,25 @@ pub enum Ceiling {
     Condition,
     /// The target did not keep up with a higher rate.
     Target,
-    /// It could not be told whether the condition holds at a higher rate.
+    /// Trials at a higher rate were undecided.
     Undecided,
-    /// The generator could not make a higher rate: the target may hold more.
+    /// The generator could not produce a higher rate; the target may sustain more.
     Generator,
-    /// No higher rate can be asked for.
+    /// The highest rate that can be configured was reached.
     Rates,
 }
 
-/// A search under way.
+/// State of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     start: u64,
-    /// The ratio of the lowest rate that failed and the highest that held to which it narrows.
+    /// Ratio of the lowest rate that failed to the highest that held at which narrowing stops.
     precision: f64,
     trials: Vec<Trial>,
 }
 
 impl Search {
-    /// A search that begins at `start` requests per second, or at a modest rate.
+    /// Creates a search that starts at `start` requests per second, or at `FIND_RATE_START`.
     pub fn new(start: Option<u64>) -> Search {
         Search {
             start: start.unwrap_or(FIND_RATE_START).clamp(1, RATE_MAX),
@@ -193,22 +194,22 @@ impl Search {
         }
     }
 
-    /// The same, narrowed to this ratio, above 1, of the lowest rate that failed and the highest that held.
+    /// Sets the ratio, above 1, of the lowest rate that failed to the highest that held at which narrowing stops.
     pub fn narrowed_to(self, precision: f64) -> Search {
         Search { precision, ..self }
     }
 
-    /// A trial is over.
+    /// Adds a finished trial.
     pub fn record(&mut self, trial: Trial) {
         self.trials.push(trial);
     }
 
-    /// All trials, in the order in which they were made.
+    /// All trials, in order.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
-    /// The next thing to do.
+    /// Returns the next step.
     pub fn next(&self) -> Step {
         let scores = self.scores();
         if self.trials.len() >= FIND_TRIALS_MAX {
@@ -233,7 +234,7 @@ impl Search {
         }
     }
 
-    /// Nothing has failed yet.
+    /// Next step while no rate has failed.
     fn upwards(&self, scores: &[Score]) -> Step {
         match scores.iter().max_by_key(|score| score.rate) {
             None => Step::Try(self.start),
@@ -257,7 +258,7 @@ impl Search {
         confirm(highest, ceiling)
     }
 
-    /// By rate.
+    /// Scores of all rates, by rate.
     fn scores(&self) -> Vec<Score> {
         let mut scores: Vec<Score> = Vec::new();
         for trial in &self.trials {
@@ -286,7 +287,7 @@ fn downwards(lowest_failed: &Score) -> Step {
     }
 }
 
-/// To three digits where that stays between the two: a rate that people can read and ask for again.
+/// Rounds to three digits if the result is still between the two rates, so that the rate is easy to read and to repeat.
 fn round(rate: u64, above: u64, below: u64) -> u64 {
     let digit = 10_u64.pow((rate.max(1).ilog10()).saturating_sub(2));
     let rounded = (rate + digit / 2) / digit * digit;
@@ -310,11 +311,10 @@ fn confirm(highest: Score, ceiling: Ceiling) -> Step {
     })
 }
 
-/// The names over the columns of [`Trial`]'s lines.
+/// Column headers of [`Trial`]'s lines.
 pub const COLUMNS: &str = "#    rate      rps       p50       p99     p99.9  condition";
 
-/// Latency against rate as text: a line for each rate, the 99th percentile to the right on a logarithmic axis; the
-/// median over the trials of a rate.
+/// Latency by rate as text: one line per rate, with the median 99th percentile on a logarithmic axis.
 pub fn curve(trials: &[Trial]) -> String {
     const WIDTH: f64 = 50.0;
     let points = points(trials);
@@ -335,7 +335,7 @@ pub fn curve(trials: &[Trial]) -> String {
     points.iter().fold(title, |text, point| text + &line(point))
 }
 
-/// The median 99th percentile of each rate, in microseconds, by rate.
+/// Median 99th percentile of each rate in microseconds, by rate.
 pub fn points(trials: &[Trial]) -> Vec<(u64, f64)> {
     let mut by_rate: std::collections::BTreeMap<u64, Vec<f64>> = Default::default();
     for trial in trials {

@@ -1,4 +1,4 @@
-//! What a run left behind, and what of it speaks for or against the run.
+//! Raw results of a run, and the evidence computed from them.
 
 use std::time::Duration;
 
@@ -24,24 +24,24 @@ use crate::record::standing::response_mean_us;
 use crate::record::times::Times;
 use crate::record::unanswered::Unanswered;
 
-/// What a report is made of.
+/// Input of a report.
 pub(crate) struct Found<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) io: Io,
-    /// The name resolved before the search.
+    /// Lookup of the target's name before the run.
     pub(crate) lookup: Option<Lookup>,
     pub(crate) outcomes: &'a [Outcome],
-    /// What all responses took.
+    /// Histograms of all responses.
     pub(crate) times: Times,
     pub(crate) history: History,
-    /// When it began; none when it was ended before.
+    /// Start of the run; `None` if it was stopped before.
     pub(crate) began: Option<WallTime>,
-    /// The machine's time before and after the run.
+    /// The machine's CPU times before and after the run.
     pub(crate) host: (HostTime, HostTime),
-    /// Its ports before and after, where that is looked at.
+    /// Local ports before and after, if they were read.
     pub(crate) ports: Option<(Ports, Ports)>,
     pub(crate) prospect: Prospect,
-    /// Why the caller ended it.
+    /// Why the caller stopped the run.
     pub(crate) reason: Option<String>,
 }
 
@@ -51,7 +51,7 @@ fn longest_open(times: &Times, unanswered: &Unanswered) -> Option<f64> {
     (waits.count() > 0).then(|| rounded(waits.max() as f64 / times.response.max().max(1) as f64))
 }
 
-/// For how long the target was dead.
+/// Time in which the target sent no responses.
 pub(super) fn silence(found: &Found<'_>, record: &Record, elapsed: Duration) -> Silence {
     let last = found.outcomes.iter().filter_map(|core| core.answered_until);
     let unfinished: u64 = found.outcomes.iter().map(|core| core.end.unfinished).sum();
@@ -60,9 +60,9 @@ pub(super) fn silence(found: &Found<'_>, record: &Record, elapsed: Duration) -> 
     Silence::of(found.history.rows(), elapsed, last.max(), open, longest)
 }
 
-/// The part of a run that rates are of.
+/// Part of a run that rates are computed from.
 pub(super) struct Window {
-    /// What had been counted before.
+    /// Counters at its start.
     pub(super) before: Tally,
     pub(super) time: Duration,
 }
@@ -77,7 +77,6 @@ impl Window {
     }
 }
 
-/// What speaks for or against the run.
 pub(super) fn evidence(
     found: &Found<'_>,
     record: &Record,
@@ -92,7 +91,6 @@ pub(super) fn evidence(
         ..
     } = found;
     let connections = match plan.is_of_connections() {
-        // As many as it took.
         true => record.connections_max,
         // A run never needs more connections than it has requests.
         false => (plan.connections() as u64).min(plan.count().unwrap_or(u64::MAX)),
@@ -129,7 +127,7 @@ pub(super) fn evidence(
         unasked: record.failures_of(Failure::UnexpectedBytes),
         failed_responses: record.failed_responses(),
         unaccepted: record.unaccepted,
-        // Failed and false responses have their own reasons.
+        // Failed and false responses are separate reasons.
         unexpected: record
             .unexpected_responses()
             .saturating_sub(record.failed_responses() + record.false_responses()),
@@ -149,7 +147,7 @@ pub(super) fn evidence(
     }
 }
 
-/// For how long a run began after the moment that was set.
+/// Delay of the start after the configured moment.
 fn start_late_s(found: &Found<'_>) -> Option<f64> {
     let (began, asked) = (found.began?, found.plan.options.start_at?);
     Some(microseconds(began.since(asked).as_secs_f64()))
@@ -174,7 +172,7 @@ fn thread_evidence(outcome: &Outcome) -> ThreadEvidence {
     }
 }
 
-/// Jain's index: the square of the sum by the number times the sum of squares.
+/// Jain's fairness index: the square of the sum divided by n times the sum of squares.
 fn fairness<'a>(responses: impl Iterator<Item = &'a u64> + Clone) -> Option<f64> {
     let count = responses.clone().count() as f64;
     let sum: f64 = responses.clone().map(|&responses| responses as f64).sum();

@@ -1,5 +1,5 @@
-//! The histograms of a run as an interval log of HdrHistogram: response and service times of each second, and all times
-//! of the whole run.
+//! Histograms of a run as an interval log of HdrHistogram: response and service times of each second, and all times of
+//! the whole run.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::record::figures::Kind;
 use crate::record::history;
 use crate::report::Report;
 
-/// Writes the log. Seconds have the tags `response` and `service`; the whole run has tags such as `run.response`, which
-/// tools that add up one tag leave alone.
+/// Writes the log. Seconds have the tags `response` and `service`. The whole run has tags such as `run.response`, so
+/// that tools which sum one tag do not count it twice.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let seconds: Vec<history::Interval> = report.history.intervals().collect();
     let began = Duration::try_from_secs_f64(report.began_unix_s.unwrap_or(0.0)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The histograms of a result as text.
+//! Histograms of a result as strings.
 
 use onrush_measure::histogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -7,35 +7,35 @@ use crate::record::figures::Kind;
 use crate::record::times::Times;
 use crate::record::unanswered::Unanswered;
 
-/// Histograms in nanoseconds as HdrHistogram V2, compressed, in Base64; three significant digits, as they were recorded.
+/// Histograms in nanoseconds as compressed HdrHistogram V2 in Base64, with three significant digits as recorded.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Histograms {
     /// From the intended start of a request to the last byte of its response.
     pub response: String,
-    /// From written to the last byte.
+    /// From the request being written to the last byte of its response.
     pub service: String,
-    /// From the intended start to written.
+    /// From the intended start of a request to its being written.
     pub send_lag: String,
-    /// From written to the end of the head.
+    /// From the request being written to the complete head of its response.
     pub first_byte: String,
-    /// Of connections: being made.
+    /// Connect times.
     pub connect: String,
-    /// Of connections: the TLS handshake.
+    /// Times of TLS handshakes.
     pub tls: String,
-    /// The response times without what the generator itself added to them; none in results of versions that did not
+    /// Response times minus the delays that the generator itself added; `None` in results of versions that did not
     /// measure it.
     #[serde(default)]
     pub undelayed: Option<String>,
-    /// How long requests without a response had waited since their intended start.
+    /// Waits of requests without a response, since their intended start.
     #[serde(default)]
     pub unanswered: Option<String>,
-    /// The same since a connection was free for them.
+    /// Waits of requests without a response, since a connection was free for them.
     #[serde(default)]
     pub unanswered_service: Option<String>,
 }
 
 impl Histograms {
-    /// The text of these times.
+    /// Encodes histograms.
     pub fn of(times: &Times, unanswered: &Unanswered) -> Histograms {
         let text = |kind| times.of(kind).to_base64();
         Histograms {
@@ -51,10 +51,10 @@ impl Histograms {
         }
     }
 
-    /// The times of this text.
+    /// Decodes the histograms of times.
     ///
     /// # Errors
-    /// Says which of them is something else.
+    /// Names the histogram that cannot be decoded.
     pub fn times(&self) -> Result<Times, String> {
         let mut times = Times::default();
         for kind in Kind::ALL {
@@ -73,7 +73,7 @@ impl Histograms {
         Ok(times)
     }
 
-    /// The waits of requests without a response.
+    /// Decodes the waits of requests without a response.
     ///
     /// # Errors
     /// As [`times`](Self::times).
@@ -85,7 +85,7 @@ impl Histograms {
     }
 }
 
-/// A histogram that older versions did not write.
+/// Decodes a histogram that results of older versions lack.
 fn optional(name: &str, text: Option<&str>) -> Result<Histogram, String> {
     text.map_or(Ok(Histogram::new()), |text| {
         Histogram::from_base64(text).map_err(|reason| format!("histograms.{name}: {reason}"))

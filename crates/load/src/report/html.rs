@@ -1,4 +1,4 @@
-//! A result as one page that opens offline: figures, verdict, charts. Pure.
+//! A result as one self-contained HTML page: figures, verdict, charts. Pure.
 
 mod charts;
 mod journeys;
@@ -24,9 +24,9 @@ use crate::verdict::reason::State;
 use crate::verdict::threshold::Fate;
 use time::time;
 
-/// The page.
+/// Returns the page of a result.
 pub fn page(report: &Report) -> String {
-    // A result without histograms has no curves; its figures are all there.
+    // A result without histograms has no curves, but all figures.
     let times = times_of(report).ok();
     let waits = report.histograms.as_ref();
     let waits = waits.and_then(|histograms| histograms.unanswered().ok());
@@ -174,7 +174,7 @@ fn thresholds(body: &mut String, report: &Report) {
     body.push_str("</ul>\n");
 }
 
-/// What the charts of responses cannot show: requests that have none.
+/// Describes requests without a response, which the charts of responses cannot show.
 fn without_response(body: &mut String, report: &Report, times: Option<&Times>, waits: &Unanswered) {
     let count = waits.response.count();
     if count == 0 {
@@ -203,7 +203,7 @@ fn without_response(body: &mut String, report: &Report, times: Option<&Times>, w
     );
 }
 
-/// A column for each kind of time that was measured.
+/// Table of percentiles, with a column for each kind of time measured.
 fn percentiles(body: &mut String, report: &Report) {
     let kinds: Vec<(Kind, &Latency)> = Kind::ALL
         .into_iter()
@@ -221,7 +221,7 @@ fn percentiles(body: &mut String, report: &Report) {
         .iter()
         .map(|(kind, _)| format!("<th scope=\"col\">{}</th>", kind.title()))
         .collect();
-    // `name` is that of the figure in the result, `title` what people read.
+    // `name` is the figure's key in the result, `title` the text shown.
     let row = |name: &str, title: &str| {
         let cell = |latency: &Latency| {
             let is_there = matches!(name, "mean" | "max") || latency.percentile(name).is_some();
@@ -259,7 +259,7 @@ fn percentiles(body: &mut String, report: &Report) {
     );
 }
 
-/// The requests of a mix.
+/// Table of the requests of a mix.
 fn kinds(body: &mut String, report: &Report) {
     if report.by_request.is_empty() {
         return;
@@ -286,7 +286,7 @@ fn kinds(body: &mut String, report: &Report) {
     );
 }
 
-/// Statuses and errors by kind.
+/// Table of statuses and errors by kind.
 fn counts(body: &mut String, report: &Report) {
     let statuses = report
         .statuses

@@ -1,4 +1,4 @@
-//! What came of journeys and of their steps: rows of a result, for JSON and as text.
+//! Results of journeys and their steps, for JSON and as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,71 +13,70 @@ use crate::journey::steps::Step;
 use crate::protocol::failure::Failure;
 use crate::record::journeys::{JourneyRecord, JourneysRecord, StepRecord};
 
-/// What came of the users of one journey, or of what users do before they begin.
+/// Results of one journey, or of the setup steps.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct JourneyRow {
-    /// Its name in the file; `setup` of what users do before.
+    /// Name in the file; `setup` for the setup steps.
     pub name: String,
-    /// Users that began it; = `completed` + `failed` + `unfinished`.
+    /// Users who started it; = `completed` + `failed` + `unfinished`.
     pub begun: u64,
-    /// Those that came to its end.
+    /// Users who completed it.
     pub completed: u64,
-    /// Those that could not go on at one of its steps.
+    /// Users who failed at one of its steps.
     pub failed: u64,
-    /// Those that were on their way when the run ended.
+    /// Users still on it when the run ended.
     pub unfinished: u64,
-    /// Of those that came to its end, from when the user was due to the last byte of the last response.
+    /// Of users who completed it, from when the user was due to the last byte of the last response.
     pub latency_us: Latency,
-    /// The same as a histogram; see [`Histograms`](super::histograms::Histograms).
+    /// The same times as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
-    /// Its steps, in their order.
+    /// Steps, in order.
     pub steps: Vec<StepRow>,
 }
 
-/// What came of one step.
+/// Results of one step.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct StepRow {
-    /// Its name in the file.
+    /// Name in the file.
     pub name: String,
-    /// Users that came so far; = `completed` + `failed` + `unfinished`.
+    /// Users who reached the step; = `completed` + `failed` + `unfinished`.
     pub begun: u64,
-    /// Those that could go on.
+    /// Users who completed it.
     pub completed: u64,
-    /// Those whose journey ended here.
+    /// Users whose journey ended here.
     pub failed: u64,
-    /// Those that were at it when the run ended.
+    /// Users at the step when the run ended.
     pub unfinished: u64,
-    /// Requests that were written: more where redirects were followed or something was sent again.
+    /// Requests written: more than users if redirects were followed or requests resent.
     pub requests: u64,
-    /// What went wrong, by kind, where something did: what ended a journey, and failed checks that ended none.
+    /// Failures by kind: those that ended a journey, and failed checks that did not.
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// Its checks, in their order.
+    /// Checks, in order.
     pub checks: Vec<CheckRow>,
-    /// Of those that could go on, from when it was due to the last byte of the response, redirects included.
+    /// Of users who completed it, from when it was due to the last byte of the response, including redirects.
     pub latency_us: Latency,
-    /// The same as a histogram.
+    /// The same times as a histogram.
     pub histogram: String,
 }
 
-/// How often a check held.
+/// Results of one check.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CheckRow {
-    /// Its name in the file.
+    /// Name in the file.
     pub name: String,
-    /// How often it held.
+    /// Checks passed.
     pub passed: u64,
-    /// How often it did not.
+    /// Checks failed.
     pub failed: u64,
 }
 
-/// The rows of all journeys.
 pub(super) fn rows(journeys: &Journeys, record: &JourneysRecord) -> Vec<JourneyRow> {
     let all = journeys.journeys.iter().zip(&record.journeys);
     all.map(|(journey, record)| JourneyRow::of(&journey.name, &journey.steps, record))
         .collect()
 }
 
-/// The row of what users do before they begin; none where that is nothing.
+/// Row of the setup steps; `None` without any.
 pub(super) fn setup(journeys: &Journeys, record: &JourneysRecord) -> Option<JourneyRow> {
     let steps = &journeys.setup;
     (!steps.is_empty()).then(|| JourneyRow::of("setup", steps, &record.setup))
@@ -101,16 +100,16 @@ impl JourneyRow {
         }
     }
 
-    /// Its name and those of its steps.
+    /// Names of the journey and its steps.
     pub(super) fn names(&self) -> (&str, Vec<&str>) {
         let steps = self.steps.iter().map(|step| step.name.as_str());
         (&self.name, steps.collect())
     }
 
-    /// Adds `other`, the same journey of another generator.
+    /// Adds the same journey of another generator.
     ///
     /// # Errors
-    /// Says why it is not the same, or what cannot be read.
+    /// When the steps differ, or a histogram cannot be decoded.
     pub(crate) fn add(&mut self, other: &JourneyRow) -> Result<(), String> {
         let is_same = |(one, other): (&StepRow, &StepRow)| one.name == other.name;
         let is_one = self.name == other.name
@@ -184,21 +183,21 @@ impl StepRow {
     }
 }
 
-/// The figures of the sum of two histograms, with `without` users that did not reach the end.
+/// Returns the figures and the sum of two histograms; `without` users did not reach the end.
 fn sum(one: &str, other: &str, without: u64) -> Result<(Latency, String), String> {
     let mut sum = Histogram::from_base64(one)?;
     sum.merge(&Histogram::from_base64(other)?);
     Ok((of_users(&sum, without), sum.to_base64()))
 }
 
-/// Figures of users; `without` users did not reach the end. Their waits are not recorded and count as zero.
+/// Returns the figures of users; `without` users did not reach the end. Their waits are not recorded and count as zero.
 fn of_users(took: &Histogram, without: u64) -> Latency {
     let mut waits = Histogram::new();
     waits.record_many(0, without);
     Latency::bounded(took, &waits)
 }
 
-/// A table of `journeys`, with what users did before.
+/// Writes a table of the setup steps and the journeys.
 pub(super) fn write(
     out: &mut fmt::Formatter<'_>,
     setup: Option<&JourneyRow>,
@@ -268,7 +267,7 @@ fn line(
     )
 }
 
-/// What went wrong at a step, in brackets.
+/// Failures of a step, in parentheses.
 pub(crate) fn troubles(step: &StepRow) -> String {
     let failed = step.checks.iter().filter(|check| check.failed > 0);
     let checks =

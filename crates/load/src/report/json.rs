@@ -1,14 +1,14 @@
-//! The JSON of a report, and reports read from it.
+//! Reports to and from JSON.
 
 use super::Report;
 use crate::limits::{KINDS_SHOWN_MAX, STEPS_MAX};
 use crate::record::provenance;
 
 impl Report {
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Reads the JSON of [`to_json`](Self::to_json).
     ///
     /// # Errors
-    /// When a value is missing or wrong, with its place.
+    /// When a value is missing or invalid, with its position.
     pub fn from_json(text: &str) -> Result<Report, String> {
         let report: Report = serde_json::from_str(text)
             .map_err(|error| format!("not the JSON of onrush load --json: {error}"))?;
@@ -30,7 +30,7 @@ impl Report {
         Ok(report)
     }
 
-    /// The report as JSON, for `docs/load-result.schema.json`.
+    /// Returns the report as JSON; its schema is `docs/load-result.schema.json`.
     pub fn to_json(&self) -> String {
         provenance::to_json(self)
     }

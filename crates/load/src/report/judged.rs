@@ -1,4 +1,4 @@
-//! A condition judged by a report: of all requests, of a journey or of a step.
+//! Judges a threshold by a report: for all requests, a journey or a step.
 
 use onrush_measure::histogram::Histogram;
 
@@ -9,7 +9,7 @@ use crate::record::unanswered::Censored;
 use crate::verdict::threshold::{Outcome, Scope, Threshold};
 
 impl Report {
-    /// Times of one kind, with waits of requests without a response as lower bounds.
+    /// Returns the times of one kind, with the waits of requests without a response as lower bounds.
     pub fn censored(&self, kind: Kind) -> Censored<'_> {
         let none = Histogram::new();
         Censored::new(
@@ -18,7 +18,7 @@ impl Report {
         )
     }
 
-    /// What becomes of a condition.
+    /// Returns the outcome of a threshold.
     pub fn judge(&self, condition: &Threshold) -> Outcome {
         match self.figures_for(condition) {
             Ok(figures) => condition.judge(&figures),
@@ -26,8 +26,8 @@ impl Report {
         }
     }
 
-    /// Whether there is what a condition is about, often enough; where there is, requests without a response alone can leave it
-    /// undecided.
+    /// Whether the report has the figure of a threshold, with enough values. If so, only requests without a response
+    /// can leave the threshold undecided.
     pub fn can_judge(&self, condition: &Threshold) -> bool {
         let figures = self.figures_for(condition);
         figures.is_ok_and(|figures| condition.is_measured(&figures))
@@ -40,7 +40,7 @@ impl Report {
         }
     }
 
-    /// The figures of a journey or of a step: users take the places of requests.
+    /// Returns the figures of a journey or a step, with users in place of requests.
     fn figures_of(&self, scope: &Scope) -> Result<Figures, String> {
         let rows: Vec<&JourneyRow> = self.setup.iter().chain(&self.journeys).collect();
         let names: Vec<_> = rows.iter().map(|row| row.names()).collect();
@@ -54,7 +54,7 @@ impl Report {
     }
 }
 
-/// How often the checks of these journeys held.
+/// Returns the results of all checks of these journeys.
 pub(super) fn checks(journeys: &[JourneyRow]) -> Checks {
     let steps = journeys.iter().flat_map(|journey| &journey.steps);
     steps.fold(Checks::default(), |sum, step| sum.with(step))
@@ -70,7 +70,7 @@ impl Checks {
     }
 }
 
-/// What came of users, of a journey or at a step.
+/// Counts of the users of a journey or a step.
 struct Users<'a> {
     completed: u64,
     failed: u64,
@@ -113,7 +113,8 @@ impl Users<'_> {
             ..Figures::default()
         };
         *figures.times.of_mut(Kind::Response) = Histogram::from_base64(self.took)?;
-        // For how long these had waited is not kept, so it bounds nothing: a percentile that they could change is unknown.
+        // The waits of these users are not recorded, so they bound nothing: a percentile that they could change is
+        // unknown.
         let others = self.failed + self.unfinished;
         figures.unanswered.record(0, 0, others);
         Ok(figures)
@@ -126,7 +127,7 @@ mod tests {
     use crate::report::journeys::CheckRow;
     use crate::verdict::threshold::Fate::{self, Failed, Passed, Undecided};
 
-    /// 1,000 users came to a step, of which 990 could go on after 1 to 990 ms, 4 failed and 6 are at it.
+    /// Report of 1,000 users at a step: 990 completed it in 1 to 990 ms, 4 failed and 6 are unfinished.
     fn report() -> Report {
         let histogram = Histogram::from_iter((1..=990).map(|value| value * 1_000_000)).to_base64();
         let step = StepRow {
@@ -172,7 +173,7 @@ mod tests {
             ("p50{step:login} > 400ms", Failed),
             ("p50{step:login} > 600ms", Passed),
             ("p90{journey:buy} < 1s", Failed),
-            // 10 of 1,000 have no time.
+            // 10 of 1,000 users have no time.
             ("p99.5{journey:buy} > 2s", Undecided),
             ("max{journey:buy,step:login} > 2s", Undecided),
             ("max{journey:buy,step:login} > 500ms", Failed),

@@ -1,4 +1,4 @@
-//! The figures of one kind of times.
+//! Figures of one kind of time.
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
@@ -9,29 +9,30 @@ use crate::limits::ordered;
 use crate::record::unanswered::{Bounds, Censored};
 use crate::report::certainty::EffectiveRow;
 
-/// How surely the intervals of percentiles hold the true ones.
+/// Confidence of the intervals of percentiles.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Latencies in microseconds; none without responses.
+/// Latencies in microseconds; empty without responses.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
-    /// The mean, exact.
+    /// Exact mean.
     pub mean: Option<f64>,
-    /// The largest, exact.
+    /// Exact maximum.
     pub max: Option<f64>,
-    /// Which of these figures are only known to be at least so much, by the names of percentiles and `max`: there are
-    /// requests without a response, and theirs may be larger.
+    /// Figures of which only a lower bound is known, by the names of percentiles and `max`: requests without a response
+    /// may have larger values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
-    /// Values by percentile (`"99.9"`) of all requests, as far as the count of requests supports the percentile.
+    /// Values by percentile (`"99.9"`) of all requests, if the count of requests supports the percentile.
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
-    /// For the same percentiles, the interval that contains the true latency with a probability of [`CONFIDENCE`]. It is computed
-    /// from the blocks of time if `effective` has the percentile, otherwise as if the requests were independent of each other.
+    /// For the same percentiles, the interval that contains the true latency with a probability of [`CONFIDENCE`]. It
+    /// is computed from the blocks of time if `effective` has the percentile, otherwise as if the requests were
+    /// independent.
     #[serde(with = "ordered", default)]
     pub intervals: Vec<(String, Interval)>,
-    /// For the same percentiles, how many independent responses would be as sure of it; see
-    /// [`onrush_measure::blocks`]. Empty for runs that were too short to say.
+    /// For the same percentiles, the number of independent responses with the same certainty; see
+    /// [`onrush_measure::blocks`]. Empty for runs that were too short to estimate it.
     #[serde(with = "ordered", default, skip_serializing_if = "Vec::is_empty")]
     pub effective: Vec<(String, EffectiveRow)>,
 }
@@ -39,9 +40,9 @@ pub struct Latency {
 /// Interval that contains the true latency, in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Interval(
-    /// At least.
+    /// Lower bound.
     pub f64,
-    /// At most; `None` if requests without a response leave it open.
+    /// Upper bound; `None` if there is none because of requests without a response.
     pub Option<f64>,
 );
 
@@ -53,7 +54,7 @@ impl From<Bounds> for Interval {
 }
 
 impl Interval {
-    /// As people read it; `time` writes microseconds.
+    /// Returns the interval as text; `time` formats microseconds.
     pub(crate) fn text(self, time: impl Fn(f64) -> String) -> String {
         match self {
             Interval(low, Some(high)) => format!("{} to {}", time(low), time(high)),
@@ -62,19 +63,19 @@ impl Interval {
     }
 }
 
-/// Nanoseconds of a histogram, as microseconds.
+/// Converts nanoseconds of a histogram to microseconds.
 fn microseconds(ns: f64) -> f64 {
     units::microseconds(ns as u64)
 }
 
 impl Latency {
-    /// The figures of a histogram in nanoseconds.
+    /// Returns the figures of a histogram in nanoseconds.
     pub(crate) fn of(latency: &Histogram) -> Latency {
         Latency::bounded(latency, &Histogram::new())
     }
 
-    /// Figures of all requests: responses and, with their `waits`, requests without a response. [`Censored`] gives percentiles and
-    /// intervals; the mean is of the responses.
+    /// Returns the figures of all requests: responses, and requests without a response with their `waits`. [`Censored`]
+    /// gives percentiles and intervals; the mean is that of the responses.
     pub(crate) fn bounded(latency: &Histogram, waits: &Histogram) -> Latency {
         if latency.count() == 0 {
             return Latency::default();
@@ -104,7 +105,7 @@ impl Latency {
         figures
     }
 
-    /// Whether a figure, a percentile or `max`, is only known to be at least so much.
+    /// Whether only a lower bound of a figure, a percentile or `max`, is known.
     pub fn is_at_least(&self, name: &str) -> bool {
         self.at_least.iter().any(|of| of == name)
     }
@@ -124,7 +125,7 @@ impl Latency {
         }
     }
 
-    /// The latency at `percentile`, such as `99.9`, where the count supports it.
+    /// Latency at `percentile`, such as `99.9`, if the count supports it.
     pub fn percentile(&self, percentile: &str) -> Option<f64> {
         let mut all = self.percentiles.iter();
         let found = all.find(|(of, _)| of == percentile);

@@ -1,4 +1,4 @@
-//! What a result has of memcached beside responses: commands, keys and values, as the server counts them.
+//! Counts of memcached commands, keys and values, in addition to responses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,49 +9,49 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{Counts, DatagramCounts};
 use crate::requests::memcached::filled::Filled;
 
-/// Commands, keys and values of a run: of all answers that came, those shortly behind its end among them, for the server has
+/// Commands, keys and values of a run. All answers count, including those shortly after the end, because the server has
 /// counted them, too.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MemcachedRow {
-    /// Gets that have an answer.
+    /// Answered gets.
     pub gets: u64,
-    /// Keys that they asked for.
+    /// Keys in these gets.
     pub keys_asked: u64,
-    /// Of these, those with a value.
+    /// Keys with a value.
     pub hits: u64,
-    /// Of these, those without.
+    /// Keys without a value.
     pub misses: u64,
-    /// Sets that have an answer.
+    /// Answered sets.
     pub sets: u64,
-    /// Of these, those whose value was stored.
+    /// Sets whose value was stored.
     pub stored: u64,
-    /// Deletes that have an answer.
+    /// Answered deletes.
     pub deletes: u64,
-    /// Of these, those whose key was there.
+    /// Deletes whose key existed.
     pub deleted: u64,
-    /// Increments that have an answer.
+    /// Answered increments.
     pub increments: u64,
-    /// Of these, those whose counter was there.
+    /// Increments whose counter existed.
     pub incremented: u64,
-    /// Bytes of values that came.
+    /// Bytes of values received.
     pub value_bytes_read: u64,
-    /// Bytes of values that were stored.
+    /// Bytes of values stored.
     pub value_bytes_written: u64,
-    /// Bytes of requests; those of answers are the result's.
+    /// Bytes of requests; the report has those of answers.
     pub bytes_sent: u64,
-    /// Keys whose value was another's.
+    /// Keys answered with the value of another key.
     pub wrong_values: u64,
-    /// Error lines by their words.
+    /// Error lines by text.
     pub errors: BTreeMap<String, u64>,
-    /// Over UDP, what came; none over connections.
+    /// Counts of datagrams over UDP; `None` over connections.
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
-    /// What was stored before the run, and is in no other number; none where nothing was to be.
+    /// Items stored before the run, which no other count includes; `None` without populating.
     pub populated: Option<Filled>,
 }
 
 impl MemcachedRow {
-    /// What the cores of a run have counted; none where they speak something else.
+    /// Sums the counts of the cores; `None` with other protocols.
     pub(super) fn of<'c>(
         counts: impl Iterator<Item = Option<&'c Counts>>,
         populated: Option<&Filled>,
@@ -82,7 +82,7 @@ impl MemcachedRow {
         })
     }
 
-    /// The sum of two generators' rows.
+    /// Returns the sum of two generators' rows.
     pub(crate) fn sum(mut one: MemcachedRow, other: &MemcachedRow) -> MemcachedRow {
         one.gets += other.gets;
         one.keys_asked += other.keys_asked;
@@ -110,7 +110,7 @@ impl MemcachedRow {
         one
     }
 
-    /// What a reader must know before believing the figures.
+    /// Warnings about the figures.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         let errors = self.errors.iter().map(|(words, count)| {
             format!("the server said {}: {words}", units::plural(*count, "time"))
@@ -120,7 +120,6 @@ impl MemcachedRow {
     }
 }
 
-/// Lines for people; every line ends.
 impl fmt::Display for MemcachedRow {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.gets > 0 {

@@ -1,4 +1,4 @@
-//! What is known of a run at the end of one of its seconds.
+//! State of a run at the end of one of its seconds.
 
 use std::collections::BTreeMap;
 
@@ -12,54 +12,54 @@ use crate::record::unanswered::Unanswered;
 use crate::report::rows::SecondRow;
 use crate::verdict::Verdict;
 
-/// What is known at the end of a second of a run.
+/// State of a run at the end of a second.
 pub struct Moment<'a> {
-    /// The counters and rates of the second.
+    /// Counters and rates of the second.
     pub second: Second,
-    /// The same of each core; one that has ended has rates of 0.
+    /// Counters and rates of each core; those of a core that has ended are 0.
     pub cores: &'a [Second],
-    /// The second as the report will have it.
+    /// The second as in the report.
     pub row: SecondRow,
     /// Responses since the start.
     pub responses: u64,
     /// Errors since the start.
     pub errors: u64,
-    /// Of these, responses other than expected.
+    /// Unexpected responses among the errors.
     pub unexpected: u64,
-    /// Of these, failures to make a connection.
+    /// Failures to connect among the errors.
     pub connect_failures: u64,
-    /// Responses since the start by class of status, 1xx to 5xx.
+    /// Responses since the start by status class, 1xx to 5xx.
     pub statuses: [u64; 5],
-    /// All that was measured since the start.
+    /// Histograms since the start.
     pub times: &'a Times,
-    /// For how long what has no response has waited.
+    /// Waits of requests without a response.
     pub unanswered: &'a Unanswered,
     pub(crate) view: View<'a>,
 }
 
 impl Moment<'_> {
-    /// Errors since the start by kind, those that happened.
+    /// Errors since the start by kind, without those that did not happen.
     pub fn errors_by_kind(&self) -> BTreeMap<String, u64> {
         self.view.standing.errors_by_kind()
     }
 
-    /// The same of all kinds.
+    /// Errors since the start of all kinds, including zeros.
     pub(crate) fn all_errors_by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let kinds = Failure::ALL.into_iter().zip(self.view.standing.failures);
         kinds.map(|(kind, count)| (kind.name(), count))
     }
 
-    /// Requests that are due and not sent yet.
+    /// Requests that are due and not yet sent.
     pub fn waiting(&self) -> u64 {
         self.view.waiting()
     }
 
-    /// What can be said of the run so far. It costs a look at each thread's time, which the thread does not notice.
+    /// Verdict on the run so far. Reads the CPU times of each thread from outside, which does not disturb the thread.
     pub fn verdict(&self) -> Verdict {
         Verdict::of(&self.view.evidence(self.times))
     }
 
-    /// What conditions are about, so far.
+    /// Figures so far that thresholds are judged by.
     pub fn figures(&self) -> Figures {
         let classes = self.view.plan.protocol.outcomes().classes;
         let statuses = classes.map(str::to_owned).into_iter().zip(self.statuses);
@@ -71,7 +71,7 @@ impl Moment<'_> {
             unexpected: self.unexpected,
             timeouts: standing.failures_of(Failure::Timeout),
             unanswered: self.unanswered.clone(),
-            // Their responses may yet come.
+            // Their responses may still arrive.
             unfinished: 0,
             resent: standing.resent,
             missed: standing.missed,

@@ -1,4 +1,4 @@
-//! Numbers with as many digits as a result has of them.
+//! Rounds numbers to the precision of a result.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ pub(super) fn per_second(count: u64, time: Duration) -> f64 {
     }
 }
 
-/// To millionths: of seconds since 1970 a number has no more digits.
+/// To millionths: a float of seconds since 1970 has no more digits.
 pub(super) fn microseconds(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// To thousandths: more digits of a mean or a rate would only pretend.
+/// To thousandths: more digits of a mean or a rate are not significant.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

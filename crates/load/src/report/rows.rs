@@ -14,31 +14,31 @@ use crate::record::host::ports::Ports;
 use crate::record::kind::KindRecord;
 use crate::record::rows::Row;
 
-/// One result that a sum is made of.
+/// One of the results in a merged result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PartRow {
-    /// A name for what it measured: equal for copies of one result.
+    /// Digest of its measurements: equal for copies of one result.
     pub digest: String,
-    /// Which part of the run it was.
+    /// Its share of the run.
     pub shard: Option<ShardRow>,
 }
 
 /// The TLS handshakes of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TlsRow {
-    /// How many there were.
+    /// Number of handshakes.
     pub handshakes: u64,
-    /// Of these, with a ticket of an earlier connection.
+    /// Handshakes resumed with a ticket.
     pub resumed: u64,
-    /// Their mean time, from the connection to the keys.
+    /// Mean time from connected to the end of the handshake.
     pub mean_us: f64,
-    /// How much of the mean the generator itself may have added, since it saw the end late; see
+    /// Upper bound of the generator's own part of the mean: it noticed the end late; see
     /// [`Report::connect_own_us`](super::Report::connect_own_us).
     #[serde(default)]
     pub own_us: f64,
-    /// The version of the first.
+    /// Version of the first handshake.
     pub version: String,
-    /// The cipher suite of the first.
+    /// Cipher suite of the first handshake.
     pub cipher: String,
 }
 
@@ -55,14 +55,14 @@ impl TlsRow {
     }
 }
 
-/// The local ports of a run that makes its connections again and again.
+/// Local ports in a run that opens many connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PortsRow {
-    /// Ports that the kernel gives to connections from one address, or those that were given for it.
+    /// Size of the ephemeral port range, or of the range given for this run.
     pub local: u64,
-    /// Addresses that connections came from.
+    /// Number of source addresses.
     pub addresses: u64,
-    /// Connections of all programs that had ended less than a minute before and kept their port (TIME_WAIT), at the beginning.
+    /// Connections of all programs in TIME_WAIT at the start, which keep their port.
     pub time_wait_before: u64,
     /// The same at the end.
     pub time_wait_after: u64,
@@ -82,25 +82,25 @@ impl PortsRow {
         }
     }
 
-    /// The share of the ports of all addresses that the connections kept which ended during the run.
+    /// Connections in TIME_WAIT added during the run, as a share of the ports of all addresses.
     pub(super) fn share(&self) -> f64 {
         let kept = self.time_wait_after.saturating_sub(self.time_wait_before);
         kept as f64 / (self.local * self.addresses).max(1) as f64
     }
 }
 
-/// What came of the requests of one kind.
+/// Requests of one kind.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct RequestRow {
-    /// Its method and its path, as they were given.
+    /// Method and path as given.
     pub name: String,
     /// Responses received.
     pub requests: u64,
-    /// Of these, others than expected.
+    /// Unexpected responses.
     pub unexpected: u64,
     /// From the intended start to the last byte.
     pub latency_us: Latency,
-    /// The same as a histogram; see [`Histograms`](super::histograms::Histograms).
+    /// The same times as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
     /// Waits of its requests that were sent and got no response, as a histogram; `None` if there are no such requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,6 @@ pub struct RequestRow {
 }
 
 impl RequestRow {
-    /// Figures of the requests called `name`.
     pub(crate) fn new(name: String, record: &KindRecord) -> RequestRow {
         let (response, waits) = (&record.response, &record.unanswered);
         RequestRow {
@@ -121,10 +120,10 @@ impl RequestRow {
         }
     }
 
-    /// Counts and histograms from which the figures are computed.
+    /// Returns the counts and histograms that the figures are computed from.
     ///
     /// # Errors
-    /// When a histogram cannot be read.
+    /// When a histogram cannot be decoded.
     pub(crate) fn record(&self) -> Result<KindRecord, String> {
         let waits = self.unanswered.as_deref().map(Histogram::from_base64);
         Ok(KindRecord {
@@ -139,57 +138,57 @@ impl RequestRow {
 /// One thread of the generator.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Busy {
-    /// The CPU it was pinned to.
+    /// CPU to which it was pinned.
     pub cpu: Option<usize>,
-    /// The share of the run during which it was on a CPU, 0 to 1.
+    /// Share of the run during which it was on a CPU, 0 to 1.
     pub share: f64,
 }
 
-/// What happened in one second.
+/// One second of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SecondRow {
-    /// The end of the row, in seconds since the start.
+    /// End of the row, in seconds since the start.
     pub t: f64,
-    /// Connections open then.
+    /// Connections open at the end of the row.
     pub connections: u64,
     /// Responses received during the row.
     pub requests: u64,
     /// Errors during the row.
     pub errors: u64,
-    /// Of these, responses other than expected.
+    /// Unexpected responses among the errors.
     #[serde(default)]
     pub unexpected: u64,
     /// Responses per second.
     pub rps: f64,
     /// Bytes received per second.
     pub bytes_per_s: f64,
-    /// Mean time to the end of the head; none without responses.
+    /// Mean time from the intended start to the complete head; `None` without responses.
     pub ttfb_us: Option<f64>,
-    /// Mean time to the last byte; none without responses.
+    /// Mean time from the intended start to the last byte; `None` without responses.
     pub ttlb_us: Option<f64>,
-    /// Responses during the row by class of status, 1xx to 5xx.
+    /// Responses during the row by status class, 1xx to 5xx.
     #[serde(default)]
     pub statuses: [u64; 5],
-    /// The median response time of the requests that ended in the row. Each percentile is there if the count of requests supports
-    /// it. Requests without a response count as slower than all others; a percentile that falls among them is `None`.
+    /// Median response time of the requests that ended in the row. Each percentile is there if the count of requests
+    /// supports it. Requests without a response count as slower than all others; a percentile among them is `None`.
     #[serde(default)]
     pub p50_us: Option<f64>,
-    /// The 99th percentile of their response times.
+    /// 99th percentile of the response times.
     #[serde(default)]
     pub p99_us: Option<f64>,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the response times.
     #[serde(default)]
     pub p99_9_us: Option<f64>,
-    /// Their largest response time; none without responses.
+    /// Largest response time; `None` without responses.
     #[serde(default)]
     pub max_us: Option<f64>,
-    /// The 99th percentile of their service times.
+    /// 99th percentile of the service times.
     #[serde(default)]
     pub service_p99_us: Option<f64>,
 }
 
 impl SecondRow {
-    /// What `row` counts, with what its responses took.
+    /// Returns the counts of `row` with the times of its responses.
     pub(crate) fn of(row: &Row, response: &Histogram, service: &Histogram) -> SecondRow {
         let second = row.second();
         let interval = row.elapsed.saturating_sub(row.elapsed_before);
@@ -214,8 +213,8 @@ impl SecondRow {
     }
 }
 
-/// A percentile in microseconds of the requests that ended in a second, where their count supports it. Failed requests count as
-/// slower than all others, and a percentile among them is unknown.
+/// Returns a percentile, in microseconds, of the requests that ended in a second; `None` if the count does not support
+/// it. Failed requests count as slower than all others, and a percentile among them is unknown.
 pub(crate) fn supported(times: &Histogram, failed: u64, percentile: f64) -> Option<f64> {
     let count = times.count() + failed;
     let rank = percentile::rank(count, percentile);
@@ -224,7 +223,6 @@ pub(crate) fn supported(times: &Histogram, failed: u64, percentile: f64) -> Opti
 }
 
 impl Busy {
-    /// The thread of a core on this CPU.
     pub(super) fn of(cpu: Option<usize>, outcome: &Outcome) -> Busy {
         Busy {
             cpu,

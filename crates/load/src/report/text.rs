@@ -1,5 +1,3 @@
-//! The report as text, for people.
-
 use std::fmt;
 
 use onrush_measure::units;
@@ -66,7 +64,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// How many connections there were, what ports they took, and how they were encrypted.
+    /// Writes the number of connections, the ports in use, and TLS.
     fn write_connections(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "connections  {}", units::count(self.connections))?;
         let again = [
@@ -99,7 +97,7 @@ impl Report {
         Ok(())
     }
 
-    /// The three latencies beside each other: what the user waited for, what the server took, how late it was asked.
+    /// Writes the three latencies side by side: response time, service time and send lag.
     fn write_times(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.latency_us.mean.is_none() {
             return Ok(());
@@ -140,7 +138,7 @@ impl Report {
         )
     }
 
-    /// What became of local ports, where that was looked at.
+    /// Writes the use of local ports, if it was read.
     fn write_ports(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(ports) = &self.ports else {
             return Ok(());
@@ -158,7 +156,7 @@ impl Report {
         )
     }
 
-    /// A line for each kind of request.
+    /// Writes a line for each kind of request.
     fn write_kinds(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.by_request.is_empty() {
             return Ok(());
@@ -187,7 +185,8 @@ impl Report {
         Ok(())
     }
 
-    /// When the run began and how far that may be believed, where it was set or several generators did together.
+    /// Returns the start and the accuracy of the clock, if a start was configured or several generators started
+    /// together.
     fn clock_line(&self) -> Option<String> {
         let clock = &self.clock;
         let started = clock.started_at.as_ref()?;
@@ -244,8 +243,7 @@ impl Report {
     }
 }
 
-/// What is to be said of a mean time of connections of which the generator itself may have added so much; nothing where that is
-/// little.
+/// Returns a note on a mean time of connections whose own part is large; `None` if it is small.
 fn own_part(own_us: f64, mean_us: f64) -> Option<String> {
     let share = own_us / mean_us.max(f64::MIN_POSITIVE);
     let is_told = share > OWN_SHARE_SUSPECT && own_us > OWN_MIN_US;
@@ -317,7 +315,7 @@ mod tests {
         ] {
             assert!(told.contains(expected), "{told}");
         }
-        // Little of it, and little at all.
+        // A small share, and a small amount.
         for (mean_us, own_us) in [(1500.0, 300.0), (150.0, 120.0)] {
             let untold = text(mean_us, own_us);
             assert!(untold.contains("connections  50\n"), "{untold}");

@@ -1,4 +1,4 @@
-//! What speaks against the figures of a result, in sentences.
+//! Warnings about the figures of a result, as sentences.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::protocol::failure::Failure;
 use crate::record::Record;
 
-/// What a reader must know before believing the figures.
+/// Returns all warnings.
 pub(super) fn warnings(
     report: &Report,
     plan: &Plan,
@@ -82,7 +82,7 @@ pub(super) fn warnings(
     warnings
 }
 
-/// When clearly fewer requests were finished than the rate asked for.
+/// Warns if clearly fewer requests finished than the rate asked for.
 fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> {
     let elapsed = Duration::from_secs_f64(report.duration_s);
     let asked = plan.due_within(elapsed)?;
@@ -102,7 +102,7 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
     })
 }
 
-/// When the connections that ended keep so many ports that a longer run finds none.
+/// Warns if connections in TIME_WAIT keep so many ports that a longer run would run out.
 fn ports_taken(report: &Report) -> Option<String> {
     let ports = report
         .ports
@@ -115,14 +115,14 @@ fn ports_taken(report: &Report) -> Option<String> {
     ))
 }
 
-/// Whether neither the time nor the count that was asked for was reached.
+/// Whether the run ended before its configured duration or count.
 fn is_early(report: &Report, plan: &Plan, record: &Record) -> bool {
     let in_time = |after: Duration| report.duration_s >= rounded(after.as_secs_f64());
     let in_count = |count: u64| finished(record) + report.missed >= count;
     !plan.options.stop.after.is_some_and(in_time) && !plan.count().is_some_and(in_count)
 }
 
-/// How much of what the pace asked for has ended, well or not: requests, or journeys.
+/// Number of requests, or journeys, that have ended, including failed ones.
 fn finished(record: &Record) -> u64 {
     let Some(journeys) = &record.journeys else {
         return record.tally.requests;

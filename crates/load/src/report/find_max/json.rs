@@ -1,13 +1,11 @@
-//! A search as JSON.
-
 use serde::Serialize;
 
 use super::undecided::{self, Undecided};
 use super::{Answer, Trial};
 use crate::record::provenance;
 
-/// A search as JSON: `condition`, `answer` (null when it was ended before), `undecided` (rates with trials that could not tell,
-/// and how many) and `trials`.
+/// Returns a search as JSON: `condition`, `answer` (null if the search was stopped early), `undecided` (rates with
+/// undecided trials, and their number) and `trials`.
 pub fn to_json(condition: &str, answer: Option<&Answer>, trials: &[Trial]) -> String {
     #[derive(Serialize)]
     struct Whole<'a> {

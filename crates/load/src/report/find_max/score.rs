@@ -1,28 +1,27 @@
-//! How the trials at one rate went.
+//! Results of the trials at one rate.
 
 use super::Held;
 use crate::limits::{FIND_CONFIRM_MAX, FIND_TRIALS_PER_RATE};
 
-/// How a rate is confirmed: the probability of as many trials holding by chance, if it held only half of the time.
+/// A rate is confirmed if the probability of this many passes by chance, each with probability 1/2, is at most this.
 pub(super) const DOUBT_MAX: f64 = 0.05;
 
-/// How the trials at one rate went.
+/// Results of the trials at one rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Score {
     pub(super) rate: u64,
     pub(super) held: u32,
     pub(super) trials: u32,
-    /// How many failed because the target did not keep up.
+    /// Trials that failed because the target did not keep up.
     pub(super) not_kept: u32,
-    /// How many could not tell, and how many of others for want of responses.
+    /// Undecided trials because of requests without a response, and because of too few responses.
     pub(super) undecided: u32,
     pub(super) too_short: u32,
-    /// Whether the generator was the limit in any of them.
+    /// Whether the generator was the limit in any trial.
     pub(super) is_generators: bool,
 }
 
 impl Score {
-    /// That of a rate without a trial.
     pub(super) fn new(rate: u64) -> Score {
         Score {
             rate,
@@ -35,7 +34,7 @@ impl Score {
         }
     }
 
-    /// One more trial came to this.
+    /// Adds a trial.
     pub(super) fn add(&mut self, held: Held) {
         self.trials += 1;
         match held {
@@ -48,13 +47,13 @@ impl Score {
         }
     }
 
-    /// Whether so many are most of the trials that failed.
+    /// Whether `count` is more than half of the failed trials.
     pub(super) fn is_mostly(&self, count: u32) -> bool {
         2 * count > self.trials - self.held
     }
 
-    /// Whether it holds, as far as two of three trials say; none before they do. A rate that many trials could not
-    /// confirm does not.
+    /// Whether the condition holds by two of three trials; `None` before that. A rate that many trials could not
+    /// confirm counts as failed.
     pub(super) fn leaning(self) -> Option<bool> {
         let majority = FIND_TRIALS_PER_RATE / 2 + 1;
         let is_unconfirmed = self.trials >= FIND_CONFIRM_MAX && self.doubt() > DOUBT_MAX;
@@ -69,7 +68,7 @@ impl Score {
         }
     }
 
-    /// The probability of at least this many holding were each as likely to fail.
+    /// Probability of at least this many passes if each trial passed with probability 1/2.
     pub(super) fn doubt(self) -> f64 {
         upper_tail(self.trials, self.held)
     }

@@ -1,11 +1,9 @@
-//! The search finds the highest rate that holds, whatever the trials say on the way.
-
 use onrush_engine::random::Random;
 
 use super::*;
 
-/// A queue with one server and exponential times (M/M/1), asked by a generator with a limit of its own; how its
-/// 99th percentile is measured is off by up to `noise`.
+/// Queue with one server and exponential times (M/M/1), with a generator of limited rate; the measured 99th percentile
+/// is off by up to `noise`.
 struct Model {
     service_rate: f64,
     generator_max: f64,
@@ -21,7 +19,7 @@ impl Model {
         }
     }
 
-    /// The rate at which the 99th percentile is `bound_us`.
+    /// Rate at which the 99th percentile is `bound_us`.
     fn truth(&self, bound_us: f64) -> f64 {
         self.service_rate - 100_f64.ln() / bound_us * 1e6
     }
@@ -98,9 +96,9 @@ fn a_target_keeps_up_when_no_more_is_open_at_the_end_than_at_any_moment() {
     assert!(kept(494, 6, 60.0, 0, 0));
     assert!(kept(90, 10, 500.0, 0, 0));
     assert!(kept(5000, 0, 1.0, 0, 0));
-    // The same left open where responses take 1 ms.
+    // As many requests in flight at the end, but with responses of 1 ms.
     assert!(!kept(480, 20, 1.0, 0, 0));
-    // 950 of 1,000 per second: the queue grows, to twice the mean wait.
+    // 950 responses per second at 1,000: the queue grows, to twice the mean wait.
     assert!(!kept(4750, 250, 125.0, 0, 0));
     // Never sent, and failed.
     assert!(!kept(4900, 0, 60.0, 100, 0));
@@ -128,7 +126,7 @@ fn noise_moves_the_answer_by_little_and_never_leaves_it_unconfirmed() {
         noise: 0.3,
         ..STEADY
     };
-    // With its p99 30 % off either way, the queue holds 1 ms surely below 44,000/s and never above 46,700/s.
+    // With p99 up to 30 % off, 1 ms always holds below 44,000/s and never above 46,700/s.
     for seed in 0..300 {
         let (answer, trials) = noisy.search(1_000.0, Some(1_000), seed);
         let rate = found(&answer) as f64;
@@ -182,7 +180,8 @@ fn a_target_like_a_coin_ends_the_search_without_a_promise() {
         ended += 1;
         promised += u32::from(matches!(search.next(), Step::Done(Answer::Found { .. })));
     }
-    // Looking again after each trial finds five in a row sooner or later: the bound is on each rate, not on all.
+    // Testing after each trial finds five passes in a row sooner or later: the bound is per rate, not for the whole
+    // search.
     assert_eq!(ended, 200);
     assert!(promised < 200, "{promised}");
 }
@@ -236,7 +235,7 @@ fn five_trials_of_five_are_what_confidence_takes() {
     assert!((score(5, 5).doubt() - 1.0 / 32.0).abs() < 1e-12);
 }
 
-/// A search whose trials come to what `held` says of their rate.
+/// Runs a search whose trials have the outcome that `held` returns for their rate.
 fn search_of(start: u64, held: impl Fn(u64) -> Held) -> (Answer, Vec<Trial>) {
     let random = Random::new(1);
     let mut search = Search::new(Some(start));

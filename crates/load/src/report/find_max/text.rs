@@ -1,4 +1,4 @@
-//! What a search has found, and its trials, for people.
+//! A search and its trials as text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use onrush_measure::units;
 use super::{Answer, Ceiling, Held, Trial, undecided};
 use crate::limits::{FIND_PRECISION, FIND_TRIALS_MAX};
 
-/// What was found, and which trials could not tell; without an answer the search was ended before.
+/// Returns the answer and the number of undecided trials; without an answer, that the search was stopped early.
 pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
     let found = answer.map_or(
         "ended before anything was found".to_owned(),

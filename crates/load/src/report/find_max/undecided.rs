@@ -1,4 +1,4 @@
-//! Trials that could not tell whether the condition holds, which count as trials in which it did not.
+//! Trials that could not decide whether the condition holds; they count as trials in which it did not.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use super::{Held, Trial};
 
-/// How many trials of a rate could not tell.
+/// Undecided trials at one rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Undecided {
-    /// Requests per second asked for.
+    /// Requested rate, per second.
     pub rate: u64,
-    /// Trials, 1 at least.
+    /// Undecided trials, at least 1.
     pub trials: u32,
 }
 
-/// The rates of those among `trials`, lowest first.
+/// Returns the rates with undecided trials, lowest first.
 pub fn of(trials: &[Trial]) -> Vec<Undecided> {
     let mut by_rate: BTreeMap<u64, u32> = BTreeMap::new();
     for trial in trials {

@@ -1,5 +1,3 @@
-//! The charts of a result.
-
 mod distribution;
 
 use onrush_chart::{
@@ -17,10 +15,10 @@ use crate::report::Report;
 use crate::report::rows::SecondRow;
 use distribution::distribution;
 
-/// Points of a chart over time: a chart is 320 units wide, and a line with more than one point for each is a blur.
+/// Points in a chart over time: a chart is 320 units wide, and more points per line blur.
 const POINTS_MAX: usize = 240;
 
-/// All charts that the result has data for, with their captions.
+/// Returns all charts that the result has data for, with captions.
 pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> Vec<String> {
     let joined = joined(&report.seconds);
     let charts = [
@@ -39,7 +37,7 @@ pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> 
 struct Point {
     from: f64,
     to: f64,
-    /// The sum over its seconds, percentiles the worst of theirs.
+    /// Sum of the counts; each percentile is the worst of any second.
     sum: SecondRow,
 }
 
@@ -53,7 +51,7 @@ impl Point {
     }
 }
 
-/// As many points as a chart can show.
+/// Joins seconds into as many points as a chart can show.
 fn joined(rows: &[SecondRow]) -> Vec<Point> {
     let together = rows.len().div_ceil(POINTS_MAX).max(1);
     let mut from = 0.0;
@@ -89,7 +87,7 @@ fn add(sum: &mut SecondRow, row: &SecondRow) {
     }
 }
 
-/// What is said of points that stand for several seconds.
+/// Caption of points that cover several seconds.
 fn each(points: &[Point]) -> String {
     let length = points.first().map_or(1.0, |point| point.to - point.from);
     match length.round() as u64 {
@@ -123,7 +121,7 @@ fn count_axis(largest: f64) -> Axis {
     }
 }
 
-/// A logarithmic axis of times that shows all of `lines`; none when there is nothing above 0.
+/// Logarithmic axis of times that covers all `lines`; `None` if no value is above 0.
 pub(super) fn latency_axis(lines: &[Line]) -> Option<Axis> {
     let values = || {
         lines
@@ -240,8 +238,8 @@ fn percentiles_over_time(points: &[Point]) -> Option<String> {
     Some(figure("Response times", &each(points), &drawn))
 }
 
-/// Response, service and send lag by percentile: what the target took, what waiting added, and their sum. From the
-/// percentile on that requests without a response could change, a curve is the least it can be, and goes on in dashes.
+/// Response time, service time and send lag by percentile; the first is the sum of the other two. From the percentile
+/// on that requests without a response could change, a curve is a lower bound and dashed.
 fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
     let none = Histogram::new();
     let kinds = [
@@ -255,7 +253,7 @@ fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
             let all = Censored::new(times.of(kind), waits.of(kind).unwrap_or(&none)).curve();
             let known = all.iter().take_while(|(_, bounds)| bounds.is_known());
             let known = known.count();
-            // The dashes begin where the curve ends.
+            // The dashed part starts where the curve ends.
             let bounded = match known < all.len() {
                 true => &all[known.saturating_sub(1)..],
                 false => &[],
@@ -308,7 +306,7 @@ pub(super) fn percentile_text(tail: f64) -> String {
     format!("{} %", units::percentile((percentile * 1e6).round() / 1e6))
 }
 
-/// Responses by class of status, and what has none on top of them.
+/// Responses by status class, with requests without a response on top.
 fn responses(points: &[Point], classes: [&'static str; 5]) -> Option<String> {
     let [informed, fine, elsewhere, refused, failed] = classes;
     let parts = [
@@ -323,7 +321,7 @@ fn responses(points: &[Point], classes: [&'static str; 5]) -> Option<String> {
         .iter()
         .map(|point| {
             let [informed, fine, elsewhere, refused, failed] = point.sum.statuses;
-            // Responses other than expected have their status.
+            // Unexpected responses are counted by status.
             let unanswered = point.sum.errors - point.sum.unexpected;
             let counts = [fine, elsewhere, informed, refused, failed, unanswered];
             Column {

@@ -1,5 +1,3 @@
-//! The table of journeys and their steps.
-
 use std::fmt::Write;
 
 use onrush_chart::escape;
@@ -10,7 +8,7 @@ use crate::report::Report;
 use crate::report::journeys::{JourneyRow, StepRow, troubles};
 use crate::report::latency::Latency;
 
-/// Appends it to `body`, where there are journeys.
+/// Appends the table of journeys and their steps to `body`, if there are any.
 pub(super) fn journeys(body: &mut String, report: &Report) {
     if report.journeys.is_empty() {
         return;

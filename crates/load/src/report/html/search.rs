@@ -1,4 +1,4 @@
-//! A search for the highest rate as one page: the answer, latency against rate, every trial. Pure.
+//! A search for the highest rate as one HTML page: the answer, latency by rate, every trial. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,8 +13,8 @@ use super::charts::{latency_axis, legend, line};
 use super::time::time;
 use crate::report::find_max::{Answer, Held, Trial, sentence};
 
-/// The page of a search at `target` for the highest rate at which `condition` holds; without an answer it was ended
-/// before.
+/// Returns the page of a search at `target` for the highest rate at which `condition` holds. Without an answer the
+/// search was stopped early.
 pub fn search_page(
     target: &str,
     condition: &str,
@@ -53,7 +53,7 @@ pub fn search_page(
     onrush_chart::page(&format!("{target} · onrush load --find-max"), &body)
 }
 
-/// The median of each percentile over the trials of a rate.
+/// Median of each percentile over the trials of a rate.
 fn chart(trials: &[Trial]) -> Option<String> {
     type Pick = fn(&Trial) -> Option<f64>;
     let picks: [(&str, &str, Pick); 3] = [
@@ -95,7 +95,7 @@ fn chart(trials: &[Trial]) -> Option<String> {
     ))
 }
 
-/// Which points of the chart are the least that they can be, as a sentence; empty where none is.
+/// Sentence naming the points of the chart that are lower bounds; empty if there are none.
 fn bounded(trials: &[Trial]) -> String {
     let of_percentile = |name: &str| {
         let rates = trials.iter().filter(|trial| trial.is_at_least(name));

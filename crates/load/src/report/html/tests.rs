@@ -1,12 +1,10 @@
-//! The page of a result.
-
 use super::*;
 use crate::report::histograms::Histograms;
 use crate::report::rows::SecondRow;
 use crate::verdict::Verdict;
 use crate::verdict::reason::Reason;
 
-/// A run of 60 seconds with markup wherever text comes from outside.
+/// Run of 60 seconds with markup in every string of external origin.
 pub(super) fn report() -> Report {
     let mut times = Times::default();
     for rank in 0..20_000_u32 {
@@ -79,7 +77,7 @@ fn the_page_has_every_chart_and_fetches_nothing() {
     }
 }
 
-/// The same with 230 requests that had no response after 9 s, the largest time having been 4.6 s.
+/// The same with 230 requests without a response after 9 s; the longest response took 4.6 s.
 fn unfinished() -> Report {
     let mut report = report();
     let times = times_of(&report).expect("its own");
@@ -98,15 +96,15 @@ fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
     assert!(report.latency_us.is_at_least("99") && !report.latency_us.is_at_least("90"));
     let page = page(&report);
     for part in [
-        // The tiles.
+        // Tiles.
         "<b>≥ 9 s</b><span>p99</span><small>≥ ",
         "<b>250</b><span>unfinished</span><small>20 responses behind it</small>",
-        // The table: response and service time, and send lag, which has no bound.
+        // Table: response and service time, and send lag, which has no bound.
         "<tr><th scope=\"row\">99 %</th><td>≥ 9 s<small>≥ ",
         "</small></td><td>≥ 8 s<small>≥ ",
         "<tr><th scope=\"row\">largest</th><td>≥ 9 s</td>",
         "A figure with “≥” is a lower bound",
-        // The charts.
+        // Charts.
         "230 requests had no response",
         " % on response times are only known to be at least so much",
         "response time, at least",

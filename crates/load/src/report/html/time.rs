@@ -1,5 +1,3 @@
-//! Times in a page.
-
 use onrush_measure::units;
 
 pub(super) fn time(us: f64) -> String {

@@ -1,5 +1,3 @@
-//! How the response times are spread.
-
 use onrush_chart::{
     Axis, Column, Plot, Scale, Size, Stack, figure, linear_ticks, log_ticks, plain_number,
     time_tick,
@@ -10,13 +8,13 @@ use crate::record::figures::Kind;
 use crate::record::times::Times;
 use crate::report::html::time::time;
 
-/// Times below an axis: as many as have room beside each other.
+/// Ticks on the time axis, limited by the width of their labels.
 const TIME_TICKS_MAX: usize = 7;
 
-/// Columns per factor of ten of the distribution: each a third wider than the one before.
+/// Columns per decade of the distribution: each a third wider than the one before.
 const COLUMNS_PER_DECADE: f64 = 8.0;
 
-/// How the response times are spread: the share of responses in each step of time.
+/// Distribution of the response times: the share of responses in each column.
 pub(super) fn distribution(times: &Times) -> Option<String> {
     let response = times.of(Kind::Response);
     let step = |ns: u64| (ns.max(1) as f64 / 1000.0).log10() * COLUMNS_PER_DECADE;
