@@ -1,4 +1,4 @@
-//! A run from its start to its report: one core per thread, and one thread that waits for what they tell it.
+//! A run from its start to its report: one core per thread, and the calling thread, which collects their messages.
 
 pub mod exposition;
 pub(crate) mod greeting;
@@ -35,10 +35,10 @@ use crate::requests::memcached::Carrier;
 use crate::run::part::{Message, run_core};
 use crate::run::seconds::Seconds;
 
-/// Starts what `plan` says.
+/// Starts the run of `plan`.
 ///
 /// # Errors
-/// When the target's name cannot be resolved or this machine does not allow what was asked for.
+/// When the target's name cannot be resolved, or this machine does not support the options.
 pub fn start(plan: Plan) -> Result<Running, Error> {
     let options = &plan.options;
     check_start(options.start_at)?;
@@ -91,7 +91,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     })
 }
 
-/// Refuses a moment to start at that has passed, or is so far away that it was mistyped.
+/// Rejects a start time that has passed, or that is so far ahead that it must be a typing error.
 fn check_start(start_at: Option<WallTime>) -> Result<(), Error> {
     let (Some(at), now) = (start_at, WallTime::now()) else {
         return Ok(());
@@ -112,7 +112,7 @@ fn check_start(start_at: Option<WallTime>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses before the run what would only fail within it.
+/// Rejects a number of connections that would exceed the limit of file descriptors during the run.
 fn check_descriptors(connections: u64, threads: u64) -> Result<(), Error> {
     let needed = connections + threads * DESCRIPTORS_PER_CORE + DESCRIPTORS_OF_PROGRAM;
     match descriptors::raise() {
@@ -123,26 +123,26 @@ fn check_descriptors(connections: u64, threads: u64) -> Result<(), Error> {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 pub struct Running {
     cores: Cores<Outcome>,
     messages: Receiver<Message>,
     plan: Arc<Plan>,
     address: Address,
-    /// Name that was resolved to the address.
+    /// Lookup of the target's name.
     lookup: Option<Lookup>,
     choice: Choice,
     gate: Arc<Gate>,
-    /// The machine's time before the run.
+    /// The machine's CPU times before the run.
     host: HostTime,
-    /// Its ports before the run, where that is looked at.
+    /// Local ports before the run, if they are read.
     ports: Option<Ports>,
-    /// Made before the run, so that the run's memory does not grow.
+    /// Allocated before the run, so that the memory of the run does not grow.
     history: History,
     reason: Arc<OnceLock<String>>,
 }
 
-/// What ends a run early, from any thread. What was measured until then is reported.
+/// Stops a run early, from any thread. The report has the results until then.
 #[derive(Clone)]
 pub struct Stopper {
     handles: Vec<Handle>,
@@ -150,16 +150,16 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Ends the run now: no further request is sent. Responses that are on their way have as long to arrive as at the end of
-    /// a run's time.
+    /// Stops the run: no further request is sent. Responses in flight have the same time to arrive as at the regular
+    /// end of a run.
     pub fn stop(&self) {
         self.handles
             .iter()
             .for_each(|handle| handle.stop(SOFT_STOP));
     }
 
-    /// Ends the run now because of `reason`, a clause such as "p99 is above 5 ms for good", which the report then has; the
-    /// first one counts.
+    /// Stops the run because of `reason`, a clause such as "p99 is above 5 ms for good", which becomes part of the
+    /// report. The first reason wins.
     pub fn stop_because(&self, reason: impl Into<String>) {
         let _ = self.reason.set(reason.into());
         self.stop();
@@ -167,7 +167,7 @@ impl Stopper {
 }
 
 impl Running {
-    /// One line about what runs where.
+    /// Describes target, threads and connections in one line.
     pub fn headline(&self) -> String {
         let options = &self.plan.options;
         let cpus: Vec<String> = options.cpus.iter().map(usize::to_string).collect();
@@ -193,7 +193,7 @@ impl Running {
         )
     }
 
-    /// What ends this run early.
+    /// Returns a handle that stops the run early.
     pub fn stopper(&self) -> Stopper {
         Stopper {
             handles: self.cores.handles(),
@@ -201,10 +201,10 @@ impl Running {
         }
     }
 
-    /// Waits for the end and calls `show` with each second on the way.
+    /// Waits for the end of the run and calls `show` after each second.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when no connection could be made.
+    /// [`Error::Unreachable`] if no connection could be made.
     pub fn finish(mut self, mut show: impl FnMut(&Moment<'_>)) -> Result<Report, Error> {
         let stopper = self.stopper();
         let mut rows = Rows::new(self.plan.options.threads);
@@ -212,7 +212,7 @@ impl Running {
         let mut patience = Patience::default();
         let mut prospect = Prospect::Hopeful;
         let mut threads = Vec::with_capacity(self.plan.options.threads);
-        // Ends when all cores have: each holds a sender.
+        // Ends when all cores have ended, because each holds a sender.
         for message in &self.messages {
             match message {
                 Message::Began(thread) => threads.push(thread),
@@ -266,7 +266,7 @@ impl Running {
     }
 }
 
-/// All that is known of the run at the end of `row`, the last of `rows`.
+/// State of the run at the end of `row`, the last of `rows`.
 fn view<'a>(
     plan: &'a Plan,
     row: &'a Row,
@@ -284,7 +284,7 @@ fn view<'a>(
     }
 }
 
-/// When no connection was made and one was refused, that is the result, in one sentence.
+/// Returns an error if no connection was made and an attempt failed.
 fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Error> {
     let established: u64 = outcomes.iter().map(|core| core.record.established).sum();
     let error = outcomes

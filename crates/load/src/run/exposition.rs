@@ -1,5 +1,5 @@
-//! A run under way as Prometheus reads it: its text format (version 0.0.4), out of what is known at the end of a second.
-//! Pure; `exposition/server.rs` hands it out.
+//! Metrics of a run in progress in Prometheus' text format (version 0.0.4), updated each second. Pure;
+//! `exposition/server.rs` serves them.
 
 pub mod server;
 
@@ -9,13 +9,14 @@ use onrush_measure::histogram::Histogram;
 
 use crate::report::moment::Moment;
 
-/// Upper bounds of buckets, in microseconds: three in each power of ten, from what loopback takes to the default timeout.
+/// Upper bounds of histogram buckets in microseconds: three per decade, from a loopback response to the default
+/// timeout.
 const BOUNDS_US: [u64; 17] = [
     50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 2_000_000, 5_000_000, 10_000_000,
 ];
 
-/// What is known at `moment`.
+/// Returns the metrics at `moment`.
 pub fn text(moment: &Moment<'_>) -> String {
     let mut out = String::new();
     let view = &moment.view;
@@ -48,7 +49,7 @@ pub fn text(moment: &Moment<'_>) -> String {
     out
 }
 
-/// Responses by what they say, and errors by kind.
+/// Responses by status class, and errors by kind.
 fn said(out: &mut String, moment: &Moment<'_>) {
     let classes = moment.view.plan.protocol.outcomes().classes;
     family(
@@ -70,7 +71,7 @@ fn said(out: &mut String, moment: &Moment<'_>) {
     }
 }
 
-/// What is a number of its own.
+/// Counters and gauges without labels.
 fn counted(out: &mut String, moment: &Moment<'_>) {
     let standing = moment.view.standing;
     let second = &moment.second;
@@ -162,7 +163,7 @@ fn histogram(out: &mut String, name: &str, help: &str, times: &Histogram) {
     sample(out, &format!("{name}_count"), &[], count as f64);
 }
 
-/// The value of a label: a backslash, a quote and the end of a line need a backslash.
+/// Escapes backslash, double quote and line feed in a label value.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

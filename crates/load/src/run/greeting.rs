@@ -1,4 +1,5 @@
-//! Whether a server answers over UDP: it is asked for its version before a run, since no connection would say that nobody is there.
+//! Checks before a run that a memcached server answers over UDP, where no failed connect would reveal its absence:
+//! requests its version.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -15,10 +16,10 @@ use crate::protocol::memcached::line;
 const QUESTION: &[u8] = b"version\r\n";
 const ANSWER: &[u8] = b"VERSION ";
 
-/// The address of the target that answers over UDP: of several that a name has, the first that does.
+/// Returns the first address of the target that answers over UDP.
 ///
 /// # Errors
-/// [`Error::Unreachable`] with what came of the last when none does.
+/// [`Error::Unreachable`] with the reason of the last address if none answers.
 pub(crate) fn find(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     let (addresses, lookup) = plan.options.reach.resolve_datagrams(&plan.options.target)?;
     let mut why = String::new();
@@ -61,7 +62,7 @@ fn greet(plan: &Plan, address: SocketAddr) -> Result<(), String> {
     ))
 }
 
-/// A signal is no reason to give up.
+/// Receives a datagram; repeats the call after a signal (EINTR).
 fn receive(socket: &UdpSocket, room: &mut [u8]) -> io::Result<usize> {
     loop {
         match socket.recv(room) {
@@ -97,7 +98,7 @@ mod tests {
             judge(address, &datagram)
         };
         assert_eq!(judge(b"VERSION 1.6.18\r\n"), Ok(()));
-        // An echo.
+        // From an echo server.
         let error = judge(QUESTION).unwrap_err();
         assert!(error.contains("it says \"version??\""), "{error}");
         let error = super::judge(address, b"hello").unwrap_err();

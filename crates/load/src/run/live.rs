@@ -1,8 +1,7 @@
-//! The full-screen view of a run under way: what is drawn, from what is known. Pure: it draws into a frame, and whoever
-//! owns the terminal shows it.
+//! Full-screen view of a run in progress. Pure: it draws into a frame, which the owner of the terminal displays.
 //!
 //! ```text
-//!  title, response times in short, verdict as it stands, progress
+//!  title, main response times, current verdict, progress
 //!  responses per second      │ counts
 //!  response times over time  │ statuses and errors
 //!  distribution              │ percentiles
@@ -30,29 +29,29 @@ use crate::verdict::Verdict;
 use crate::verdict::reason::State;
 use percentiles::{draw_percentiles, in_short};
 
-/// Everything the view knows.
+/// Contents of the view.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// What runs where, in one line.
+    /// Target, threads and connections in one line.
     pub headline: String,
-    /// How long the run is to take.
+    /// Duration of the run, if limited.
     pub total_s: Option<f64>,
-    /// How many requests it is to make.
+    /// Number of requests of the run, if limited.
     pub total_requests: Option<u64>,
     /// The last seconds.
     pub seconds: VecDeque<SecondRow>,
-    /// The whole run so far.
+    /// Figures of the whole run so far.
     pub figures: Figures,
-    /// Its errors by kind, those that happened.
+    /// Errors by kind, without those that did not happen.
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// Requests that are due and not sent yet.
+    /// Requests that are due and not yet sent.
     pub waiting: u64,
-    /// What can be said of it so far.
+    /// Verdict so far.
     pub verdict: Verdict,
 }
 
 impl Live {
-    /// A second has passed.
+    /// Adds a second.
     pub fn push(&mut self, row: SecondRow) {
         if self.seconds.len() == LIVE_ROWS_MAX {
             self.seconds.pop_front();
@@ -64,7 +63,7 @@ impl Live {
         self.seconds.back().map_or(0.0, |row| row.t)
     }
 
-    /// The share of the run that is done, by whichever of its ends is nearer.
+    /// Share of the run that is done, by time or by count, whichever is further.
     fn progress(&self) -> Option<f64> {
         let by_time = self.total_s.map(|total| self.elapsed_s() / total);
         let figures = &self.figures;
@@ -77,7 +76,7 @@ impl Live {
             .map(|share| share.clamp(0.0, 1.0))
     }
 
-    /// The last `count` seconds, the oldest first.
+    /// The last `count` seconds, oldest first.
     fn last(&self, count: usize) -> impl Iterator<Item = &SecondRow> {
         self.seconds
             .iter()
@@ -87,13 +86,12 @@ impl Live {
 
 /// Lines above the charts.
 const HEAD: u16 = 4;
-/// Width of the column on the right.
+/// Width of the right column.
 const RIGHT: u16 = 42;
-/// Width of the percentiles where they share a narrow view, and what must be left beside them to say something.
+/// Width of the percentiles in a narrow view, and the minimum width for the statuses next to them.
 const PERCENTILES: u16 = 40;
 const BESIDE_MIN: u16 = 30;
 
-/// Draws the view.
 pub fn draw(frame: &mut Frame<'_>, live: &Live) {
     let foot = u16::from(frame.area().height > HEAD);
     let [head, middle, foot] = Layout::vertical([
@@ -108,7 +106,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live) {
     let [left, right] =
         Layout::horizontal([Constraint::Min(0), Constraint::Length(right)]).areas(middle);
     let thirds = match is_narrow {
-        // With 19 rows each has three to draw in, and the percentiles four lines.
+        // With 19 rows each chart has three rows to draw in, and the percentiles have four lines.
         true => [5, 7, 7],
         false => [5, 7, 7].map(|part| part + 1),
     };
@@ -118,7 +116,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live) {
     draw_rate(frame, rate, live);
     draw_times(frame, times, live);
     if is_narrow {
-        // The percentiles are what people came for, and errors what they did not.
+        // In a narrow view only the percentiles and the errors are shown, because they matter most.
         let beside = spread.width.saturating_sub(PERCENTILES);
         let beside = if beside < BESIDE_MIN { 0 } else { beside };
         let parts = [Constraint::Min(0), Constraint::Length(beside)];
@@ -145,7 +143,7 @@ fn colour(state: State) -> Color {
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
-    // What people came for is there however few lines there are.
+    // The response times are shown first if there are few lines.
     let line = |at: u16| Rect {
         y: area.y + at.min(area.height),
         height: area.height.saturating_sub(at).min(1),
@@ -164,7 +162,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         Style::new().fg(colour(state)).bold(),
     )];
     if let [first, others @ ..] = &live.verdict.reasons[..] {
-        // In front, where a narrow view has room for it.
+        // Before the reason, so that a narrow view does not cut it off.
         let others = match others.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -219,7 +217,7 @@ fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(sparkline, area);
 }
 
-/// Percentiles on a logarithmic axis: a stall of a second and a median of 50 us are on one picture.
+/// Percentiles on a logarithmic axis, so that a stall of a second and a median of 50 us are both visible.
 fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     type Pick = fn(&SecondRow) -> Option<f64>;
     let picks: [(&str, Color, Pick); 4] = [
@@ -228,7 +226,7 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         ("p99", Color::Yellow, |row| row.p99_us),
         ("p50", Color::Green, |row| row.p50_us),
     ];
-    // Braille has two dots in a cell.
+    // A braille cell is two dots wide.
     let shown = usize::from(area.width).max(1) * 2;
     type Curve = (&'static str, Color, Vec<(f64, f64)>);
     let curves: Vec<Curve> = picks
@@ -268,7 +266,7 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let first = live.last(shown).next().map_or(0.0, |row| row.t);
     let last = live.elapsed_s().max(first + 1.0);
     let power = |exponent: f64| units::nanoseconds(10_f64.powf(exponent) * 1000.0);
-    // Borders, the axis and its labels aside; several labels on a row would be drawn over each other.
+    // Rows without borders, axis and labels; several labels in one row would overlap.
     let rows = area.height.saturating_sub(4);
     let step = if high - low < f64::from(rows) {
         1.0
@@ -294,7 +292,7 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(chart, area);
 }
 
-/// Response times of the whole run, each column a step of time.
+/// Distribution of the response times of the whole run.
 fn draw_distribution(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     const WIDTH: u16 = 7;
     let block = block(" distribution of response times, % ");
@@ -317,7 +315,7 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             let share = *count as f64 * 100.0 / response.count() as f64;
             let edge = units::nanoseconds(low * step.powi(at)).replace(' ', "");
             Bar::default()
-                // Thousandths, so that a tenth of a per cent is higher than nothing.
+                // In thousandths of a per cent, so that 0.1 % is higher than nothing.
                 .value((share * 1000.0) as u64)
                 .text_value(if share > 0.0 {
                     format!("{share:.1}")

@@ -1,8 +1,8 @@
-//! One core's part of a run from its start to its end: its connections, and the task that tells once a second what was
-//! counted.
+//! One core's part of a run: its connections, and a task that sends the counters to the collecting thread once a
+//! second.
 //!
-//! It starts connections (`connection.rs`), users of journeys, lanes of HTTP/2 or UDP sockets; the rest of the run
-//! does not know which.
+//! It starts plain connections (`connection.rs`), users of journeys, lanes of HTTP/2 or UDP sockets; no other part of
+//! the run depends on which.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,46 +26,45 @@ use crate::record::times::Times;
 use crate::record::unanswered::Unanswered;
 use crate::requests::memcached::Carrier;
 
-/// What a core tells the thread that waits.
+/// Message of a core to the collecting thread.
 pub(crate) enum Message {
-    /// Its part of the run has begun.
+    /// The core has started.
     Began(Thread),
-    /// A second has passed.
+    /// A second has passed: core, counters, and histograms of the second.
     Second(usize, Reading, Option<Measured>),
-    /// It has ended; for how long what has no response has waited.
+    /// The core has ended: core, counters, and waits of requests without a response.
     Ended(usize, Reading, Box<Unanswered>),
 }
 
-/// What a core tells of a second.
+/// Histograms of one second of a core.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) times: Box<Times>,
-    /// At its end, for how long what has no response had waited.
+    /// Waits of requests without a response at the end of the second.
     pub(crate) unanswered: Unanswered,
 }
 
-/// What a core measured in a second.
+/// Histograms of one second of a core, in reusable memory.
 pub(crate) struct Measured {
     pub(crate) told: Box<Told>,
-    /// Where to send it when it is empty again, so that the core needs no new memory.
+    /// Returns the memory to the core after use, so that the core allocates nothing.
     pub(crate) back: Sender<Box<Told>>,
 }
 
 impl Measured {
-    /// `told`, to be sent `back`.
     pub(crate) fn new(told: Box<Told>, back: Sender<Box<Told>>) -> Measured {
         Measured { told, back }
     }
 }
 
-/// Empty memory for what is told of seconds, and where it comes back to.
+/// Empty buffers for the histograms of seconds, and the sender that returns them.
 struct Spares {
     back: Sender<Box<Told>>,
     empty: Receiver<Box<Told>>,
 }
 
 impl Spares {
-    /// So many as [`SPARE_SECONDS`] says. To zero them takes milliseconds.
+    /// Allocates [`SPARE_SECONDS`] buffers. Zeroing them takes milliseconds.
     fn new() -> Spares {
         let (back, empty) = channel();
         for _ in 0..SPARE_SECONDS {
@@ -75,15 +74,15 @@ impl Spares {
     }
 }
 
-/// Who asks over the connections of a core.
+/// Kind of task that sends requests on the connections of a core.
 enum Askers {
-    /// Each connection itself, one request behind the other.
+    /// One task per connection.
     Connections,
-    /// A user on its journey.
+    /// One task per user of a journey.
     Users(Rc<Users>),
-    /// Lanes of each connection.
+    /// Several lanes per HTTP/2 connection.
     Lanes,
-    /// Each socket itself, in datagrams.
+    /// One task per UDP socket.
     Sockets(Rc<Room>),
 }
 
@@ -98,7 +97,7 @@ impl Askers {
     }
 }
 
-/// Core `core.id()`'s part of the run, from its start to its end.
+/// Runs the part of core `core.id()` from start to end.
 pub(crate) fn run_core(
     core: &Core,
     plan: &Arc<Plan>,
@@ -108,7 +107,7 @@ pub(crate) fn run_core(
 ) -> Outcome {
     let run = CoreRun::new(core, plan, address);
     let askers = Askers::of(plan);
-    // What takes milliseconds comes before the first connection: while one is being made, it would be part of its time.
+    // Work that takes milliseconds is done before the first connection, whose connect time would include it.
     let spares = Spares::new();
     if let Some(connector) = &plan.connector {
         connector.prepare_thread();
@@ -133,7 +132,7 @@ pub(crate) fn run_core(
     core.spawn(end_early(core.clone(), Rc::clone(&run)));
     core.run();
     let end = run.finish();
-    // Whoever does not listen any more does not want to know.
+    // The receiver may be gone; ignore the error.
     let mut unanswered = Box::<Unanswered>::default();
     run.unanswered(&mut unanswered);
     let _ = messages.send(Message::Ended(core.id(), run.read(), unanswered));
@@ -148,8 +147,8 @@ pub(crate) fn run_core(
     }
 }
 
-/// Begins the core's part of the run together with the other cores', tells once a second what was counted, and ends it
-/// when the time is over.
+/// Starts the core's part of the run together with the other cores, sends the counters once a second, and stops the
+/// core at the end.
 async fn lead(
     core: Core,
     run: Rc<CoreRun>,
@@ -179,13 +178,13 @@ async fn lead(
         }
         core.sleep_until(next).await;
         if core.is_stopping() {
-            // The last row ends with the run, not with the responses that are late.
+            // The last row ends with the run, before the late responses.
             return;
         }
         let reading = run.read();
         run.recorder.next_second();
-        // None has come back when the waiting thread has had no CPU for seconds: this one is then joined with the next,
-        // so that the run's memory does not grow.
+        // No buffer is free if the collecting thread had no CPU for seconds. This second is then joined with the next,
+        // so that the memory of the run does not grow.
         let measured = spares.empty.try_recv().ok().map(|mut empty| {
             run.unanswered(&mut empty.unanswered);
             empty.times = run.recorder.take_times(empty.times);
@@ -195,20 +194,20 @@ async fn lead(
     }
 }
 
-/// Always has a timer that is due soon: a thread that was stopped, or waited for a CPU, sees by how much it is late.
+/// Keeps a timer that is due soon, so that a thread that was stopped or waited for a CPU can measure the delay.
 async fn beat(core: Core) {
     loop {
         core.sleep(BEAT).await;
     }
 }
 
-/// Ends the core's part of the run when somebody asks for it.
+/// Ends the core's part of the run when it is stopped from outside.
 async fn end_early(core: Core, run: Rc<CoreRun>) {
     core.stopped().await;
     stop_softly(&core, &run).await;
 }
 
-/// Gives responses that are on their way some time to arrive; with the last one the supply stops the core.
+/// Waits for responses in flight, then stops the core. The supply stops it earlier with the last response.
 async fn stop_softly(core: &Core, run: &CoreRun) {
     if run.finish().unfinished > 0 {
         core.sleep(SOFT_STOP).await;

@@ -1,4 +1,4 @@
-//! Storing all keys before a run: a run of its own, which nobody measures, over connections to the same server.
+//! Stores all keys in memcached before a run: a separate, unmeasured run over connections to the same server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::requests::memcached::workload::Workload;
 use crate::requests::memcached::{Carrier, Populate};
 use crate::run;
 
-/// Stores all keys of the run that `plan` is of, where that is asked for, and keeps what came of it for the run's report. Of
-/// several generators each stores its part of the keys.
+/// Stores all keys of `plan` if populating is configured, and keeps the result for the report. In a distributed run
+/// each generator stores its share of the keys.
 ///
 /// # Errors
-/// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] when nothing could be stored.
+/// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] if nothing could be stored.
 pub fn populate(plan: &mut Plan) -> Result<Option<&Filled>, Error> {
     let options = &plan.options;
     if !options.target.scheme.is_memcached() || options.memcached.populate == Populate::No {
@@ -57,7 +57,7 @@ fn fill(options: &Options) -> Result<Filled, Error> {
         Carrier::Datagrams => (1, (FILL_DATAGRAM_BYTES / bytes).clamp(1, FILL_DATAGRAMS)),
     };
     let options = Options {
-        // One thread takes turns one behind the other: no key is left out.
+        // A single thread takes keys in sequence, so none is skipped.
         threads: 1,
         connections: connections as usize,
         cpus: options.cpus.first().copied().into_iter().collect(),
@@ -88,7 +88,7 @@ fn fill(options: &Options) -> Result<Filled, Error> {
             silent + 1
         };
         answers = moment.responses;
-        // Each of what waits would have its timeout one behind the other.
+        // Otherwise the requests in flight would time out one after the other.
         if silent >= FILL_SILENCE_S {
             stopper.stop_because("nothing was stored any more");
         }
@@ -99,7 +99,7 @@ fn fill(options: &Options) -> Result<Filled, Error> {
 fn filled(keys: u64, report: &Report) -> Filled {
     let row = report.memcached.as_ref();
     let mut errors: BTreeMap<String, u64> = row.map(|row| row.errors.clone()).unwrap_or_default();
-    // Error lines are told by their words already.
+    // Error lines are already counted by text.
     let kinds = report.errors_by_kind.iter();
     let kinds = kinds.filter(|(kind, count)| **count > 0 && *kind != "unexpected_status");
     errors.extend(kinds.map(|(kind, count)| (kind.replace('_', " "), *count)));

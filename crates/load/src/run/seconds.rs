@@ -1,4 +1,4 @@
-//! What the cores tell once a second, put together to the seconds of the run.
+//! Combines the histograms that the cores send once a second.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ use crate::report::moment::Moment;
 use crate::report::rows::SecondRow;
 use crate::run::part::Measured;
 
-/// What the cores measured, second by second, and altogether.
+/// Histograms of the cores by second, and of the whole run.
 pub(crate) struct Seconds {
-    /// Of each core, what is not part of a row yet.
+    /// Seconds of each core that belong to no row yet.
     cores: Vec<VecDeque<Option<Measured>>>,
-    /// Of the present row.
+    /// Of the current row.
     pub(crate) second: Times,
     pub(crate) whole: Times,
-    /// Of each core, for how long what has no response had waited when it told so last, and at its end.
+    /// Last reported waits of each core, and its waits at the end.
     waits: Vec<Waits>,
-    /// The sum over all.
+    /// Sum of the waits of all cores.
     unanswered: Unanswered,
 }
 
@@ -42,7 +42,7 @@ impl Seconds {
         }
     }
 
-    /// The second that `row` counts, which is the last that was taken.
+    /// Returns the state at the end of `row`, the row taken last.
     pub(crate) fn moment<'a>(
         &'a self,
         row: &Row,
@@ -68,12 +68,12 @@ impl Seconds {
         self.cores[core].push_back(measured);
     }
 
-    /// Core `core` has ended, and what has no response had waited for so long.
+    /// Sets the waits of a core that has ended.
     pub(crate) fn ended(&mut self, core: usize, unanswered: Box<Unanswered>) {
         self.waits[core].end = Some(unanswered);
     }
 
-    /// Takes the next second, once each core that still runs has added its own.
+    /// Takes the next second, once each running core has added its own.
     pub(crate) fn next(&mut self) {
         self.second.clear();
         self.unanswered.clear();
@@ -83,10 +83,10 @@ impl Seconds {
                     self.second.merge(&told.times);
                     told.times.clear();
                     std::mem::swap(&mut waits.last, &mut told.unanswered);
-                    // A core that has ended needs it no more.
+                    // The core may have ended and dropped the receiver.
                     let _ = back.send(told);
                 }
-                // Joined with the next: what it told last still holds.
+                // Joined with the next second; the last reported waits remain valid.
                 Some(None) => {}
                 None => waits.ends(),
             }
@@ -95,7 +95,7 @@ impl Seconds {
         self.whole.merge(&self.second);
     }
 
-    /// Takes what the cores had measured since their last whole second.
+    /// Takes the histograms that the cores recorded since their last whole second.
     pub(crate) fn last<'a>(&mut self, times: impl Iterator<Item = &'a mut Box<Times>>) {
         self.second.clear();
         times.for_each(|times| self.second.merge(times));
@@ -109,7 +109,7 @@ impl Seconds {
 }
 
 impl Waits {
-    /// What was told at the end holds from now on.
+    /// Replaces the last waits by those at the end.
     fn ends(&mut self) {
         if let Some(end) = self.end.take() {
             self.last = *end;

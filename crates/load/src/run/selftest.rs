@@ -1,5 +1,5 @@
-//! The generator against a server whose delays are known: is what it reports what happened? And what this machine can do
-//! at best.
+//! Self-test: measures a server with known delays and compares the report with them. Also measures the limits of this
+//! machine.
 
 mod server;
 mod text;
@@ -19,61 +19,62 @@ use crate::report::Report;
 use crate::run;
 use server::{Delay, Seen, Server};
 
-/// A percentile is right within this share of what it should be ...
+/// Tolerance of a percentile, as a share of the expected value ...
 const ERROR_SHARE_MAX: f64 = 0.02;
-/// ... or within this time, whichever is more.
+/// ... or as a time, whichever is more.
 const ERROR_MAX: Duration = Duration::from_micros(20);
 
-/// A share of a CPU taken by others that shows in the rarest percentile that is compared, p99.9.
+/// Share of a CPU taken by others that is visible in p99.9, the rarest percentile compared.
 const TAKEN_MAX: f64 = 0.001;
 
-/// What came of it.
+/// Result of the self-test.
 #[derive(Clone, Debug)]
 pub struct SelfTest {
-    /// The driver that was tested.
+    /// Driver tested.
     pub io: Io,
-    /// What this machine can do.
+    /// Limits of this machine.
     pub host: Host,
-    /// What was compared.
+    /// Comparisons.
     pub checks: Vec<Check>,
 }
 
-/// What this machine can do, here and now.
+/// Limits of this machine at the time of the test.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The shortest waits for a response that nobody delayed, over one connection.
+    /// Response times without a delay, over one connection.
     pub floor: Histogram,
-    /// How late a pause of 50 us ends, and one of 1 ms.
+    /// Lateness of timers of 50 us, and of 1 ms.
     pub slip_50us: Histogram,
     /// See `slip_50us`.
     pub slip_1ms: Histogram,
-    /// Responses per second of one thread over 50 connections, the server on another thread.
+    /// Responses per second of one thread over 50 connections, with the server on another thread.
     pub ceiling: f64,
-    /// What others took of the CPUs of generator and server while a thread on each did nothing but look at the clock.
+    /// Time that others took from the CPUs of generator and server while a thread on each did nothing but read the
+    /// clock.
     pub gaps: Vec<Gaps>,
 }
 
-/// The times in which a thread that always runs did not.
+/// Times in which a thread that never sleeps did not run.
 #[derive(Clone, Debug)]
 pub struct Gaps {
-    /// Each that was longer than a figure may be wrong by, in nanoseconds.
+    /// Gaps longer than the tolerance of a figure, in nanoseconds.
     pub lengths: Histogram,
-    /// Their share of all time.
+    /// Share of the gaps in the total time.
     pub share: f64,
 }
 
-/// One figure of a report, and what it should be.
+/// Comparison of one figure of a report with its expected value.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What the server did.
+    /// Behaviour of the server.
     pub case: &'static str,
-    /// Which figure.
+    /// Name of the figure.
     pub figure: String,
-    /// What it should be; times in microseconds.
+    /// Expected value; times in microseconds.
     pub expected: f64,
-    /// What was reported.
+    /// Reported value.
     pub reported: f64,
-    /// How far they may be apart.
+    /// Largest accepted difference.
     pub tolerance: f64,
 }
 
@@ -88,7 +89,7 @@ impl Check {
         }
     }
 
-    /// A time in nanoseconds.
+    /// Compares times in nanoseconds.
     fn time(case: &'static str, figure: String, expected: f64, reported: u64) -> Check {
         let tolerance = (expected * ERROR_SHARE_MAX).max(ERROR_MAX.as_nanos() as f64);
         Check {
@@ -100,14 +101,14 @@ impl Check {
         }
     }
 
-    /// Whether it is what it should be.
+    /// Whether the difference is within the tolerance.
     pub fn is_right(&self) -> bool {
         (self.reported - self.expected).abs() <= self.tolerance
     }
 }
 
 impl SelfTest {
-    /// Whether every figure is right.
+    /// Whether every comparison is right.
     pub fn is_right(&self) -> bool {
         self.checks.iter().all(Check::is_right)
     }
@@ -122,7 +123,7 @@ pub fn test(io: Io) -> Result<SelfTest, Error> {
     let host = host(io)?;
     let millisecond = Duration::from_millis(1);
     let mut checks = Vec::new();
-    // Few connections: a moment in which the machine was elsewhere is in as many responses as were under way.
+    // Few connections: an interruption of the machine affects each response in flight.
     for (case, delay, connections, count) in [
         ("constant 2 ms", Delay::Constant(millisecond * 2), 4, 5_000),
         (
@@ -167,7 +168,7 @@ fn host(io: Io) -> Result<Host, Error> {
     })
 }
 
-/// Looks at the clock for a second on the CPUs of generator and server at once. Where both share one, one does.
+/// Reads the clock for a second on the CPUs of generator and server at once; on one CPU if they share it.
 fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
     const TIME: Duration = Duration::from_secs(1);
     let cpus = match polls() {
@@ -194,19 +195,19 @@ fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
     Ok(cores.join())
 }
 
-/// Whether generator and server have a CPU each to poll on: what they measure is then free of this machine's wake-ups,
-/// which are measured by themselves.
+/// Whether generator and server have a CPU each to busy-poll on. Their figures then exclude this machine's wake-ups,
+/// which are measured separately.
 fn polls() -> bool {
     cpu(1).is_some()
 }
 
-/// The CPU of the generator, 0, and of the server, 1, where there are two.
+/// CPU of the generator (0) or the server (1), if there are at least two.
 fn cpu(role: usize) -> Option<usize> {
     let cpus = onrush_engine::cpu::allowed();
     (cpus.len() > 1).then(|| cpus[role])
 }
 
-/// How late pauses of `time` end.
+/// Measures the lateness of timers of `time`.
 fn slip(io: Io, time: Duration) -> Result<Histogram, Error> {
     let setup = onrush_engine::Setup {
         io,
@@ -230,7 +231,7 @@ fn slip(io: Io, time: Duration) -> Result<Histogram, Error> {
     Ok(cores.join().pop().unwrap_or_default())
 }
 
-/// One run against a server that waits for `delay`.
+/// Runs the generator once against a server with this delay.
 fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Report, Seen), Error> {
     let server = Server::start(io, delay)?;
     let url = format!("http://{}/", server.address);
@@ -246,8 +247,8 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
     Ok((report, server.stop()))
 }
 
-/// Compares all percentiles with what the delays should be: by the distribution, and what this machine adds to it. That is
-/// the slip of the server's own timers, which it has noted, and the way there and back.
+/// Compares all percentiles with the distribution of the delays plus the delays of this machine: the recorded lateness
+/// of the server's timers, and the round trip.
 fn percentiles(
     case: &'static str,
     delay: Delay,
@@ -274,8 +275,8 @@ fn percentiles(
     }
 }
 
-/// Everything stops for half a second of four, at a steady rate: the response times of what was due meanwhile lie evenly
-/// between none and the stall, and the service time knows of none but the few that were on their way.
+/// The server stalls for half a second of four, at a constant rate. Response times of requests due in the stall are
+/// spread evenly between zero and the stall. Service times show the stall only for the few requests in flight.
 fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     const CASE: &str = "stall of 0.5 s in 4 s at 400/s";
     const RATE: u64 = 400;
@@ -288,7 +289,7 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
             options.stop.after = Some(time);
         })
     };
-    // What the same pace takes without a stall: between two requests caches grow cold.
+    // Times at the same rate without a stall: caches get cold between two requests.
     let (usual, _) = run(Delay::None, Duration::from_secs(2))?;
     let (report, seen) = run(delay, time)?;
     let count = RATE * time.as_secs();
@@ -307,7 +308,7 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
         .iter()
         .map(|due| floor + end.nanoseconds_since(*due))
         .collect();
-    // The others are spread as without a stall.
+    // The other requests have the distribution without a stall.
     let share = |rank: usize| 100.0 * (rank as f64 + 0.5) / others.len() as f64;
     expected.extend((0..others.len()).map(|rank| usual.times.response.value_at(share(rank))));
     expected.sort_unstable();
@@ -325,7 +326,7 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Connections that end cost neither a response nor an error, and are counted.
+/// Closed connections cost no response and no error, and are counted.
 fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     const CASE: &str = "closes after 10 responses";
     let (report, seen) = play(io, Delay::ClosesAfter(10), |options| {
@@ -342,7 +343,7 @@ fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     Ok(())
 }
 
-/// So many requests per second are so many.
+/// The achieved rate equals the configured rate.
 fn rate(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     const CASE: &str = "2,000/s for 2 s";
     let (report, _) = play(io, Delay::None, |options| {

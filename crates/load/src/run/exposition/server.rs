@@ -1,4 +1,4 @@
-//! Hands the text of the last second to whoever asks for `/metrics`: a thread of its own, which the cores do not know.
+//! Serves the metrics of the last second at `/metrics`, in a thread of its own that does not disturb the cores.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,12 +9,12 @@ use onrush_http::{HeaderSlots, Limits, Method, Parsed, request};
 
 use crate::limits::scrape::{SCRAPE_PATIENCE, SCRAPE_PIECES_MAX};
 
-/// What is handed out, shared with the thread that waits for the run's seconds.
+/// Current text of the metrics, shared with the collecting thread.
 #[derive(Clone, Debug, Default)]
 pub struct Page(Arc<Mutex<String>>);
 
 impl Page {
-    /// From now on it is this.
+    /// Replaces the text.
     pub fn set(&self, text: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
@@ -27,17 +27,17 @@ impl Page {
     }
 }
 
-/// Listens at `address` and hands out `page` until the program ends, one scrape after the other. Returns where it listens.
+/// Listens at `address` and serves `page` until the program ends, one scrape at a time. Returns the bound address.
 ///
 /// # Errors
-/// A sentence that says why it cannot listen there.
+/// When the address cannot be bound or the thread cannot be started.
 pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
     let cannot = |error| format!("--metrics {address}: nobody can listen there: {error}");
     let listener = TcpListener::bind(address).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     let serve = move || {
         for stream in listener.incoming().flatten() {
-            // Whoever goes away before the end has not lost what others want.
+            // A failed scrape does not affect later ones.
             let _ = serve(stream, &page);
         }
     };
@@ -47,14 +47,14 @@ pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// What is asked for.
+/// Kind of request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
     Metrics,
     SomethingElse,
-    /// By another method than GET.
+    /// Another method than GET.
     Otherwise,
-    /// It is no HTTP.
+    /// Not HTTP.
     Nonsense,
 }
 
@@ -83,7 +83,7 @@ fn serve(mut stream: TcpStream, page: &Page) -> std::io::Result<()> {
     stream.write_all((head + &text).as_bytes())
 }
 
-/// Reads one head; `None` where its sender goes away before its end.
+/// Reads one head; `None` if the client closes the connection before its end.
 fn asked(stream: &mut TcpStream) -> std::io::Result<Option<Asked>> {
     let mut input = Vec::new();
     let mut piece = [0; 4096];

@@ -1,4 +1,4 @@
-//! The times of the whole run so far, as bounds where requests without a response may change them. Pure.
+//! Percentiles of the whole run so far, as lower bounds where requests without a response may change them. Pure.
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
@@ -40,7 +40,7 @@ pub(super) fn in_short(live: &Live) -> Line<'static> {
     spans.collect()
 }
 
-/// The longest time that is known of.
+/// Longest known time.
 fn longest(times: &Histogram, waits: &Histogram) -> Bounds {
     let max = |times: &Histogram| match times.count() {
         0 => 0.0,
@@ -53,7 +53,7 @@ fn longest(times: &Histogram, waits: &Histogram) -> Bounds {
     }
 }
 
-/// A time, or that it is at least so much.
+/// Formats a time, with `≥` if it is a lower bound.
 fn shown(bounds: Bounds) -> String {
     let time = units::nanoseconds(bounds.low).replace(' ', "");
     match bounds.is_known() {
@@ -62,7 +62,7 @@ fn shown(bounds: Bounds) -> String {
     }
 }
 
-/// The percentiles that so many values support, as many as there is room for: those go first that are asked for least.
+/// Percentiles supported by `count`, as many as there is room for; the least important ones are left out first.
 fn shown_percentiles(count: u64, room: usize) -> Vec<f64> {
     let mut shown: Vec<f64> = onrush_measure::percentile::supported(count).collect();
     for least in [75.0, 95.0, 90.0] {
@@ -78,7 +78,7 @@ pub(super) fn draw_percentiles(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     let times = &live.figures.times;
     let unanswered = &live.figures.unanswered;
     let count = times.of(Kind::Response).count() + unanswered.response.count();
-    // Borders and names aside.
+    // Rows without borders and header.
     let room = usize::from(area.height.saturating_sub(3));
     let rows: Vec<Row<'_>> = shown_percentiles(count, room)
         .into_iter()

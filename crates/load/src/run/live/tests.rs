@@ -1,4 +1,4 @@
-//! The view at several sizes, as text.
+//! The view at several sizes.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use super::*;
 use crate::verdict::reason::Reason;
 
-/// The view as text, a line for each row of the terminal.
+/// Draws the view as text, one line per row of the terminal.
 fn drawn(live: &Live, width: u16, height: u16) -> String {
     let mut terminal =
         Terminal::new(TestBackend::new(width, height)).expect("it has no terminal to fail");
@@ -86,7 +86,7 @@ fn what_has_no_response_shows_in_the_percentiles_that_it_may_change() {
     let screen = drawn(&live, 120, 40);
     assert!(screen.contains("p50 9.50ms  p99 ≥2s  max ≥2s"), "{screen}");
     assert!(screen.contains("≥3s"), "service times, too: {screen}");
-    // No response came at all.
+    // No response at all.
     live.figures.times = crate::record::times::Times::default();
     let screen = drawn(&live, 120, 40);
     assert!(screen.contains("p50 ≥2s  p99 ≥2s  max ≥2s"), "{screen}");
@@ -145,7 +145,7 @@ fn each_chart_of_the_smallest_terminal_of_old_has_more_than_two_rows() {
         at("response times"),
         at("percentiles so far"),
     );
-    // Borders, and of the second the axis with its labels.
+    // Borders; the second chart also has the axis with its labels.
     assert!(times - rate - 2 > 2, "{screen}");
     assert!(spread - times - 4 > 2, "{screen}");
 }

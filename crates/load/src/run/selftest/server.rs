@@ -1,4 +1,4 @@
-//! A server whose delays are known: it waits as it is told before each response, and notes how long it really has waited.
+//! Server with known delays: waits before each response and records the actual wait.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,24 +10,24 @@ use onrush_measure::histogram::Histogram;
 use super::{cpu, polls};
 use crate::pace::error::Error;
 
-/// How long the server waits before a response.
+/// Delay before a response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Delay {
     None,
     Constant(Duration),
     /// With this mean.
     Exponential(Duration),
-    /// The second for this share of the responses, else the first.
+    /// The second delay for this share of the responses, otherwise the first.
     Bimodal(Duration, Duration, f64),
-    /// None, but for everything that arrives from the first of these times after the first request on, until the second
-    /// has passed.
+    /// A stall that starts this long after the first request (first value) and lasts for the second value; no delay
+    /// otherwise.
     Stall(Duration, Duration),
-    /// None, and each connection ends with this response.
+    /// No delay; each connection is closed with this response.
     ClosesAfter(u64),
 }
 
 impl Delay {
-    /// The value that a share `at` of all delays does not exceed; `None` where it depends on when requests arrive.
+    /// Quantile of the delays at share `at`; `None` if delays depend on when requests arrive.
     pub(super) fn quantile(self, at: f64) -> Option<Duration> {
         match self {
             Delay::None | Delay::ClosesAfter(_) => Some(Duration::ZERO),
@@ -39,16 +39,16 @@ impl Delay {
     }
 }
 
-/// What the server knows when it ends.
+/// Observations of the server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// How long it really waited before each response, in nanoseconds.
+    /// Actual wait before each response, in nanoseconds.
     pub(super) waited: Histogram,
     /// Requests read.
     pub(super) requests: u64,
-    /// When the first one was.
+    /// Time of the first request.
     pub(super) first: Option<Instant>,
-    /// When the stall began, and when the last response that it held up was sent.
+    /// Start of the stall, and time of the last response that it delayed.
     pub(super) stall: Option<(Instant, Instant)>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one on a free port of the loopback, with a thread of its own.
+    /// Starts the server on a free loopback port, in a thread of its own.
     pub(super) fn start(io: Io, delay: Delay) -> Result<Server, Error> {
         let refused = |error: onrush_engine::Error| {
             Error::Invalid(format!(
@@ -71,7 +71,7 @@ impl Server {
             io,
             cpus: vec![cpu(1)],
         };
-        // Asked here: the thread that is pinned has one CPU.
+        // Called here, because the server's thread will be pinned to one CPU.
         let polls = polls();
         let claim = std::sync::Arc::new(claim);
         let cores = onrush_engine::start(&setup, move |core: Core| {
@@ -89,7 +89,7 @@ impl Server {
         Ok(Server { cores, address })
     }
 
-    /// Stops it and returns what it knows.
+    /// Stops the server and returns its observations.
     pub(super) fn stop(self) -> Seen {
         self.cores.stop(Duration::ZERO);
         self.cores.join().pop().unwrap_or_default()
@@ -105,8 +105,8 @@ async fn listen(core: Core, listener: Listener, delay: Delay, seen: Rc<RefCell<S
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const LAST_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
 
-/// Responds to the requests of one connection. They come from the generator of this very program, one at a time and without a
-/// body, so that their end is all that must be known of them.
+/// Responds to the requests of one connection. They come from the generator in this process, one at a time and without
+/// a body, so finding the end of the head is enough.
 async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>) {
     let mut input = Input::default();
     let mut on_connection = 0;
@@ -138,11 +138,11 @@ async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>
     }
 }
 
-/// What a fraction moves on by so that any number of them is spread evenly: the golden ratio's.
+/// Fraction of the golden ratio: steps of this size modulo 1 are spread evenly for any count.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 impl Seen {
-    /// When the request that arrived at `arrived` is to get its response.
+    /// Returns the time at which the request that arrived at `arrived` gets its response.
     fn until(&mut self, delay: Delay, arrived: Instant) -> Instant {
         self.requests += 1;
         let first = *self.first.get_or_insert(arrived);
@@ -155,7 +155,8 @@ impl Seen {
                 arrived
             };
         }
-        // Spread evenly and not drawn at random: the percentiles of so many are then those of the distribution.
+        // Spread evenly instead of random, so that the percentiles of any number of delays are those of the
+        // distribution.
         let at = (self.requests as f64 * GOLDEN).fract();
         arrived + delay.quantile(at).unwrap_or_default()
     }
@@ -188,7 +189,7 @@ mod tests {
             for _ in 0..10_000 {
                 delays.record(seen.until(delay, arrived).nanoseconds_since(arrived));
             }
-            // Where fewer than a hundred values lie above, one of them more or less is a per cent.
+            // With fewer than a hundred values above a percentile, one value more or less is a per cent.
             let supported = |(percentile, _): &(f64, u64)| *percentile <= 99.0;
             for (percentile, found) in delays.percentiles().filter(supported) {
                 let expected = delay.quantile(percentile / 100.0).unwrap().as_nanos() as f64;

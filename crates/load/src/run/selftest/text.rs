@@ -1,5 +1,3 @@
-//! What the test found, for people.
-
 use std::fmt;
 
 use onrush_measure::histogram::Histogram;
@@ -52,7 +50,7 @@ impl fmt::Display for SelfTest {
     }
 }
 
-/// What this machine can do.
+/// Writes the limits of this machine.
 fn write_host(host: &Host, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Host {
         floor,
