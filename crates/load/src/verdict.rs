@@ -1,7 +1,7 @@
-//! Whether a run may be believed: facts in, a verdict with its reasons out. Pure.
+//! Judges whether a run is valid, from its evidence. Pure.
 //!
-//! A reason says what was seen, what the bound is and what to do about it. What makes the figures wrong is invalid;
-//! what makes them say something else than they seem to is suspect.
+//! A reason contains the observation, the bound and a remedy. A run is invalid if its figures are wrong, and suspect if
+//! they may mean something else than they seem to.
 
 pub mod threshold;
 
@@ -25,16 +25,16 @@ use responses::{
     unaccepted, unanswered, unasked, unexpected,
 };
 
-/// The judgement of a run.
+/// Verdict on a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The worst of the reasons; valid without any.
+    /// State of the worst reason; valid without any.
     pub state: State,
-    /// What speaks against the run, the worst first.
+    /// Reasons against the run, worst first.
     pub reasons: Vec<Reason>,
 }
 
-/// The verdict and a line for each reason; every line ends.
+/// The state, then a line for each reason; each line ends with a line feed.
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "verdict      {}", self.state)?;
@@ -45,7 +45,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Judges a run by its facts.
+    /// Judges a run by its evidence.
     pub fn of(evidence: &Evidence) -> Verdict {
         let found = [
             counts(evidence),
@@ -76,9 +76,9 @@ impl Verdict {
         Verdict::from(found.into_iter().flatten().collect())
     }
 
-    /// The verdict that these reasons come to.
+    /// Returns the verdict with these reasons.
     pub fn from(mut reasons: Vec<Reason>) -> Verdict {
-        // Stable: reasons of one state stay in the order in which they were looked for.
+        // Stable: reasons of one state keep the order of the checks.
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.state));
         Verdict {
             state: reasons

@@ -1,4 +1,4 @@
-//! What speaks against a run in the generator and its machine.
+//! Reasons against a run that lie with the generator and its machine.
 
 use onrush_measure::units;
 
@@ -11,7 +11,7 @@ use crate::limits::{
 };
 use crate::record::evidence::{Evidence, OwnPart, ThreadEvidence};
 
-/// The worst thread by `figure`; none in a run too short for shares of its time to mean anything.
+/// Largest value of `figure` among the threads; `None` in a run that is too short for shares of its time.
 pub(super) fn worst(evidence: &Evidence, figure: fn(&ThreadEvidence) -> f64) -> Option<f64> {
     if evidence.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
         return None;
@@ -31,8 +31,8 @@ pub(super) fn start(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A thread that never sleeps measures its own queue. In a closed loop that bounds the rate, and the figures are those
-/// of that rate; in an open loop the requests leave late and the load is not the one asked for.
+/// A thread that never sleeps measures its own queue. In a closed loop this limits the rate, and the figures are valid
+/// for that rate. In an open loop requests are sent late, and the load is not the configured one.
 pub(super) fn cpu(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.cpu_share)?;
     let remedy = "use more threads (-t) on CPUs of their own (--cpus), or a lower rate";
@@ -75,7 +75,7 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
         ));
     }
     let short = 1.0 - evidence.rate_achieved / asked;
-    // Those in flight at the end were not late: as many as there are connections at most. One may be due just as it ends.
+    // Requests in flight at the end were not late: at most one per connection. One more may be due just at the end.
     let in_flight = evidence.connections_asked.max(2) as f64 / due.max(1.0);
     (short > RATE_MISSED_SHARE.max(in_flight)).then(|| {
         suspect(
@@ -87,9 +87,9 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A thread that waits for a CPU sees nothing, and its requests in flight wait with it. The delay is measured for each request
-/// ([`Evidence::own_mean_us`]). Results without it use the share of time as the share of the mean response time, divided by the
-/// mean number of requests in flight if that is below one.
+/// A thread that waits for a CPU notices nothing, and delays its requests in flight. The delay is measured for each
+/// request ([`Evidence::own_mean_us`]). For results without it, the share of time is used as the share of the mean
+/// response time, divided by the mean number of requests in flight if that is below one.
 pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.run_delay_share)?;
     let mean_us = evidence.response_mean_us?;
@@ -119,8 +119,8 @@ pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     }
 }
 
-/// What the generator itself added to the percentiles: requests that left late though a connection was free, and responses
-/// that waited to be read.
+/// The generator's part of the percentiles: requests sent late although a connection was free, and responses that
+/// waited to be read.
 pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
     if evidence.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
         return None;

@@ -1,34 +1,34 @@
-//! What speaks against a run, and how much.
+//! Reasons against a run, and their severity.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a run is worth. From best to worst, so that the worst of several is their maximum.
+/// Validity of a run. Ordered from best to worst, so that the maximum is the worst.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Nothing speaks against the figures.
+    /// No reason against the figures.
     #[default]
     Valid,
-    /// The figures are what was measured, and something else than the server may have shaped them.
+    /// The figures were measured correctly, but may have other causes than the server.
     Suspect,
-    /// The figures are wrong or of another load than was asked for.
+    /// The figures are wrong, or the load was not the configured one.
     Invalid,
 }
 
-/// One thing that speaks against a run.
+/// One reason against a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reason {
-    /// What it makes of the run.
+    /// State of the run by this reason.
     pub state: State,
-    /// What was looked at, in a few words.
+    /// What was checked, in a few words.
     pub what: String,
-    /// What was found, with its unit.
+    /// Measured value, with unit.
     pub measured: String,
-    /// How far it may go, with its unit.
+    /// Bound, with unit.
     pub bound: String,
     /// What to do about it.
     pub remedy: String,

@@ -1,4 +1,4 @@
-//! What speaks against a run in its requests and what became of them.
+//! Reasons against a run that lie with its requests and responses.
 
 use onrush_measure::units;
 
@@ -24,7 +24,7 @@ pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// Who has sent no response has not been measured.
+/// A run without any response measured nothing.
 pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
     (evidence.responses == 0 && evidence.requests_sent > 0).then(|| {
         invalid(
@@ -41,7 +41,7 @@ pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A run may be over before anything was asked, or anything counts.
+/// A run may end before the first request, or before the measured window.
 pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
     let has_reason = evidence.responses == 0 && evidence.requests_sent > 0;
     (evidence.measured == Some(0) && !has_reason).then(|| {
@@ -59,7 +59,7 @@ pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
     })
 }
 
-/// A target that stops responding before the end has no rate and no latency from then on.
+/// If the target stops responding before the end, rate and latency are undefined from then on.
 pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
     let duration = evidence.duration_s;
     if let Some(until) = evidence.answered_until_s {
@@ -96,7 +96,8 @@ pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
-/// Whoever sends more than it says may have sent it as the response to another request: which response is whose is not known.
+/// The excess bytes may have been taken for the response to another request, so responses cannot be matched with
+/// certainty.
 pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
     even_one(
         evidence,
@@ -106,7 +107,7 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
-/// What is known to be another request's may be anywhere.
+/// If one response belongs to another request, any other may, too.
 pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
     even_one(
         evidence,
@@ -116,7 +117,7 @@ pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
-/// So many responses are `what` not even one may be.
+/// Reason if there is even one such response: suspect, or invalid above a share.
 fn even_one(evidence: &Evidence, what: &str, count: u64, remedy: &str) -> Option<Reason> {
     let share = count as f64 / evidence.responses.max(1) as f64;
     let (judge, bound): (Judge, String) = match count {
@@ -131,7 +132,7 @@ fn even_one(evidence: &Evidence, what: &str, count: u64, remedy: &str) -> Option
     Some(judge(what, measured, bound, remedy))
 }
 
-/// The times of errors are among those of all responses.
+/// The times of errors are included in those of all responses.
 pub(super) fn failed_responses(evidence: &Evidence) -> Option<Reason> {
     let share = evidence.failed_responses as f64 / evidence.responses.max(1) as f64;
     without_response(
@@ -172,8 +173,8 @@ pub(super) fn unexpected(evidence: &Evidence) -> Option<Reason> {
 pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     let open = evidence.unfinished.saturating_sub(evidence.late);
     let mut share = open as f64 / evidence.requests_sent.max(1) as f64;
-    // A closed loop always leaves one on each connection. What has not waited longer than the longest response took may
-    // be as fast: in a short run against a slow target the figures are few, not wrong.
+    // A closed loop always leaves one request on each connection. If none has waited longer than the longest response
+    // took, they may be as fast: in a short run against a slow target there are few values, but they are right.
     if evidence.longest_open.is_some_and(|longest| longest <= 1.0) {
         share = share.min(UNANSWERED_SHARE_INVALID);
     }
@@ -202,8 +203,8 @@ pub(super) fn without_response(
     (share > UNANSWERED_SHARE_SUSPECT).then(|| suspect(what, measured, bound, remedy))
 }
 
-/// Requests that were sent again over other connections. Streams that were refused are sent again at once, over the same one, and
-/// before the server had said how many it takes at that: they are no more than the way in which it says so.
+/// Requests sent again over other connections. Refused streams are excluded: they are sent again at once over the same
+/// connection, and a server refuses them before the client has received its limit of concurrent streams.
 pub(super) fn resent(evidence: &Evidence) -> Option<Reason> {
     let resent = evidence.resent.saturating_sub(evidence.refused);
     let share = resent as f64 / evidence.requests_sent.max(1) as f64;

@@ -1,9 +1,7 @@
-//! What speaks against a run, and how much.
-
 use super::*;
 use crate::record::evidence::{OwnPart, ThreadEvidence};
 
-/// A closed loop against which nothing speaks.
+/// Closed loop without any reason against it.
 fn good() -> Evidence {
     Evidence {
         threads: vec![
@@ -25,12 +23,12 @@ fn good() -> Evidence {
     }
 }
 
-/// The same at a rate that was kept.
+/// The same in an open loop that kept its rate.
 fn paced() -> Evidence {
     Evidence {
         rate_asked: Some(1000.0),
         rate_achieved: 999.0,
-        // Of a server that stalled; how late requests leave is no blemish where it is counted.
+        // Send lag of a server that stalled: lateness is no reason, because response times include it.
         send_lag_p99_us: Some(1e6),
         ..good()
     }
@@ -151,7 +149,7 @@ fn each_bound_has_its_own_reason() {
         (part(50.0, 1000.0, 600.0), Some(State::Invalid)),
         (part(50.0, 1000.0, 300.0), Some(State::Suspect)),
         (part(99.0, 1000.0, 900.0), Some(State::Suspect)),
-        // A wake-up, and a part that changes nothing.
+        // Shares of a short time such as a wake-up, and small shares.
         (part(50.0, 100.0, 90.0), None),
         (part(99.9, 100_000.0, 9000.0), None),
     ] {
@@ -245,14 +243,14 @@ fn switches_and_long_turns_without_effect_are_no_reasons() {
     evidence.threads[0].longest_turn_us = 30_000.0;
     evidence.threads[0].run_delay_share = 0.1;
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
-    // The times of responses behind the end are known.
+    // The times of late responses are known.
     (evidence.unfinished, evidence.late) = (230, 230);
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
 }
 
 #[test]
 fn the_wait_for_a_cpu_at_a_low_rate_is_judged_by_what_it_added_to_requests() {
-    // One request per second of 1 ms each, and a thread that waited for 0.2 % of the time.
+    // One request of 1 ms per second, and a thread that waited for 0.2 % of the time.
     let mut evidence = Evidence {
         rate_asked: Some(1.0),
         rate_achieved: 1.0,
@@ -316,7 +314,7 @@ fn requests_in_flight_at_the_end_are_not_a_rate_that_was_missed() {
         duration_s: 10.0,
         ..paced()
     };
-    // 100 connections, and 100 requests in all.
+    // 100 connections, and 100 requests in total.
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
 }
 

@@ -1,4 +1,4 @@
-//! Conditions under which a run fails, such as `p99 > 5ms` or `errors > 0.1%`: text -> a condition -> an outcome. Pure.
+//! Conditions under which a run fails, such as `p99 > 5ms` or `errors > 0.1%`: parser and evaluation. Pure.
 //!
 //! ```text
 //! condition := metric [scope] op value
@@ -34,13 +34,13 @@ use statistic::Statistic;
 /// A condition under which the run fails.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Threshold {
-    /// As it was written.
+    /// The condition as given.
     text: String,
     metric: Metric,
-    /// Whose; of all requests when it is left out.
+    /// Journey or step; `None` for all requests.
     scope: Option<Scope>,
     op: Op,
-    /// In nanoseconds, as a share (0 to 1) or as it is: by the metric and its unit.
+    /// In nanoseconds, as a share (0 to 1) or as a number, depending on the metric and its unit.
     value: f64,
 }
 
@@ -53,12 +53,12 @@ enum Op {
     Equal,
 }
 
-/// Why a text is no condition.
+/// Syntax error in a condition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mistake {
-    /// From 1, in characters.
+    /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -71,13 +71,13 @@ impl fmt::Display for Mistake {
 impl std::error::Error for Mistake {}
 
 impl Threshold {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// Says what is wrong, and at which column.
+    /// The error and its column.
     pub fn parse(text: &str) -> Result<Threshold, Mistake> {
         let is_op = |letter: char| matches!(letter, '<' | '>' | '=' | '!');
-        // A name in braces may have any sign.
+        // A name in braces may contain any character.
         let braces = text
             .find('{')
             .zip(text.find('}'))
@@ -136,12 +136,12 @@ impl Threshold {
         })
     }
 
-    /// Whose figures it is about, when not all of them.
+    /// Journey or step of the condition; `None` for all requests.
     pub fn scope(&self) -> Option<&Scope> {
         self.scope.as_ref()
     }
 
-    /// Whether it is about checks, which steps of journeys have.
+    /// Whether the metric counts checks, which only steps of journeys have.
     pub fn is_about_checks(&self) -> bool {
         matches!(self.metric, Metric::Counted(Counted::FailedChecks, _))
     }
@@ -164,12 +164,12 @@ impl Threshold {
         })
     }
 
-    /// The condition as it was written.
+    /// The condition as given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it says how many errors are too many.
+    /// Whether the condition limits the errors of the whole run.
     pub fn is_about_errors(&self) -> bool {
         let is_counted = matches!(
             self.metric,
@@ -178,25 +178,26 @@ impl Threshold {
         is_counted && self.scope.is_none()
     }
 
-    /// Whether it is about datagrams that were lost, which requests are not.
+    /// Whether the metric counts lost datagrams, which only runs of test packets have.
     pub fn is_about_loss(&self) -> bool {
         matches!(self.metric, Metric::Counted(Counted::Loss, _))
     }
 
-    /// Whether it is about what came or did not, which is not known where nobody says so.
+    /// Whether the metric needs to know which datagrams arrived, which is unknown if the peer neither returns nor
+    /// reports them.
     pub fn is_about_receipt(&self) -> bool {
         match self.metric {
             Metric::Rate => true,
             Metric::Counted(counted, _) => counted != Counted::Missed,
-            // Times of what never came are none, which is known to be no pass.
+            // Without received datagrams there are no times, so the condition is undecided, which is not a pass.
             Metric::Time(..) => false,
         }
     }
 
-    /// Whether a run under way knows its figure.
+    /// Whether the figure is known during a run.
     ///
     /// # Errors
-    /// A sentence that says what it knows instead.
+    /// The figure to use instead.
     pub fn is_known_early(&self) -> Result<(), String> {
         if let Some(scope) = &self.scope {
             return Err(format!(
@@ -228,7 +229,7 @@ impl Threshold {
         }
     }
 
-    /// Says that nothing can be said of it, and why.
+    /// Returns an undecided outcome with the reason.
     pub(crate) fn undecided(&self, reason: String) -> Outcome {
         self.outcome(Fate::Undecided, reason)
     }
@@ -241,7 +242,7 @@ impl Threshold {
         }
     }
 
-    /// What becomes of it at the end of a run with these figures, which are those of its scope.
+    /// Judges the condition at the end of a run; `figures` are those of its scope.
     pub fn judge(&self, figures: &Figures) -> Outcome {
         let outcome = |fate, measured| self.outcome(fate, measured);
         let Bounds { low, high } = match self.measured(figures) {
@@ -266,18 +267,18 @@ impl Threshold {
         }
     }
 
-    /// Whether `figures` have what it is about, often enough.
+    /// Whether `figures` contain the figure, with enough values.
     pub(crate) fn is_measured(&self, figures: &Figures) -> bool {
         self.measured(figures).is_ok()
     }
 
-    /// Whether the run fails whatever comes yet.
+    /// Whether the run will fail regardless of the rest of it.
     pub fn is_hopeless(&self, so_far: &Figures, extent: Extent) -> bool {
         if !matches!(self.op, Op::Above | Op::AtLeast) || self.scope.is_some() {
             return false;
         }
         match self.metric {
-            // A largest value and a plain count only grow.
+            // A maximum and a plain count only grow.
             Metric::Time(kind, Statistic::Max) => {
                 let times = so_far.times.of(kind);
                 times.count() > 0 && self.op.holds(times.max() as f64, self.value)
@@ -292,10 +293,10 @@ impl Threshold {
                 })
             }
             Metric::Time(kind, Statistic::Percentile(percentile)) => {
-                // What still waits may yet fail in another way, and is then no part of the times.
+                // A request in flight may yet fail in another way, and is then not part of the times.
                 let times = so_far.times.of(kind);
                 let above = times.count() - times.count_up_to(self.value as u64);
-                // Connections and handshakes are fewer than requests, by how many is not known.
+                // Connections and handshakes are fewer than requests, by an unknown number.
                 let is_per_request = !matches!(kind, Kind::Connect | Kind::Tls);
                 let total = extent.requests_at_most(so_far).filter(|_| is_per_request);
                 total.is_some_and(|total| above as f64 > total * (1.0 - percentile / 100.0))
@@ -304,7 +305,7 @@ impl Threshold {
         }
     }
 
-    /// Where the figure lies; its two bounds are one where every request got a response.
+    /// Returns the bounds of the figure, which are equal if every request got a response.
     fn measured(&self, figures: &Figures) -> Result<Bounds, String> {
         let exact = match self.metric {
             Metric::Time(kind, statistic) => {
@@ -339,7 +340,7 @@ impl Threshold {
     }
 }
 
-/// Three digits of a share; a share of 0.0004 % is not 0.
+/// Formats a share with three significant digits, so that 0.0004 % is not shown as 0.
 fn significant(percent: f64) -> String {
     match percent {
         0.0 => "0".to_owned(),
@@ -349,7 +350,7 @@ fn significant(percent: f64) -> String {
     }
 }
 
-/// A metric without the braces behind it, and what stands in them.
+/// Splits a metric from the scope in braces after it.
 fn split_scope(name: &str) -> Result<(&str, Option<Scope>), String> {
     let Some((metric, rest)) = name.split_once('{') else {
         return Ok((name, None));
@@ -367,7 +368,7 @@ fn mistake(column: usize, message: impl Into<String>) -> Mistake {
     }
 }
 
-/// The column of a byte, from 1.
+/// Column of a byte offset, from 1.
 fn column(text: &str, at: usize) -> usize {
     text[..at].chars().count() + 1
 }

@@ -1,27 +1,27 @@
-//! How far a run can yet go, for what is said of a condition before its end.
+//! Extent of a run, for judging a condition before its end.
 
 use crate::limits::{HOPELESS_RESPONSES_MIN, RATE_GROWTH_MAX};
 use crate::record::figures::Figures;
 
-/// How many requests the whole run can come to, for what is said of it before its end.
+/// Upper bound of a run's requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Extent {
-    /// At most so many.
+    /// This number of requests.
     Requests(u64),
-    /// As many as come in this time, in seconds, of which so many have passed.
+    /// As many requests as are made in this time.
     Time {
-        /// Passed.
+        /// Time passed, in seconds.
         elapsed_s: f64,
-        /// In all.
+        /// Total time, in seconds.
         total_s: f64,
     },
-    /// Until somebody stops it.
+    /// Until it is stopped.
     Open,
 }
 
 impl Extent {
-    /// The most that the run's requests can come to, with a response or failed. For a run of a set time that is an
-    /// estimate: the rate would have to multiply for it to be wrong.
+    /// Upper bound of the finished requests, with a response or failed. In a run with a duration this is an estimate,
+    /// which assumes that the rate does not grow by more than `RATE_GROWTH_MAX`.
     pub(super) fn requests_at_most(self, so_far: &Figures) -> Option<f64> {
         let finished = (so_far.responses + so_far.errors - so_far.unexpected) as f64;
         match self {

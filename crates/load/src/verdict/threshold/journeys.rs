@@ -1,13 +1,11 @@
-//! Conditions about journeys and their steps.
-
 use super::{Place, Threshold};
 use crate::journey::steps::{Journeys, Step};
 
 impl Threshold {
-    /// Refuses a condition about a journey or a step that is not among these, and about checks where there are none.
+    /// Rejects a condition about a journey or step that does not exist, or about checks where there are none.
     ///
     /// # Errors
-    /// Says which there are.
+    /// Lists the existing ones.
     pub fn check_journeys(&self, journeys: &Journeys) -> Result<(), String> {
         let all = journeys.all();
         let place = match self.scope() {

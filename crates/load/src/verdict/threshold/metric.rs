@@ -1,4 +1,4 @@
-//! What a condition is about: a time, a count or a rate.
+//! Metric of a condition: a time, a count or a rate.
 
 use onrush_measure::amount;
 
@@ -16,17 +16,17 @@ pub(super) enum Metric {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counted {
     Errors,
-    /// Datagrams that did not come.
+    /// Lost datagrams.
     Loss,
     Timeouts,
     Missed,
     Resent,
-    /// Checks of steps that did not hold.
+    /// Failed checks of steps.
     FailedChecks,
     Status(u16),
-    /// A code of gRPC.
+    /// gRPC status code.
     Code(u16),
-    /// `5` is 5xx.
+    /// First digit: `5` is 5xx.
     Class(u16),
 }
 
@@ -65,7 +65,7 @@ impl Metric {
         let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
             match kind_of(kind) {
                 Some(kind) => (Some(kind), rest),
-                // The point in p99.9.
+                // The point belongs to the percentile, as in p99.9.
                 None => (None, name),
             }
         });
@@ -73,10 +73,10 @@ impl Metric {
         Ok(Metric::Time(kind.unwrap_or(Kind::Response), statistic))
     }
 
-    /// Whether journeys and steps have figures for it.
+    /// Whether journeys and steps have this metric.
     ///
     /// # Errors
-    /// Says what they have instead.
+    /// The metrics that they have.
     pub(super) fn can_be_of_journeys(self) -> Result<(), &'static str> {
         match self {
             Metric::Time(Kind::Response, _)
@@ -89,7 +89,7 @@ impl Metric {
         }
     }
 
-    /// The value in the unit of the metric. A count becomes a share when it is compared with one.
+    /// Parses the value in the unit of the metric. A count compared with a percentage becomes a share.
     pub(super) fn read_value(&mut self, text: &str) -> Result<f64, String> {
         let value = match self {
             Metric::Time(..) => amount::duration(text).map(|time| time.as_nanos() as f64),
@@ -136,7 +136,7 @@ impl Counted {
     pub(super) fn of(self, figures: &Figures) -> u64 {
         let statuses = &figures.statuses;
         match self {
-            // Where no response came, nobody can say that one to what is open would have.
+            // If no response was received at all, requests in flight count as errors, because none can be expected.
             Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
             Counted::Errors | Counted::Loss => figures.errors,
             Counted::Resent => figures.resent,
@@ -152,7 +152,7 @@ impl Counted {
                 let count = code::name(code).and_then(|name| statuses.get(name));
                 count.copied().unwrap_or(0)
             }
-            // A class goes by its first digit, as its statuses do; codes of gRPC by that of their status.
+            // HTTP statuses belong to the class of their first digit, gRPC codes to that of the equivalent HTTP status.
             Counted::Class(class) => {
                 let digit = class.to_string();
                 let is_one = |name: &str| match code::of_name(name) {
@@ -165,7 +165,7 @@ impl Counted {
         }
     }
 
-    /// What its share is a share of: responses for statuses, everything that was tried for the others.
+    /// Denominator of the share: responses for statuses, checks for failed checks, attempted requests for the others.
     pub(super) fn base(self, figures: &Figures) -> u64 {
         match self {
             Counted::Status(_) | Counted::Code(_) | Counted::Class(_) => figures.responses,
@@ -181,7 +181,7 @@ impl Counted {
 }
 
 impl Counted {
-    /// What its share is a share of, in a sentence.
+    /// Noun for the denominator of the share.
     pub(super) fn of_what(self) -> &'static str {
         match self {
             Counted::FailedChecks => "checks",

@@ -1,29 +1,27 @@
-//! What became of a condition.
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a condition.
+/// Result of judging a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// The condition does not hold.
     Passed,
-    /// It holds: the run fails.
+    /// The condition holds, so the run fails.
     Failed,
-    /// The run was too small to say, which is no pass.
+    /// The run has too few values to decide; this is not a pass.
     Undecided,
 }
 
-/// A condition and what became of it.
+/// A condition and its result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// As it was written.
+    /// The condition as given.
     pub condition: String,
-    /// What became of it.
+    /// Result.
     pub fate: Fate,
-    /// What was measured, with its unit, or why nothing can be said.
+    /// Measured value with its unit, or the reason why it is undecided.
     pub measured: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whose figures a condition is about: those of a journey, or of a step of one.
+//! Scope of a condition: a journey, or a step of one.
 //!
 //! ```text
 //! scope := "{" part ["," part] "}"        {step:login}    {journey:buy}    {journey:buy,step:pay}
@@ -14,26 +14,26 @@ pub struct Scope {
     step: Option<String>,
 }
 
-/// Where a scope lies among journeys and their steps.
+/// Position of a scope in the list of journeys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Which journey.
+    /// Index of the journey.
     pub journey: usize,
-    /// Which of its steps, when it is about one.
+    /// Index of the step; `None` for the whole journey.
     pub step: Option<usize>,
 }
 
 const FORM: &str = "expected {journey:NAME}, {step:NAME} or {journey:NAME,step:NAME}";
 
 impl Scope {
-    /// Reads what stands between the braces.
+    /// Parses the text between the braces.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// The expected form.
     pub(super) fn parse(text: &str) -> Result<Scope, String> {
         let wrong = || format!("{{{text}}} names no journey and no step: {FORM}");
         let text = text.trim();
-        // A name may have a comma; the second part begins with its word.
+        // A name may contain a comma, so split before the keyword of the second part.
         let (journey, step) = match text.strip_prefix("journey:") {
             None => (None, Some(text.strip_prefix("step:").ok_or_else(wrong)?)),
             Some(rest) => match rest.split_once(",step:").or(rest.split_once(", step:")) {
@@ -51,10 +51,10 @@ impl Scope {
         })
     }
 
-    /// Finds it among journeys, each with its name and the names of its steps.
+    /// Finds the scope among journeys, each given by its name and the names of its steps.
     ///
     /// # Errors
-    /// A sentence when there is none, or more than one.
+    /// When it matches none, or more than one.
     pub(crate) fn find(&self, journeys: &[(&str, Vec<&str>)]) -> Result<Place, String> {
         let named = |name: &str| self.journey.as_deref().is_none_or(|of| of == name);
         let of_journeys = journeys

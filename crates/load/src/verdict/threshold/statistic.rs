@@ -1,4 +1,4 @@
-//! A percentile, the mean or an end of many times, some of which are only known to be longer than so much. Pure.
+//! Percentile, mean, minimum or maximum of times, some of which may be right-censored. Pure.
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
@@ -6,7 +6,7 @@ use onrush_measure::{percentile, units};
 use crate::record::figures::Kind;
 use crate::record::unanswered::{Bounds, Censored};
 
-/// What is taken of many times.
+/// Statistic of a set of times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Statistic {
     Percentile(f64),
@@ -16,7 +16,7 @@ pub(super) enum Statistic {
 }
 
 impl Statistic {
-    /// `None` when it is none; an error when it is one that cannot be.
+    /// Returns `None` if the name is not a statistic, and an error if its percentile is out of range.
     pub(super) fn parse(name: &str) -> Option<Result<Statistic, String>> {
         match name {
             "mean" => return Some(Ok(Statistic::Mean)),
@@ -33,10 +33,10 @@ impl Statistic {
         })
     }
 
-    /// Where it lies, in nanoseconds, when requests without a response had waited for `waits`.
+    /// Returns the bounds of the statistic in nanoseconds; `waits` are those of requests without a response.
     ///
     /// # Errors
-    /// A sentence when there are too few values, the waits among them.
+    /// When there are too few values, including the waits.
     pub(super) fn of(
         self,
         times: &Histogram,
@@ -82,14 +82,15 @@ impl Statistic {
         }
     }
 
-    /// Of responses after `times` and of requests that have waited for `waits`, of which there are some.
+    /// Bounds from the `times` of responses and the `waits` of requests without a response, of which there is at least
+    /// one.
     fn bounds(self, times: &Histogram, waits: &Histogram) -> Bounds {
         let both = [times, waits].into_iter().filter(|part| part.count() > 0);
         let low = match self {
             Statistic::Percentile(percentile) => {
                 return Censored::new(times, waits).at(percentile);
             }
-            // Nothing is known to be faster than what has a response.
+            // No wait is known to end earlier than the fastest response.
             Statistic::Min if times.count() > 0 => {
                 let exact = self.exact(times);
                 return Bounds {

@@ -1,12 +1,10 @@
-//! Conditions are read as they are written, and judged by what a run came to.
-
 use super::*;
 
 fn threshold(text: &str) -> Threshold {
     Threshold::parse(text).unwrap_or_else(|mistake| panic!("{text}: {mistake}"))
 }
 
-/// 10,000 responses of 1 us to 10 ms, evenly; 30 errors; 100 of the responses a 503.
+/// 10,000 responses, evenly from 1 us to 10 ms, 100 of them with status 503; 30 errors.
 fn figures() -> Figures {
     let mut figures = Figures {
         responses: 10_000,
@@ -140,7 +138,7 @@ fn a_share_of_nothing_is_undecided() {
 #[test]
 fn requests_without_a_response_bound_what_they_could_change() {
     use Fate::{Failed, Passed, Undecided};
-    // 23 % had waited for 60 ms when the run ended.
+    // 23 % of the requests had waited for 60 ms when the run ended.
     let mut figures = figures();
     figures.unanswered.record(60_000_000, 60_000_000, 3_000);
     for (text, fate) in [
@@ -168,7 +166,7 @@ fn requests_without_a_response_bound_what_they_could_change() {
 #[test]
 fn a_percentile_with_timeouts_is_judged_of_all_requests() {
     use Fate::{Failed, Passed, Undecided};
-    // 9 of 1,000 requests timed out after 500 ms: p99 is 99 ms, and that of the 991 responses alone is 9.1 ms.
+    // 9 of 1,000 requests timed out after 500 ms: p99 of all is 99 ms, that of the 991 responses only 9.1 ms.
     let mut figures = Figures::default();
     let times = figures.times.of_mut(Kind::Response);
     times.record_many(9_100_000, 982);
@@ -241,7 +239,7 @@ fn a_run_is_hopeless_when_the_rest_cannot_make_up_for_it() {
 fn a_run_of_a_set_time_is_hopeless_only_if_twice_the_rate_would_not_help() {
     let after = |elapsed_s, total_s| Extent::Time { elapsed_s, total_s };
     let errors = threshold("errors > 0.1%");
-    // 30 errors are 0.1 % of 30,000: 10,030 and twice 10,030 in as long again.
+    // 30 errors are 0.1 % of 30,000 requests: 10,030 in the first second, and twice as many in the second.
     assert!(!errors.is_hopeless(&figures(), after(1.0, 2.0)));
     assert!(errors.is_hopeless(&figures(), after(1.0, 1.9)));
     assert!(!errors.is_hopeless(&figures(), Extent::Open));
