@@ -1,11 +1,11 @@
-//! Two results beside each other: how far each percentile has moved, and whether that is more than chance. Pure.
+//! Compares two results: the change of each percentile, and whether it exceeds chance. Pure.
 //!
-//! The requests of one run are not independent of each other. Each percentile of each run therefore has an interval from
-//! the blocks of time that the run was cut into ([`onrush_measure::blocks`]); the interval of the change follows from those
-//! of both sides, on a logarithmic scale (method of variance estimates recovery: Zou & Donner, Statistics in Medicine 27,
-//! 2008). All figures of a comparison hold together with 95 % (Bonferroni), so that equal runs are told apart in one
-//! comparison of twenty and not in one figure of twenty. By how much two runs of the same thing differ, one of each cannot
-//! know: what is less than [`SHIFT_SHARE_MIN`] is never called a difference.
+//! The requests of one run are not independent. Each percentile of each run therefore has an interval from the blocks
+//! of time of the run ([`onrush_measure::blocks`]). The interval of the change follows from the intervals of both
+//! sides, on a logarithmic scale (method of variance estimates recovery: Zou & Donner, Statistics in Medicine 27,
+//! 2008). All intervals of a comparison hold together with 95 % confidence (Bonferroni), so that equal runs differ in
+//! one comparison of twenty, not in one figure of twenty. One run of each side cannot show the variation between runs,
+//! so a change below [`SHIFT_SHARE_MIN`] is never reported as a difference.
 
 mod text;
 
@@ -26,46 +26,46 @@ use crate::report::latency::Latency;
 use crate::report::rows::SecondRow;
 use crate::verdict::reason::State;
 
-/// How surely all figures of a comparison hold together.
+/// Confidence that all intervals of a comparison hold.
 const CONFIDENCE: f64 = 0.95;
 
-/// Two results beside each other.
+/// Comparison of two results.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// The name of the first.
+    /// Name of the first result.
     pub a: String,
-    /// The name of the second.
+    /// Name of the second result.
     pub b: String,
-    /// The response times, percentile by percentile, as far as both counts support them.
+    /// Response times by percentile, if both counts support it.
     pub response_us: Vec<Shift>,
-    /// The service times.
+    /// Service times by percentile.
     pub service_us: Vec<Shift>,
-    /// Requests per second, by the means of blocks of seconds; none where either run is too short for them.
+    /// Requests per second, from the means of blocks of seconds; `None` if either run is too short.
     pub rps: Option<Shift>,
-    /// What one must know before believing any of it.
+    /// Reasons to doubt the comparison.
     pub cautions: Vec<String>,
 }
 
-/// One figure of both runs.
+/// Change of one figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Shift {
-    /// What it is, such as `99.9`.
+    /// Name of the figure, such as `99.9`.
     pub of: String,
-    /// In the first run.
+    /// Value in the first run.
     pub a: f64,
-    /// In the second.
+    /// Value in the second run.
     pub b: f64,
     /// `b / a - 1`.
     pub change: f64,
-    /// The true change lies from here …
+    /// Lower bound of the true change.
     pub low: f64,
-    /// … to here: those of all figures together with 95 %.
+    /// Upper bound of the true change; the bounds of all figures hold together with 95 % confidence.
     pub high: f64,
-    /// What may be said of it.
+    /// Conclusion.
     pub finding: Finding,
 }
 
-/// What may be said of two figures.
+/// Conclusion about a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Finding {
@@ -73,7 +73,7 @@ pub enum Finding {
     Lower,
     /// The second is higher.
     Higher,
-    /// Nothing: chance, or what two runs of the same thing differ by, would explain it.
+    /// No difference beyond chance, or beyond the usual variation between runs.
     Same,
 }
 
@@ -86,7 +86,7 @@ struct Figure {
 }
 
 impl Shift {
-    /// Of a figure of both runs; `None` when either is zero.
+    /// Computes the change of a figure; `None` if either lower bound is zero.
     fn of(of: &str, a: Figure, b: Figure) -> Option<Shift> {
         if [a.low, b.low].into_iter().any(|low| low <= 0.0) {
             return None;
@@ -114,7 +114,7 @@ impl Shift {
     }
 }
 
-/// Sets `b` beside `a`.
+/// Compares `b` with `a`.
 ///
 /// # Errors
 /// When one of them has no histograms.
@@ -142,7 +142,7 @@ pub fn compare(a: &Part, b: &Part) -> Result<Comparison, String> {
         })
     };
     let (response, service) = (sides(Kind::Response), sides(Kind::Service));
-    // The rate is one of the figures.
+    // One more for the rate.
     let figures = 1 + named(&response).count() + named(&service).count();
     let confidence = 1.0 - (1.0 - CONFIDENCE) / figures as f64;
     Ok(Comparison {
@@ -155,7 +155,7 @@ pub fn compare(a: &Part, b: &Part) -> Result<Comparison, String> {
     })
 }
 
-/// The times of one kind of one run.
+/// Times of one kind of one run.
 struct Side {
     times: Histogram,
     waits: Histogram,
@@ -167,7 +167,7 @@ impl Side {
         Censored::new(&self.times, &self.waits)
     }
 
-    /// `None` where requests without a response leave the figure or its interval open.
+    /// Returns `None` if requests without a response leave the value or its interval unbounded.
     fn figure(&self, percentile: f64, confidence: f64) -> Option<Figure> {
         let effective = self.latency.effective(&units::percentile(percentile))?;
         let censored = self.censored();
@@ -183,7 +183,7 @@ impl Side {
     }
 }
 
-/// The percentiles that the counts of both sides support.
+/// Percentiles that both counts support.
 fn named([a, b]: &[Side; 2]) -> impl Iterator<Item = f64> {
     percentile::supported(a.censored().count().min(b.censored().count()))
 }
@@ -199,7 +199,8 @@ fn shifts(sides: &[Side; 2], confidence: f64) -> Vec<Shift> {
         .collect()
 }
 
-/// The rate of each run by the means of blocks of its seconds, of which the first and the last are not whole.
+/// Compares the rates, from the means of blocks of seconds. The first and the last second are left out, because they
+/// are not whole.
 fn rps(a: &[SecondRow], b: &[SecondRow], confidence: f64) -> Option<Shift> {
     let figure = |rows: &[SecondRow]| {
         let whole = rows.get(1..rows.len().checked_sub(1)?)?;
@@ -278,7 +279,7 @@ fn cautions(a: &Part, b: &Part) -> Vec<String> {
     cautions
 }
 
-/// What was asked for differently, which the figures then show, too.
+/// Differences of the options, which also affect the figures.
 fn differences(a: &Report, b: &Report) -> Vec<String> {
     let rate = |report: &Report| match report.options.rate {
         Some(rate) => format!("{} per second", units::plural(rate, "request")),
@@ -320,7 +321,7 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
 }
 
 impl Comparison {
-    /// Whether anything differs.
+    /// Whether no figure differs.
     pub fn is_same(&self) -> bool {
         let shifts = self
             .response_us
@@ -332,7 +333,7 @@ impl Comparison {
             .all(|shift| shift.finding == Finding::Same)
     }
 
-    /// The comparison as JSON: the fields, by their names.
+    /// Returns the comparison as JSON.
     pub fn to_json(&self) -> String {
         provenance::to_json(self)
     }

@@ -1,7 +1,7 @@
-//! Results of several generators that loaded one target at one time, added up as if they had been one. Pure.
+//! Merges the results of several generators that loaded one target at the same time into that of one run. Pure.
 //!
-//! Histograms, counts and seconds add; percentiles come from the added histograms, since those of parts cannot be
-//! averaged. What would not add up to one run is refused.
+//! Histograms, counts and seconds are added. Percentiles come from the added histograms, because percentiles cannot be
+//! averaged. Results that do not add up to one run are rejected.
 
 pub mod part;
 pub mod times;
@@ -40,10 +40,10 @@ use rates::Measured;
 use span::{Span, thousandths};
 use times::{sum_times, sum_unanswered};
 
-/// Adds up `parts`.
+/// Merges `parts`.
 ///
 /// # Errors
-/// Says why they are not one run, and what can be done instead.
+/// The reason why they are not one run, and what to do instead.
 pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let [first, others @ ..] = parts else {
         return Err("there is nothing to merge: name the JSON files of the generators".to_owned());
@@ -132,7 +132,7 @@ fn stopped_because(parts: &[Part]) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// The reasons of the verdict, and then what else the parts warn of.
+/// Returns the reasons of the verdict, then the other warnings of the parts.
 fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
     let of_part = |part: &Part| -> Vec<String> {
         let others = part.report.other_warnings().iter();
@@ -144,8 +144,8 @@ fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
     reasons.chain(parts.iter().flat_map(of_part)).collect()
 }
 
-/// The facts of all: counts and rates add, of shares the worst stands for all; without responses are only those times in
-/// which all were.
+/// Merges the evidence: sums of counts and rates, and the worst of each share. The merged run is silent only when all
+/// parts are.
 fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> Evidence {
     let all = || parts.iter().map(|part| &part.report.evidence);
     let sum = |count: fn(&Evidence) -> u64| all().map(count).sum::<u64>();
@@ -207,7 +207,7 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
     }
 }
 
-/// The rows of all parts, those of one name together.
+/// Rows of all parts, added up by name.
 fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
     let mut sums: Vec<(&str, KindRecord)> = Vec::new();
     for part in parts {
@@ -243,7 +243,7 @@ fn add_counts(sum: &mut Report, more: &Report) {
     sum.dns.extend_from_slice(&more.dns);
 }
 
-/// Everything that makes two loads different loads.
+/// Returns an error if two results are not of the same load.
 fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     let differ = |what: &str, of_first: String, of_other: String| {
         Err(format!(
@@ -295,7 +295,7 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     Ok(())
 }
 
-/// What all were asked for together.
+/// Options of all parts together.
 fn asked(parts: &[Part]) -> Asked {
     let options = || parts.iter().map(|part| &part.report.options);
     let first = &parts[0].report.options;
@@ -304,7 +304,7 @@ fn asked(parts: &[Part]) -> Asked {
     Asked {
         connections: options().map(|options| options.connections).sum(),
         threads: options().map(|options| options.threads).sum(),
-        // Of several machines, where the numbers mean nothing.
+        // CPU numbers of several machines mean nothing together.
         cpus: Vec::new(),
         io: if is_one_driver {
             first.io.clone()
@@ -330,7 +330,7 @@ fn cpu(parts: &[Part], requests: u64) -> Option<f64> {
     (requests > 0).then(|| thousandths(spent / requests as f64))
 }
 
-/// The worst of all, and whether they really ran together.
+/// Reasons of all parts, missing parts, and whether the parts ran at the same time.
 fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
     let of_part = |part: &Part| -> Vec<Reason> {
         let named = |reason: &Reason| Reason {
@@ -356,7 +356,7 @@ fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
     Verdict::from(reasons)
 }
 
-/// One line about what was merged.
+/// Describes the merged results in one line.
 pub fn headline(parts: &[Part], merged: &Report) -> String {
     let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     format!(

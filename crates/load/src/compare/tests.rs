@@ -1,5 +1,3 @@
-//! Differences are found where there are some, and only there.
-
 use super::*;
 use crate::record::times::Times;
 use crate::record::unanswered::Unanswered;
@@ -8,11 +6,11 @@ use crate::report::histograms::Histograms;
 use crate::report::latency::Interval;
 use crate::report::latency::Latency;
 
-/// Seconds of a run.
+/// Seconds per run.
 const SECONDS: usize = 30;
 
-/// A run of `count` requests whose times are exponential with this mean, in nanoseconds, spread over its seconds by
-/// chance, and whose seconds had these rates.
+/// Run of `count` requests with exponential times of this mean in nanoseconds, assigned to seconds at random; `rates`
+/// are the rates of its seconds.
 fn run(name: &str, count: u32, mean: f64, rates: &[f64]) -> Part {
     let mut random = Random(u64::from(count) ^ mean.to_bits());
     let mut seconds = vec![Times::default(); SECONDS];
@@ -58,7 +56,7 @@ fn part(name: &str, seconds: &[Times], rates: &[f64]) -> Part {
     }
 }
 
-/// Numbers from 0 to 1 that look random (SplitMix64).
+/// Pseudo-random numbers from 0 to 1 (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -70,16 +68,16 @@ impl Random {
         ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Normal, by Box and Muller.
+    /// Normally distributed number (Box-Muller).
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.next().max(1e-300).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.next()).cos()
     }
 }
 
-/// What a server with delays of `delay(random)` nanoseconds and a machine that is not alone show in thirty seconds:
-/// the load of each second knows of the one before, delays all its requests by up to a few per cent, and now and then
-/// holds them all up. Two runs differ by half a per cent before that.
+/// Thirty seconds of a server with delays of `delay(random)` nanoseconds on a shared machine: the load of each second
+/// depends on that of the one before, delays all requests by up to a few per cent, and sometimes stalls them. The base
+/// delays of two runs differ by half a per cent.
 fn noisy(seed: u64, requests: usize, delay: fn(&mut Random) -> f64, factor: f64) -> Part {
     let mut random = Random(seed);
     let base = factor * (1.0 + 0.005 * random.normal());
@@ -135,7 +133,7 @@ fn equal_runs_are_told_apart_in_few_pairs_and_five_per_cent_are_found_in_most() 
 #[test]
 #[ignore = "slow: make test-all"]
 fn intervals_hold_what_they_say_where_requests_know_of_each_other() {
-    // Each second has a delay of its own around 50 ms, and a thousand requests.
+    // Each second has its own mean delay around 50 ms, and a thousand requests.
     let mut missed = [0; 3];
     let percentiles = [50.0, 90.0, 99.0];
     let truth = percentiles.map(|percentile| quantile_of_seconds(percentile / 100.0));
@@ -161,14 +159,15 @@ fn intervals_hold_what_they_say_where_requests_know_of_each_other() {
             *missed += usize::from(!holds);
         }
     }
-    // 95 % of 200 are 190; the 99th percentile lives on the slowest of thirty seconds.
+    // 95 % of 200 are 190; the 99th percentile depends on the slowest of thirty seconds.
     assert!(
         missed[0] <= 18 && missed[1] <= 20 && missed[2] <= 40,
         "{missed:?}"
     );
 }
 
-/// The true quantile, in microseconds, of what the test above draws: normal around a normal, by bisection over a sum.
+/// True quantile, in microseconds, of the distribution drawn in the test above: normal around a normal, by bisection
+/// over a sum.
 fn quantile_of_seconds(share: f64) -> f64 {
     let below = |us: f64| {
         let steps = 400;
@@ -193,7 +192,8 @@ fn quantile_of_seconds(share: f64) -> f64 {
     low
 }
 
-/// The normal distribution's share below `z`: a logistic form that is right to within 0.00014 (Bowling et al., 2009).
+/// Cumulative distribution function of the normal distribution, by a logistic approximation with an error below 0.00014
+/// (Bowling et al., 2009).
 fn normal_share(z: f64) -> f64 {
     1.0 / (1.0 + (-(0.07056 * z.powi(3) + 1.5976 * z)).exp())
 }

@@ -1,12 +1,10 @@
-//! A comparison for people.
-
 use std::fmt;
 
 use onrush_measure::units;
 
 use super::{Comparison, Finding, Shift};
 
-/// Columns of the picture of both curves.
+/// Columns of the chart of both curves.
 pub(super) const WIDTH: usize = 44;
 
 impl fmt::Display for Comparison {
@@ -85,7 +83,7 @@ pub(super) fn write_shift(
     )
 }
 
-/// Both curves: a line for each percentile, time to the right on a logarithmic axis.
+/// Draws both curves: a line for each percentile, with time on a logarithmic axis.
 pub(super) fn draw(out: &mut fmt::Formatter<'_>, shifts: &[Shift]) -> fmt::Result {
     let values = || shifts.iter().flat_map(|shift| [shift.a, shift.b]);
     let (low, high) = values().fold((f64::INFINITY, 0.0_f64), |(low, high), us| {

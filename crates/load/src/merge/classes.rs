@@ -5,10 +5,10 @@ use onrush_measure::histogram::Histogram;
 use super::part::Part;
 use crate::report::classes::ClassRow;
 
-/// Adds up the response times of each class; none if a part of an earlier version has no classes.
+/// Adds up the response times of each class. Returns nothing if a part of an earlier version has no classes.
 ///
 /// # Errors
-/// When a histogram cannot be read.
+/// When a histogram cannot be decoded.
 pub(super) fn sum(parts: &[Part]) -> Result<Vec<ClassRow>, String> {
     let is_split = |part: &Part| part.report.requests == 0 || !part.report.by_class.is_empty();
     if !parts.iter().all(is_split) {

@@ -1,11 +1,11 @@
-//! What is known of the clocks of several generators.
+//! State of the clocks of several generators.
 
 use super::part::Part;
 use super::span::Span;
 use crate::pace::wall_clock::{ClockRow, WallTime};
 use crate::verdict::reason::{Reason, State};
 
-/// What is known of all clocks: as much as of the worst.
+/// Merges the state of the clocks: each value is that of the worst clock.
 pub(super) fn clock(parts: &[Part], span: &Span) -> ClockRow {
     let all = || parts.iter().map(|part| &part.report.clock);
     let worst = |of: fn(&ClockRow) -> Option<f64>| all().filter_map(of).reduce(f64::max);
@@ -28,7 +28,7 @@ pub(super) fn clock(parts: &[Part], span: &Span) -> ClockRow {
     }
 }
 
-/// Clocks of several machines that nobody keeps right.
+/// Reason if the clocks of several machines are not synchronized.
 pub(super) fn unsynchronized(parts: &[Part], span: &Span) -> Option<Reason> {
     let clock = clock(parts, span);
     let is_doubtful = clock.id.is_none() && clock.synchronized == Some(false);

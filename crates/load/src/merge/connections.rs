@@ -1,24 +1,24 @@
-//! The sum of what making connections took.
+//! Connections, connect times and handshakes of several results.
 
 use super::part::Part;
 use super::span::thousandths;
 use crate::report::Report;
 use crate::report::rows::TlsRow;
 
-/// Counts the connections of all parts, and what making them took.
+/// Sets the connections and handshakes of the merged result.
 pub(super) fn add_connections(sum: &mut Report, parts: &[Part]) {
     sum.connections = parts.iter().map(|part| part.report.connections).sum();
     sum.connect_own_us = connect_own(parts);
     sum.tls = tls(parts);
 }
 
-/// Their TLS handshakes; none where no part has any.
+/// Adds up the TLS handshakes; `None` if no part has any.
 fn tls(parts: &[Part]) -> Option<TlsRow> {
     let rows = parts.iter().filter_map(|part| part.report.tls.clone());
     rows.reduce(sum_tls)
 }
 
-/// The mean of what generators may have added, over all connections.
+/// Mean of the generators' own part of the connect time, over all connections.
 fn connect_own(parts: &[Part]) -> Option<f64> {
     let known = parts.iter().map(|part| &part.report);
     let known = known.filter_map(|report| Some((report.connect_own_us?, report.connections)));
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn means_are_of_all_connections_and_handshakes_that_have_them() {
         let mut sum = Report::default();
-        // The last is of a version that did not measure it.
+        // The last part is of a version that did not measure it.
         let parts = [
             part(1, Some(10.0), 100.0),
             part(3, Some(30.0), 300.0),

@@ -1,12 +1,12 @@
-//! Journeys of several generators as if one had made them.
+//! Journeys of several results.
 
 use super::part::Part;
 use crate::report::journeys::JourneyRow;
 
-/// What users did before they began, and their journeys.
+/// Adds up the setup steps and the journeys.
 ///
 /// # Errors
-/// Says which parts do not have the same journeys, or what cannot be read.
+/// When parts have different journeys, or a histogram cannot be decoded.
 pub(super) fn sum(parts: &[Part]) -> Result<(Option<JourneyRow>, Vec<JourneyRow>), String> {
     let Some((first, others)) = parts.split_first() else {
         return Ok((None, Vec::new()));

@@ -1,4 +1,4 @@
-//! The results that a sum is made of, each of which counts once: also those of a part that is a sum itself. Pure.
+//! The results in a merged result, each counted once; those of a part that is itself merged are included. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::report::asked::ShardRow;
 use crate::report::rows::PartRow;
 use crate::verdict::reason::{Reason, State};
 
-/// The results of all `parts`, in an order that does not depend on theirs.
+/// Returns the results in all `parts`, in an order that does not depend on that of the parts.
 ///
 /// # Errors
-/// When one of them is there twice, or was made twice, or two divided the run differently.
+/// When a result or a share of the run occurs twice, or two results divide the run differently.
 pub(super) fn of(parts: &[Part]) -> Result<Vec<PartRow>, String> {
     let members = || {
         let of_part = |part: &Part| -> Vec<(String, PartRow)> {
@@ -27,7 +27,7 @@ pub(super) fn of(parts: &[Part]) -> Result<Vec<PartRow>, String> {
     Ok(rows)
 }
 
-/// The results that `report` is made of: itself, where it is no sum.
+/// Results in `report`: itself, if it is not merged.
 fn rows(report: &Report) -> Vec<PartRow> {
     match report.parts.is_empty() {
         true => vec![PartRow {
@@ -38,7 +38,7 @@ fn rows(report: &Report) -> Vec<PartRow> {
     }
 }
 
-/// A name for what was measured. No two generators begin in the same microsecond and measure the same to the last digit.
+/// Digest of the measurements. Two generators do not start in the same microsecond and measure exactly the same.
 fn digest(report: &Report) -> String {
     let began_us = report
         .began_unix_s
@@ -56,14 +56,14 @@ fn digest(report: &Report) -> String {
     format!("{:016x}", fnv_1a(text.as_bytes()))
 }
 
-/// FNV-1a of 64 bits (Fowler, Noll, Vo): the same in every version and on every machine.
+/// 64-bit FNV-1a (Fowler, Noll, Vo): the same in every version and on every machine.
 fn fnv_1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Refuses a result that is there twice, as the same file, as a copy or within a sum: it would count twice.
+/// Rejects a result that occurs twice, as the same file, a copy, or within a merged result: it would be counted twice.
 fn check_distinct(members: impl Iterator<Item = (String, PartRow)>) -> Result<(), String> {
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     for (name, row) in members {
@@ -76,7 +76,7 @@ fn check_distinct(members: impl Iterator<Item = (String, PartRow)>) -> Result<()
     Ok(())
 }
 
-/// Refuses generators of which two made the same part of a run, or that divided it differently.
+/// Rejects results with the same share of the run, or that divide the run differently.
 fn check_shards(members: impl Iterator<Item = (String, PartRow)>) -> Result<(), String> {
     let mut made: BTreeMap<ShardRow, String> = BTreeMap::new();
     for (name, row) in members {
@@ -99,13 +99,13 @@ fn check_shards(members: impl Iterator<Item = (String, PartRow)>) -> Result<(), 
     Ok(())
 }
 
-/// The parts of the run that are not among `rows`, where all of these say which they are.
+/// Reason if shares of the run are missing; `None` if any result has no share.
 pub(super) fn missing(rows: &[PartRow]) -> Option<Reason> {
     let shards = rows.iter().map(|row| row.shard);
     let shards: Vec<ShardRow> = shards.collect::<Option<_>>()?;
     let of = shards.first()?.of;
     let is_missing = |part: &u64| shards.iter().all(|shard| shard.part != *part);
-    // One name is enough: there may be as many as somebody could type.
+    // Naming one is enough: the number of shares is unbounded.
     let first = (1..=of).find(is_missing)?;
     Some(Reason {
         state: State::Suspect,

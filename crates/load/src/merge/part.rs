@@ -1,12 +1,10 @@
-//! One generator's result.
-
 use crate::report::Report;
 
-/// One generator's result.
+/// Result of one generator.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// How messages call it, such as the name of its file.
+    /// Name in messages, such as that of its file.
     pub name: String,
-    /// Its result.
+    /// The result.
     pub report: Report,
 }

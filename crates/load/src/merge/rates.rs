@@ -1,39 +1,39 @@
-//! The rates of a sum: of the time in which its parts measured, as far as they say. Pure.
+//! Rates of a merged result, over the time in which its parts measured. Pure.
 
 use super::part::Part;
 use super::span::{Span, thousandths};
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 
-/// What the parts measured together.
+/// Rates over the common time of the parts.
 pub(super) struct Measured {
-    /// For how long, in seconds: from the first beginning of a part's rates to the last end of one, in a closed loop
-    /// without what [`silent_s`](Self::silent_s) says.
+    /// Measured time in seconds: from the earliest start to the latest end of the parts' windows, in a closed loop
+    /// without [`silent_s`](Self::silent_s).
     pub(super) time_s: f64,
-    /// Responses per second of it.
+    /// Responses per second of this time.
     pub(super) rps: f64,
-    /// Bytes received per second of it.
+    /// Bytes received per second of this time.
     pub(super) bytes_per_s: f64,
-    /// When the last response came to any part, where all parts were without responses at their end; since the first start.
+    /// Time of the last response to any part, since the first start, if all parts were without responses at their end.
     pub(super) answered_until_s: Option<f64>,
-    /// For how long before that no part had a response, and some had errors.
+    /// Time before that in which no part had responses, and some had errors.
     pub(super) silent_s: f64,
 }
 
-/// The time that the rates of one part are of, by the clock.
+/// Window of one part's rates, by the clock.
 struct Window {
     from: f64,
     to: f64,
-    /// Its length, without the time that the rates of the part leave out.
+    /// Length without the time that the part's rates exclude.
     time_s: f64,
 }
 
 impl Window {
-    /// That of a part that began at `began`.
+    /// Returns the window of a part that began at `began`.
     fn of(report: &Report, began: f64) -> Window {
         let evidence = &report.evidence;
         let to = evidence.answered_until_s.unwrap_or(report.duration_s);
-        // Versions that did not write it had their rates of the whole run.
+        // Results of earlier versions have rates over the whole run.
         let time_s = match report.measured_s {
             0.0 if report.rps > 0.0 => report.duration_s,
             measured => measured,
@@ -48,7 +48,7 @@ impl Window {
 }
 
 impl Measured {
-    /// By the parts, and by the `rows` of their sum.
+    /// Computes the rates of the parts; `rows` are the merged rows.
     pub(super) fn of(parts: &[Part], rows: &[SecondRow], span: &Span) -> Measured {
         let began = |part: &Part| part.report.began_unix_s.unwrap_or(span.began);
         let all: Vec<(&Report, Window)> = parts
@@ -61,7 +61,7 @@ impl Measured {
                 .map(|(report, window)| rate(report) * window.time_s);
             counts.sum()
         };
-        // A part that measured nothing says nothing of the time.
+        // Parts that measured nothing do not extend the window.
         let measured = || {
             let windows = all.iter().map(|(_, window)| window);
             windows.filter(|window| window.time_s > 0.0)
@@ -71,7 +71,7 @@ impl Measured {
         let silent_s = silent_s(parts, rows);
         let time_s = match (from, to) {
             (Some(from), Some(to)) => {
-                // All are of one pace.
+                // All parts have the same kind of pace.
                 let left_out = left_out_s(&parts[0].report, silent_s);
                 (to - from - left_out).max(0.0)
             }
@@ -91,8 +91,8 @@ impl Measured {
     }
 }
 
-/// Of the time in which the target was dead before its last response, what no rate is of: at a set rate none, as what was due
-/// then was sent afterwards.
+/// Silent time before the last response that rates exclude: none in an open loop, because requests due in it were sent
+/// afterwards.
 fn left_out_s(report: &Report, silent_s: f64) -> f64 {
     match report.evidence.rate_asked {
         Some(_) => 0.0,
@@ -107,8 +107,8 @@ fn answered_until_s(parts: &[Part], all: &[(&Report, Window)], span: &Span) -> O
     is_dead.then(|| thousandths(last - span.began))
 }
 
-/// Rows of the sum without responses and with errors, between those with responses; no longer than that of the part that
-/// was without responses for the shortest time.
+/// Length of the merged rows with errors and without responses, between rows with responses; limited by the shortest
+/// silence of any part.
 fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
     let has_responses = |row: &SecondRow| row.requests > 0;
     let (Some(first), Some(last)) = (
@@ -134,7 +134,7 @@ mod tests {
     use crate::record::unanswered::Unanswered;
     use crate::report::histograms::Histograms;
 
-    /// A generator that began at `began`, warmed up for `warm_up_s` and then had 100 responses of 5 bytes in each second of
+    /// Part that began at `began`, warmed up for `warm_up_s` and then had 100 responses of 5 bytes in each second of
     /// `measured_s`.
     fn part(name: &str, began: f64, warm_up_s: f64, measured_s: f64) -> Part {
         let report = Report {
@@ -144,7 +144,7 @@ mod tests {
             measured_s,
             rps: 100.0,
             bytes_per_s: 500.0,
-            // No two results are equal.
+            // Makes every digest unique.
             bytes: name.len() as u64 + u64::from(name.as_bytes()[0]),
             began_unix_s: Some(began),
             histograms: Some(Histograms::of(&Times::default(), &Unanswered::default())),
@@ -222,7 +222,7 @@ mod tests {
                 .into();
         }
         assert_eq!(rates(&parts), [2.0, 200.0, 1000.0]);
-        // At a set rate they are in the rates of the parts, too.
+        // In an open loop the rates of the parts include them.
         let mut paced = parts.clone();
         for part in &mut paced {
             part.report.evidence.rate_asked = Some(50.0);
@@ -230,7 +230,7 @@ mod tests {
             part.report.bytes_per_s = 250.0;
         }
         assert_eq!(rates(&paced), [4.0, 100.0, 500.0]);
-        // One that got responses meanwhile: the target was not dead.
+        // One part got responses in that time, so the target was not silent.
         parts[1].report.evidence.silent_s = 0.0;
         parts[1].report.measured_s = 4.0;
         parts[1].report.seconds[1].requests = 100;

@@ -1,18 +1,18 @@
-//! The seconds of several generators as those of one. Pure.
+//! The seconds of several results. Pure.
 
 use super::part::Part;
 use super::span::{Span, thousandths};
 use crate::limits::{LAST_ROW_MIN, MERGE_ROWS_MAX};
 use crate::report::rows::SecondRow;
 
-/// The rows of all parts on one clock. A row counts to the row of the sum in which its middle lies, so that nothing is
-/// split and every count adds up; rows of the sum are as long as the longest of the parts'.
+/// Merges the rows of all parts by the clock. A row is added to the merged row that contains its middle, so that no row
+/// is split and every count adds up. Merged rows are as long as the longest rows of any part.
 pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String> {
     let step = parts
         .iter()
         .map(|part| step(&part.report.seconds))
         .fold(1.0, f64::max);
-    // A last row of less would be but how much later one part began, and look like a fall to nothing.
+    // A shorter last row would only show that one part began later, and look like a drop to zero.
     let count = (span.length() / step - LAST_ROW_MIN.as_secs_f64())
         .ceil()
         .max(1.0);
@@ -26,7 +26,7 @@ pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String>
     for part in parts {
         let offset = part.report.began_unix_s.unwrap_or(span.began) - span.began;
         let mut begin = 0.0;
-        // What one part adds to a row: several of its rows may fall into one.
+        // Connections of one part per merged row: several of its rows may be in one.
         let mut open: Vec<u64> = vec![0; rows.len()];
         for row in &part.report.seconds {
             let middle = offset + (begin + row.t) / 2.0;
@@ -53,7 +53,7 @@ pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String>
         .collect())
 }
 
-/// The length of a result's rows, its last aside, in whole seconds.
+/// Length of a result's rows in whole seconds; the last row may differ.
 fn step(rows: &[SecondRow]) -> f64 {
     rows.first().map_or(1.0, |first| first.t.round().max(1.0))
 }
@@ -83,7 +83,7 @@ impl Sum {
         for (sum, more) in self.statuses.iter_mut().zip(row.statuses) {
             *sum += more;
         }
-        // Of the percentiles of a second only the last, the largest value, can be had from those of its parts.
+        // Only the maximum can be derived from the values of the parts; the other percentiles of a second cannot.
         self.max_us = self.max_us.into_iter().chain(row.max_us).reduce(f64::max);
     }
 

@@ -1,8 +1,8 @@
-//! The time that results of several generators span together.
+//! Time span of several results.
 
 use super::part::Part;
 
-/// From the first start to the last end of all parts, in seconds.
+/// Span from the first start to the last end of all parts, in seconds.
 pub(super) struct Span {
     pub(super) began: f64,
     pub(super) last_start: f64,
@@ -42,7 +42,7 @@ impl Span {
     }
 }
 
-// Seconds.
+// Rounds to milliseconds.
 
 pub(super) fn thousandths(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0

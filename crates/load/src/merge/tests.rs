@@ -1,5 +1,3 @@
-//! Results add up to the result of one run, or are refused.
-
 use crate::report::asked::ShardRow;
 use crate::report::rows::SecondRow;
 
@@ -7,7 +5,7 @@ use super::*;
 use crate::pace::wall_clock::ClockRow;
 use crate::record::unanswered::Unanswered;
 
-/// A generator that began at `began` and measured `values` (in microseconds), one in each hundredth of a second.
+/// Part that began at `began` and measured `values` (in microseconds), one in each hundredth of a second.
 fn part(name: &str, began: f64, values: impl IntoIterator<Item = u64>) -> Part {
     let mut times = Times::default();
     for value in values {
@@ -157,7 +155,7 @@ fn seconds_are_aligned_by_the_clock_and_lose_nothing() {
     ];
     let rows = merge(&parts).unwrap().seconds;
     let requests: Vec<u64> = rows.iter().map(|row| row.requests).collect();
-    // The rows of the late one begin almost a whole second after those of the early one.
+    // The rows of the late part begin almost a whole second after those of the early one.
     assert_eq!(requests, [100, 100, 200, 200, 100, 50]);
     assert_eq!(rows.iter().map(|row| row.errors).sum::<u64>(), 8);
     assert_eq!(rows[2].connections, 20);
@@ -213,7 +211,7 @@ fn the_parts_of_a_run_are_there_once_each() {
     );
     let twice = of_run(&[(1, 3), (1, 3)]).unwrap_err();
     assert!(twice.contains("have part 1 of 3"), "{twice}");
-    // A sum has the parts that it was made of.
+    // A merged result contains its parts.
     let pair = Part {
         name: "pair".to_owned(),
         report: of_run(&[(1, 3), (3, 3)]).unwrap(),
@@ -253,7 +251,7 @@ fn the_spread_of_starts_is_told_and_clocks_that_nobody_keeps_are_suspect() {
     assert_eq!(kept.verdict.state, State::Valid);
     assert_eq!(kept.clock.spread_us, Some(2000.0));
     assert_eq!((kept.clock.id, kept.clock.error_max_us), (None, Some(3.0)));
-    // One machine has one clock, however wrong.
+    // Parts on one machine have the same clock, so its error does not matter.
     assert_eq!(with(["x", "x"], false).verdict.state, State::Valid);
     let free = with(["x", "y"], false).verdict;
     assert_eq!(free.state, State::Suspect);

@@ -1,4 +1,4 @@
-//! The times of several results, added up.
+//! Histograms of several results.
 
 use super::part::Part;
 use crate::record::times::Times;
