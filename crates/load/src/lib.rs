@@ -1,5 +1,5 @@
-//! Load generator: sends requests over HTTP/1.1, HTTP/2, gRPC, memcached or plain TCP and reports how many, how fast and how late
-//! the responses were, and whether this program itself was the limit.
+//! Load generator: sends requests over HTTP/1.1, HTTP/2, gRPC, memcached or plain TCP, measures rate and latency of the
+//! responses, and reports whether the generator itself was the limit.
 //!
 //! ```text
 //!  Options ──> plan::Plan ──> run::start ──> run/part.rs, once per core ──> report::Report
@@ -7,23 +7,23 @@
 //!                                                 wait for the pace -> send -> receive -> record
 //! ```
 //!
-//! Each core has its own counters; once a second it sends a copy of them to the thread that waits in
-//! [`run::Running::finish`]. [`pace`] is pure: from its state and the time it decides what to send and when to stop.
+//! Each core has its own counters, and once a second sends a copy of them to the thread that waits in
+//! [`run::Running::finish`]. [`pace`] is pure: it decides from its state and the time what to send and when to stop.
 //!
-//! A room uses only rooms below it:
+//! A room, a module at the top of the crate, uses only rooms below it:
 //!
-//! | room | what is in it |
+//! | room | contents |
 //! |---|---|
 //! | `run` | starts the cores of a run and follows it; live view and metrics |
 //! | `dialect` | output in the format of h1load, h2load, wrk and mcblaster |
 //! | `compare`, `merge` | several results |
 //! | `packets` | the generator of test packets, with its own plan and report |
 //! | `report` | a result as JSON, text, HTML and CSV |
-//! | `connection` | tasks that send requests and receive responses, and what they share on a core |
+//! | `connection` | tasks that send requests and receive responses, and their shared state on a core |
 //! | `verdict` | whether a result is valid, and the user's thresholds |
-//! | `record` | counters and histograms of a core; what the machine did meanwhile |
+//! | `record` | counters and histograms of a core; CPU times of the machine during the run |
 //! | `plan` | checked options |
-//! | `journey` | journeys of users as a file describes them |
+//! | `journey` | journeys of users, read from a file |
 //! | `protocol` | bytes of each protocol: requests out, responses in |
 //! | `requests` | which requests are sent: URLs, templates, data, gRPC calls, memcached keys |
 //! | `pace` | due times of requests, the end of a run, clocks and the target |
@@ -32,15 +32,16 @@
 //! # Invariants
 //!
 //! - Percentiles are never averaged: histograms are added up.
-//! - A latency counts from the moment at which the request should have started. That moment follows from the request's number, so rounding
-//!   does not accumulate.
+//! - A latency counts from the moment at which the request should have started. That moment follows from the request's
+//!   number, so rounding does not accumulate.
 //! - Everything about a request follows from its number in the run, so threads and generators need no communication.
-//! - A thread does slow one-time work (memory, random numbers) before its first connection begins, whose time would include it
-//!   (`run/part.rs`).
-//! - Each receive has a time stamp of its own, not one for a batch of connections. Cores share nothing while they measure.
-//! - `pace`, `record`, `verdict` and `merge` know no protocol: the outcome of a response is a number where it is counted, and a name in
-//!   results.
-//! - Of datagrams, sent = received + lost, and a lost one is in one counter or unaccounted.
+//! - A thread does slow one-time work (memory, random numbers) before its first connection begins, because the connect
+//!   time would include it (`run/part.rs`).
+//! - Each receive has a time stamp of its own, not one for a batch of connections. Cores share nothing while they
+//!   measure.
+//! - `pace`, `record`, `verdict` and `merge` do not depend on a protocol: the outcome of a response is counted by
+//!   number, and gets its name in results.
+//! - For datagrams, sent = received + lost. A lost datagram is in exactly one counter, or unaccounted.
 #![forbid(unsafe_code)]
 
 pub mod compare;

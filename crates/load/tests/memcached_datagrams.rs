@@ -1,4 +1,4 @@
-//! Runs of memcached over UDP against servers that the test plays: what is lost, late, doubled, out of order or no answer at all.
+//! Runs of memcached over UDP against test servers that lose, delay, duplicate, reorder or garble answers.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use onrush_load::stop::Stop;
 use onrush_load::target::Target;
 use onrush_packet::memcached::Frame;
 
-/// A server on the loopback, until it is dropped.
+/// Server on the loopback; it stops when dropped.
 struct Server {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a server does with a request: its number, its frame, its text, and how to send a datagram back.
+/// Behaviour of a server for a request: its number, its frame, its text, and a function that sends a datagram back.
 type Manner = dyn Fn(u64, Frame, &str, &dyn Fn(&[u8])) + Send;
 
 impl Server {
-    /// One that answers whoever asks for its version, and does with other requests what `answer` says.
+    /// Starts a server that answers requests for its version, and calls `answer` for the others.
     fn start(answer: Box<Manner>) -> Server {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let patience = Some(Duration::from_millis(20));
@@ -63,7 +63,7 @@ impl Server {
         }
     }
 
-    /// What a run of twenty gets comes to, on every driver.
+    /// Runs twenty gets on every driver.
     fn load(&self, change: impl Fn(&mut Options)) -> Vec<Report> {
         let drivers = [Io::Epoll, Io::IoUring].into_iter();
         let drivers = drivers.filter(|io| onrush_engine::choose(*io).is_ok());
@@ -84,7 +84,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is joined once");
-        // A panic of the thread has said why.
+        // A panic of the thread has printed its message.
         let ended = thread.join();
         assert!(ended.is_ok() || std::thread::panicking());
     }
@@ -106,7 +106,7 @@ fn datagram(frame: Frame, text: &str) -> Vec<u8> {
     [&frame.bytes()[..], text.as_bytes()].concat()
 }
 
-/// The datagrams of an answer with `value` for the one key of a request, of `bytes` bytes each.
+/// Datagrams, of `bytes` bytes each, of an answer with `value` for the only key of a request.
 fn datagrams_of(id: u16, request: &str, value: &str, bytes: usize) -> Vec<Vec<u8>> {
     let key = request.split_ascii_whitespace().nth(1).unwrap();
     let text = format!("VALUE {key} 0 {}\r\n{value}\r\nEND\r\n", value.len());
@@ -144,7 +144,7 @@ fn an_answer_that_does_not_come_is_lost_and_the_socket_goes_on() {
 
 #[test]
 fn a_lost_answer_holds_up_nobody_else_on_its_socket() {
-    // All of the first four requests but one are answered only when all twenty have come.
+    // Every twentieth request stays without an answer; the others are answered at once.
     let server = Server::start(Box::new(|number, frame, _, send| {
         if number % 20 != 0 {
             send(&end(frame.id));
@@ -152,7 +152,7 @@ fn a_lost_answer_holds_up_nobody_else_on_its_socket() {
     }));
     for report in server.load(|options| options.pipeline = 4) {
         assert_eq!((report.requests, report.errors_by_kind["lost"]), (19, 1));
-        // One wait for an answer, and not one for each turn of four.
+        // A single lost request does not cost a timeout for each turn of four.
         assert_eq!(report.evidence.failures, 1);
     }
 }
@@ -172,7 +172,7 @@ fn datagrams_of_an_answer_may_come_in_any_order_and_twice() {
         let row = report.memcached.unwrap();
         assert_eq!((row.hits, row.value_bytes_read), (20, 2000));
         let datagrams = row.datagrams.unwrap();
-        // Seven of each answer, and one less where the run was over before.
+        // Seven per answer, and fewer if the run ended before they arrived.
         assert!((130..=140).contains(&datagrams.duplicated), "{datagrams:?}");
         assert_eq!(datagrams.foreign + datagrams.wrong_sequence, 0);
     }
@@ -180,7 +180,7 @@ fn datagrams_of_an_answer_may_come_in_any_order_and_twice() {
 
 #[test]
 fn late_answers_are_told_from_those_to_later_requests() {
-    // Each request is answered when the next has come, which is when it was lost.
+    // Each request is answered when the next arrives, at which time it already counts as lost.
     let before = std::sync::Mutex::new(None);
     let server = Server::start(Box::new(move |number, frame, _, send| {
         let before = before.lock().unwrap().replace(frame.id);
@@ -191,7 +191,7 @@ fn late_answers_are_told_from_those_to_later_requests() {
     for report in server.load(|options| options.timeout = Duration::from_millis(10)) {
         assert_eq!((report.requests, report.errors_by_kind["lost"]), (0, 20));
         let datagrams = report.memcached.unwrap().datagrams.unwrap();
-        // The last may come when the run is over.
+        // The last answer may arrive after the end of the run.
         assert!((1..=19).contains(&datagrams.late), "{datagrams:?}");
         assert_eq!(datagrams.late, datagrams.received);
     }
@@ -262,7 +262,7 @@ fn values_of_other_keys_are_seen_over_datagrams_too() {
 
 #[test]
 fn an_answer_may_be_a_message_for_each_value() {
-    // As memcached answers from 1.6 on.
+    // As memcached 1.6 and later.
     let server = Server::start(Box::new(|_, frame, request, send| {
         let keys = request.split_ascii_whitespace().skip(1);
         for key in keys {
@@ -287,7 +287,7 @@ fn an_answer_may_be_a_message_for_each_value() {
 fn where_nobody_listens_there_is_no_run() {
     let unused = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = unused.local_addr().unwrap();
-    // Bound and never read: it is silent.
+    // Bound and never read, so it is silent.
     let plan = |address| Plan::new(options(address)).unwrap();
     let Err(Error::Unreachable(error)) = run::start(plan(address)).map(|_| ()) else {
         panic!("nobody answers");
@@ -311,11 +311,11 @@ fn a_server_that_goes_is_a_failure_to_connect_and_not_many_lost_answers() {
     };
     options.pace = Pace::rate(std::num::NonZeroU64::new(200).unwrap());
     let running = run::start(Plan::new(options).unwrap()).unwrap();
-    // It goes when it has answered something.
+    // The server stops after it has answered some requests.
     let gone = std::thread::spawn(move || drop(server));
     gone.join().unwrap();
     let report = running.finish(|_| ()).unwrap();
     assert!(report.errors_by_kind["connect_refused"] > 0, "{report:?}");
-    // The one that it had received and did not answer any more.
+    // The request that it received and no longer answered.
     assert!(report.errors_by_kind["lost"] <= 1, "{report:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs of datagrams against real sockets on the loopback: an echo, a sink, and far ends that do wrong.
+//! Runs of test packets over real sockets on the loopback: against an echo, a sink, and faulty peers.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use onrush_packet::header::{HEADER_BYTES, Header};
 use onrush_packet::report::{Report as FarReport, Role, read_question};
 use onrush_packet::tally::Counter;
 
-/// Somebody at the far end, until it is dropped.
+/// Peer of a run; it stops when dropped.
 struct FarEnd {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
@@ -29,7 +29,7 @@ struct FarEnd {
 }
 
 impl FarEnd {
-    /// A socket that does with each datagram what `take` says; its number comes first.
+    /// Starts a socket that calls `take` with each datagram and its number.
     fn start(take: impl Fn(u64, &UdpSocket, &[u8], SocketAddr) + Send + 'static) -> FarEnd {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket
@@ -55,7 +55,7 @@ impl FarEnd {
         }
     }
 
-    /// One that counts what comes of one flow, and says so.
+    /// Starts a sink that counts the datagrams of each flow and reports the counts on request.
     fn sink() -> FarEnd {
         let counter = std::sync::Mutex::new(std::collections::BTreeMap::<_, Counter>::new());
         FarEnd::start(move |_, socket, datagram, from| {
@@ -81,7 +81,7 @@ impl FarEnd {
         })
     }
 
-    /// One that sends all back but for those that `loses` says.
+    /// Starts an echo that returns all datagrams except those for whose number `loses` is true.
     fn echo(loses: impl Fn(u64) -> bool + Send + 'static) -> FarEnd {
         FarEnd::start(move |number, socket, datagram, from| {
             if !loses(number) {
@@ -117,7 +117,7 @@ fn ran(options: Options) -> Result<Report, Error> {
     run::start(Plan::new(options)?)?.finish(|_| ())
 }
 
-/// Both ways to wait for the kernel, where it allows them.
+/// Both drivers, if the kernel allows them.
 fn drivers() -> Vec<Io> {
     let drivers = [Io::Epoll, Io::IoUring];
     drivers
@@ -126,7 +126,7 @@ fn drivers() -> Vec<Io> {
         .collect()
 }
 
-/// A rate that the loopback keeps.
+/// Sets a rate that the loopback sustains.
 fn steadily(options: Options) -> Options {
     Options {
         pace: Pace::rate(std::num::NonZeroU64::new(10_000).unwrap()),
@@ -202,7 +202,7 @@ fn every_way_to_leave_sends_what_was_asked_for() {
 
 #[test]
 fn what_is_lost_is_counted_and_does_not_hold_the_others_up() {
-    // Number 0 is the question before the run.
+    // Number 0 is the inquiry before the run.
     let echo = FarEnd::echo(|number| number > 0 && number % 10 == 0);
     let report = ran(Options {
         depth: 100,
@@ -224,7 +224,7 @@ fn duplicates_cut_and_foreign_datagrams_are_told_apart() {
             20 => drop(socket.send_to(b"what is this", from).unwrap()),
             30 => {
                 let mut other = datagram.to_vec();
-                // The run's number.
+                // Part of the run's identifier.
                 other[4] ^= 1;
                 socket.send_to(&other, from).unwrap();
             }
@@ -356,7 +356,7 @@ fn a_rate_nobody_can_send_is_said() {
     })
     .unwrap();
     assert_eq!(report.verdict.state, State::Invalid, "{report}");
-    // What was due has left, or was skipped, but for the last moment.
+    // Due datagrams were sent or skipped, except those of the last moment.
     let due = report.sent + report.skipped;
     assert!((140_000_000..=150_100_000).contains(&due), "{due}");
 }

@@ -1,4 +1,4 @@
-//! Whole runs with real threads and a real server, from options to JSON.
+//! Complete runs with real threads and a real server, from options to JSON.
 
 #[path = "run/heads.rs"]
 mod heads;
@@ -46,7 +46,7 @@ fn run(options: Options) -> Report {
         .unwrap()
 }
 
-/// Responds to every request on `stream`; requests come one at a time and in one piece.
+/// Responds to every request on `stream`; requests arrive one at a time and in one piece.
 fn respond_to_all(mut stream: impl Read + Write) {
     let mut request = [0; 4096];
     while let Ok(1..) = stream.read(&mut request) {
@@ -56,7 +56,7 @@ fn respond_to_all(mut stream: impl Read + Write) {
     }
 }
 
-/// A server on a free port, which lives as long as the test process. Returns its URL.
+/// Starts a server on a free port that runs until the test process ends. Returns its URL.
 fn server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -128,7 +128,7 @@ fn a_unix_socket_is_loaded_like_any_other() {
 
 #[test]
 fn a_target_where_nobody_listens_is_unreachable_in_one_sentence() {
-    // As long as the port is taken on one address, no other program gets it on all.
+    // While the port is in use on one address, no other program can bind it on the wildcard address.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let address = format!("127.98.76.54:{port}");
@@ -148,7 +148,8 @@ fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
     let running = start(Plan::new(options).unwrap()).unwrap();
     let stopper = running.stopper();
     std::thread::spawn(move || {
-        // All four connections have had a response when their second requests come, which get theirs behind the stop.
+        // All four connections have had one response when their second requests arrive; those are answered after the
+        // stop.
         let mut streams: Vec<_> = listener.incoming().take(4).flatten().collect();
         let mut request = [0; 4096];
         for reply in [true, false] {
@@ -168,7 +169,7 @@ fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
         }
     });
     let report = running.finish(|_| ()).unwrap();
-    // Which side of the stop a response falls on is chance; none is lost.
+    // Responses arrive before or after the stop by chance; none is lost.
     let responses = report.requests + report.late;
     assert!(responses >= 8, "{report}");
     assert_eq!(report.unfinished, report.late, "{report}");
@@ -202,7 +203,8 @@ fn a_run_that_is_stopped_reports_what_it_has_and_says_so() {
     assert!(report.warnings.iter().any(ended), "{:?}", report.warnings);
 }
 
-/// A server that notes where each connection comes from, and what stands before its first request. Returns its address.
+/// Starts a server that records the peer address of each connection, and the bytes before its first request. Returns
+/// its address.
 fn noting_server() -> (SocketAddr, Receiver<(SocketAddr, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -253,7 +255,7 @@ fn connections_come_from_all_sources_alike_and_the_parts_of_a_run_share_them() {
         ];
         let each = counts.values().copied();
         assert!(counts.keys().eq(all), "{counts:?}");
-        // Twelve over five.
+        // Twelve connections over five addresses.
         assert!(
             each.clone().all(|count| count == 2 || count == 3),
             "{counts:?}"
@@ -292,7 +294,7 @@ fn what_this_machine_lacks_for_its_connections_is_refused_before_the_run() {
         }
     };
     let strange = refusal(|options| {
-        // RFC 5737: for documents only.
+        // Reserved for documentation (RFC 5737).
         options.reach.sources = Sources::parse("127.0.0.2,192.0.2.1").unwrap();
     });
     assert!(
@@ -362,7 +364,7 @@ fn a_run_under_way_knows_its_errors_by_kind_and_what_speaks_against_it() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // It has read the request, and ends in good order without a word.
+            // Closes the connection in order after the request, without a response.
             let _ = stream.read(&mut [0; 4096]);
         }
     });

@@ -1,4 +1,4 @@
-//! Heads and bodies that servers send and proxies refuse: large heads, folded fields, transfer codings.
+//! Heads and bodies that servers send and proxies reject: large heads, folded fields, transfer codings.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use onrush_load::plan::Options;
 use crate::options;
 use crate::run;
 
-/// Starts a server that sends `response` to each request, and closes the connection after it if `ends` is yes.
+/// Starts a server that sends `response` to each request, and with `Ends::Yes` closes the connection after it.
 fn server(response: Vec<u8>, ends: Ends) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -44,7 +44,7 @@ fn fields(count: usize, bytes: usize) -> String {
     (0..count).map(line).collect()
 }
 
-/// A run of journeys whose step needs the field `X-Taken`.
+/// Options of a run of journeys whose step extracts the field `X-Taken`.
 fn journeys(mut options: Options) -> Options {
     let text = r#"
 [[journey]]

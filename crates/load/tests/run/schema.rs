@@ -1,4 +1,4 @@
-//! The JSON of runs against `docs/load-result.schema.json`.
+//! JSON of runs checked against `docs/load-result.schema.json`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,7 +26,7 @@ mod calls;
 #[path = "schema/check.rs"]
 mod check;
 
-/// The JSON of `report`, which is as the schema says.
+/// Returns the JSON of `report` after checking it against the schema.
 #[track_caller]
 fn checked(report: &Report) -> Value {
     let json: Value = serde_json::from_str(&report.to_json()).unwrap();
@@ -34,19 +34,19 @@ fn checked(report: &Report) -> Value {
     json
 }
 
-/// What a server does with the requests of a connection.
+/// Behaviour of a server on a connection.
 #[derive(Clone, Copy)]
 enum Manner {
     Respond,
-    /// Reads them, and says nothing.
+    /// Reads requests, and sends nothing.
     Silence,
-    /// Reads one, and ends the connection.
+    /// Reads one request, and closes the connection.
     Close,
-    /// Responds with what is no HTTP.
+    /// Sends something other than HTTP.
     Nonsense,
 }
 
-/// A server that has these manners, connection by connection in turn. Returns its URL.
+/// Starts a server that behaves in these ways, connection by connection in turn. Returns its URL.
 fn server_of(manners: &'static [Manner]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -72,7 +72,7 @@ fn serve(mut stream: TcpStream, manner: Manner) {
     }
 }
 
-/// A run of so many milliseconds.
+/// Options of a run of this length.
 fn short(url: &str, milliseconds: u64) -> Options {
     let mut options = options(url, 1);
     options.stop = Stop {
@@ -175,7 +175,7 @@ fn the_json_of_a_run_with_errors_is_what_the_schema_says() {
     }
 }
 
-/// The two parts of a run with these options, at one time, as parts of a run are.
+/// Results of the two halves of a distributed run, made at the same time.
 fn halves(options: impl Fn() -> Options + Sync) -> Vec<Part> {
     thread::scope(|scope| {
         let options = &options;
@@ -201,7 +201,7 @@ fn the_json_of_a_sum_is_what_the_schema_says() {
     assert!(json["service_us"]["at_least"].is_array(), "{json}");
 }
 
-/// A server of memcached that knows no key, and has no memory for any.
+/// Starts a memcached server that has no keys and fails every set for lack of memory. Returns its URL.
 fn memcached() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("memcached://{}", listener.local_addr().unwrap());
@@ -213,7 +213,7 @@ fn memcached() -> String {
                     let said: &[u8] = match line.split(' ').next() {
                         Some("get") => b"END\r\n",
                         Some("set") => b"SERVER_ERROR out of memory storing object\r\n",
-                        // The lines that are values.
+                        // Data blocks of sets.
                         _ => b"",
                     };
                     if out.write_all(said).is_err() {
@@ -228,7 +228,7 @@ fn memcached() -> String {
 
 #[test]
 fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
-    // Enough that both are at work at some moment.
+    // Enough requests for both halves to run at the same time.
     const REQUESTS: u64 = 20_000;
     let url = &memcached();
     let parts = halves(|| {

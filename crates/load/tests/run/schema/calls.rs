@@ -1,4 +1,4 @@
-//! The JSON of runs that call over gRPC.
+//! JSON of gRPC runs.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use onrush_load::merge::merge;
 use super::{checked, halves};
 use crate::options;
 
-/// A frame of HTTP/2 (RFC 9113 4.1).
+/// HTTP/2 frame (RFC 9113 4.1).
 fn frame(kind: u8, flags: u8, stream: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).expect("it is a short one");
     let mut frame = vec![0, 0, length, kind, flags];
@@ -24,7 +24,7 @@ const SETTINGS: u8 = 4;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// A field that no table has, and none keeps (RFC 7541 6.2.2).
+/// Literal field without indexing (RFC 7541 6.2.2).
 fn literal(name: &str, value: &str) -> Vec<u8> {
     let mut field = vec![0];
     for text in [name, value] {
@@ -34,7 +34,7 @@ fn literal(name: &str, value: &str) -> Vec<u8> {
     field
 }
 
-/// Responds to the requests of a connection in turn: OK, NOT_FOUND, and a status of HTTP that no server of gRPC has.
+/// Responds to the requests of a connection in turn: OK, NOT_FOUND, and an HTTP status outside of gRPC.
 fn respond(stream: &mut TcpStream) -> std::io::Result<()> {
     let mut preface = [0; 24];
     stream.read_exact(&mut preface)?;
@@ -67,7 +67,7 @@ fn respond(stream: &mut TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The stream of the next request that is whole.
+/// Stream of the next complete request.
 fn next_request(stream: &mut TcpStream) -> std::io::Result<[u8; 4]> {
     loop {
         let mut head = [0; 9];
@@ -94,7 +94,7 @@ fn server() -> String {
 
 #[test]
 fn the_json_of_a_run_with_grpc_and_of_its_sum_is_what_the_schema_says() {
-    // Enough that both are at work at some moment.
+    // Enough calls for both halves to run at the same time.
     const CALLS: u64 = 20_000;
     let url = &server();
     let parts = halves(|| {

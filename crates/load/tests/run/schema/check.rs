@@ -1,4 +1,4 @@
-//! Checks results against the shipped schemas, by the keywords of JSON Schema that these use.
+//! Validates results against the shipped schemas, for the keywords of JSON Schema that these use.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ pub(crate) fn conforms(value: &Value, name: &str) {
     check(value, &schema, (&schema, name));
 }
 
-/// Panics if `value`, found at `place`, does not conform to `schema`, a part of `whole`, or if `schema` has an unsupported
+/// Panics if `value` at `place` does not conform to `schema`, a part of `whole`, or if `schema` has an unsupported
 /// keyword.
 #[track_caller]
 pub(crate) fn check(value: &Value, schema: &Value, (whole, place): (&Value, &str)) {
@@ -108,7 +108,7 @@ fn check_object(object: &Map<String, Value>, schema: &Value, (whole, place): (&V
             check(value, known, (whole, &place));
             continue;
         }
-        // Keys that are not known in advance.
+        // Keys not listed in the schema.
         if schema["additionalProperties"].is_object() {
             check(value, &schema["additionalProperties"], (whole, &place));
             continue;
