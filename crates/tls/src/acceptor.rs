@@ -1,4 +1,4 @@
-//! The server's side: which certificate for which name, which versions, whose clients. Shared by all cores.
+//! Configuration of a TLS server: certificates by name, versions, verification of clients. Shared by all cores.
 
 pub(crate) mod client_names;
 pub(crate) mod clients;
@@ -26,12 +26,12 @@ use crate::error::{Subject, Trouble};
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 
-/// Which versions and cipher suites; the names are those of Mozilla's recommendations.
+/// Versions and cipher suites; the names are those of Mozilla's recommendations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Profile {
-    /// TLS 1.3 alone.
+    /// TLS 1.3 only.
     Modern,
-    /// TLS 1.2 with forward secrecy and authenticated encryption, and TLS 1.3.
+    /// TLS 1.3, and TLS 1.2 with forward secrecy and authenticated encryption.
     #[default]
     Intermediate,
 }
@@ -47,30 +47,31 @@ impl Profile {
     }
 }
 
-/// What a server needs to speak TLS.
+/// Configuration of a TLS server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerSetup {
-    /// Never empty. The names in them choose; the first is for clients that name none of them.
+    /// Never empty. A certificate is chosen by its names; the first is for clients that request no known name.
     pub certificates: Vec<Identity>,
-    /// Which versions and cipher suites.
+    /// Versions and cipher suites.
     pub profile: Profile,
-    /// Whether clients show certificates.
+    /// Whether clients need certificates.
     pub clients: Clients,
     /// Response to requests for hosts of another certificate.
     pub misdirected: Misdirected,
-    /// Other rules about client certificates, for clients that ask for certain names (SNI).
+    /// Other rules for client certificates, by the requested name (SNI).
     pub named_clients: Vec<NamedClients>,
-    /// The protocols spoken inside, the favourite first (ALPN, RFC 7301).
+    /// Application protocols in order of preference (ALPN, RFC 7301).
     pub protocols: Vec<&'static str>,
 }
 
-/// Makes TLS connections of those that were accepted: see [`Transport::accept`](crate::Transport::accept).
+/// Accepts TLS connections: see [`Transport::accept`](crate::Transport::accept).
 ///
-/// Its tickets are its own: a session begun here cannot be resumed where other clients are trusted, and none once the
-/// authorities of clients have changed. Their keys are made at the start and at each such change, replaced every six
-/// hours and forgotten after twelve, and shared by all cores; nothing is remembered of a session. A session ends when its client's
-/// certificate or the first revocation list expires, at the latest a day after its full handshake, however often it is resumed. Early
-/// data (0-RTT) is never taken: a recorded request could be sent again.
+/// Tickets are valid only for the acceptor that issued them, so a session cannot be resumed where other clients are
+/// trusted, nor after the authorities of clients have changed. Ticket keys are created at the start and at each such
+/// change, replaced every six hours, deleted after twelve, and shared by all cores. Sessions are stored nowhere else. A
+/// session ends when its client's certificate or the first revocation list expires, at the latest a day after its full
+/// handshake, even if it is resumed. Early data (0-RTT) is never accepted, because a recorded request could be
+/// replayed.
 pub struct Acceptor {
     setup: ServerSetup,
     provider: Arc<CryptoProvider>,
@@ -78,7 +79,7 @@ pub struct Acceptor {
     stamps: Stamps,
 }
 
-/// What was made of the files as they were once.
+/// Configuration built from one version of the files.
 struct Built {
     config: Arc<ServerConfig>,
     /// Authorities and revocation lists of each rule for clients.
@@ -86,11 +87,10 @@ struct Built {
 }
 
 impl Acceptor {
-    /// Reads all files of `setup`. The warnings are about what it accepts and should not be so, such as a certificate
-    /// that has expired.
+    /// Reads all files of `setup`. The warnings are about accepted problems, such as a certificate that has expired.
     ///
     /// # Errors
-    /// All that is wrong with the files.
+    /// All problems of the files.
     pub fn new(setup: ServerSetup) -> Result<(Acceptor, Vec<Trouble>), Vec<Trouble>> {
         let provider = Arc::new(CryptoProvider {
             cipher_suites: decrypter::suites(),
@@ -108,21 +108,21 @@ impl Acceptor {
         Ok((acceptor, warnings))
     }
 
-    /// What connections are accepted with from now on.
+    /// Returns the configuration for new connections.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.built.load().config)
     }
 
-    /// The files as they were when they were last read.
+    /// Stamps of the files when they were last read.
     pub(crate) fn stamps(&self) -> &Stamps {
         &self.stamps
     }
 
-    /// Reads all files again. Existing connections are not affected. Tickets stay valid unless the authorities of clients or
-    /// their revocation lists have changed: a client that was accepted before might be refused now.
+    /// Reads all files again. Existing connections are not affected. Tickets stay valid unless the authorities of
+    /// clients or their revocation lists have changed, because a client that was accepted before might then be refused.
     ///
     /// # Errors
-    /// All that is wrong with the files; what was read before stays in force.
+    /// All problems of the files; the previous configuration stays in force.
     pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
         let mut warnings = Vec::new();
         let before = self.built.load();
@@ -151,7 +151,7 @@ fn files(setup: &ServerSetup) -> Vec<PathBuf> {
     files
 }
 
-/// Reads the files of `setup`, which were read as `before` the last time.
+/// Builds the configuration from the files of `setup`; `before` is the previous one.
 fn build(
     setup: &ServerSetup,
     provider: &Arc<CryptoProvider>,
@@ -190,12 +190,12 @@ fn build(
     config.ticketer = ticketer;
     config.send_tls13_tickets = TICKETS;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    // How much is skipped. None is taken, nor do tickets allow any: rustls does neither with tickets that hold the session.
+    // Early data to skip. None is ever accepted, and no ticket allows any: rustls does neither with stateless tickets.
     config.max_early_data_size = EARLY_DATA_BYTES_MAX as u32;
-    // All that is offered is good; AES first, which CPUs have instructions for. A scanner takes the client's order for the
-    // lack of one.
+    // All offered suites are secure; AES first, because CPUs have instructions for it. Scanners report a server that
+    // follows the client's order as having no order.
     config.ignore_client_order = true;
-    // The record layer behind the handshake is ours.
+    // This crate has its own record layer after the handshake.
     config.enable_secret_extraction = true;
     config.key_log = Arc::new(Listener);
     Ok(Built {
@@ -204,7 +204,7 @@ fn build(
     })
 }
 
-/// The verifier of client certificates, and the files that each of its rules was built from.
+/// Verifier of client certificates, and the contents of the files of each rule.
 type Verified = (Arc<dyn ClientCertVerifier>, Vec<Trusted>);
 
 fn verifier(
@@ -221,7 +221,7 @@ fn verifier(
     for rule in &setup.named_clients {
         let mut own = Vec::new();
         let made = rule.clients.verifier(provider, &mut own);
-        // The subjects of a rule have no index in the setup.
+        // A rule's subjects have no index in the setup.
         let of_rule = |trouble: Trouble| Trouble::new(Subject::Setup, trouble.message);
         warnings.extend(own.into_iter().map(of_rule));
         let (verifier, of) =
@@ -233,7 +233,7 @@ fn verifier(
     Ok((Arc::new(ByName::new(names, rules, others)), trusted))
 }
 
-/// The keys of tickets: those from before, as long as the same clients are trusted.
+/// Returns the keys of tickets: the previous ones, as long as the same clients are trusted.
 fn ticketer(
     trusted: &[Trusted],
     before: Option<&Built>,

@@ -1,4 +1,4 @@
-//! Certificates and their keys: read from PEM files or made on request, and checked before anybody relies on them.
+//! Certificates and their keys: read from PEM files or generated, and checked before use.
 
 pub(crate) mod names;
 pub(crate) mod pem;
@@ -29,36 +29,36 @@ use crate::certificate::staple::{NoStaple, Staple};
 use crate::error::{Subject, Trouble, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
 
-/// Where a certificate comes from.
+/// Source of a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Identity {
     /// Two PEM files.
     Files {
-        /// The chain, the own certificate first.
+        /// The chain, with the server's certificate first.
         certificate: PathBuf,
         /// Its private key: PKCS #8, PKCS #1 or SEC 1.
         key: PathBuf,
-        /// An OCSP response (DER), which is sent with the certificate as long as it is valid.
+        /// An OCSP response (DER), sent with the certificate while it is valid.
         staple: Option<PathBuf>,
     },
-    /// Made at the start, for `localhost` and this machine's names, and kept in memory.
+    /// Generated at the start for `localhost` and this machine's names, and kept in memory.
     SelfSigned,
 }
 
-/// A certificate that can be shown, and the names it is for.
+/// A certificate with its key, and its names.
 #[derive(Clone, Debug)]
 pub(crate) struct Certified {
     pub(crate) key: Arc<CertifiedKey>,
-    /// The same key with an OCSP response, and the end of the response in seconds of Unix time.
+    /// The same with an OCSP response, and the end of the response in Unix time.
     pub(crate) stapled: Option<(Arc<CertifiedKey>, Option<u64>)>,
-    /// Lower case; those with `*.` stand for one label.
+    /// In lower case; `*.` covers one label.
     pub(crate) names: Vec<String>,
 }
 
-/// Reads or makes the certificate number `index`. What is odd about it but no error is added to `warnings`.
+/// Reads or generates the certificate with this index. Problems that are not errors are added to `warnings`.
 ///
 /// # Errors
-/// All that is wrong: files that cannot be read or hold something else, or two that do not belong together.
+/// All problems: unreadable or invalid files, or a key that does not belong to its certificate.
 pub(crate) fn load(
     identity: &Identity,
     index: usize,
@@ -111,7 +111,7 @@ pub(crate) fn load(
     })
 }
 
-/// A chain with its key, if they belong together. `index` is the number of the certificate.
+/// Combines a chain with its key; `index` is that of the certificate.
 ///
 /// # Errors
 /// When the key cannot be used, or belongs to another certificate.
@@ -128,7 +128,7 @@ fn matched(
         .map_err(|error| in_key(pem::why_not_key(key.secret_der(), &error.to_string())))?;
     let certified = CertifiedKey::new(chain, signing);
     match certified.keys_match() {
-        // What cannot be compared may belong together.
+        // A key that cannot be compared may belong to the certificate.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(in_key(format!(
             "this key does not belong to the certificate {certificate_file}"
@@ -145,8 +145,8 @@ fn trouble(subject: Subject, file: &str, message: &str) -> Trouble {
     Trouble::new(subject, format!("{file}: {message}"))
 }
 
-/// The OCSP response of a certificate. A response that should not be sent is only a warning, since it may have been renewed
-/// before or after the certificate; the certificate is used without it.
+/// Reads the OCSP response of a certificate. A response that should not be sent is only a warning, because it may have
+/// been renewed before or after the certificate. The certificate is then used without it.
 fn staple(
     identity: &Identity,
     index: usize,
@@ -175,7 +175,7 @@ fn staple(
     }
 }
 
-/// A certificate of our own and its key, as a client shows them.
+/// Reads a client's own certificate and its key.
 ///
 /// # Errors
 /// As [`load`].
@@ -193,10 +193,10 @@ pub(crate) fn load_pair(
     load(&identity, 0, provider, warnings).map(|certified| certified.key)
 }
 
-/// What is trusted with `certificates`, which stand in `file`.
+/// Returns a store of trusted `certificates`; `file` is for messages.
 ///
 /// # Errors
-/// When one of them is none.
+/// When one of them cannot be an authority.
 pub(crate) fn authorities(
     certificates: &[CertificateDer<'static>],
     file: &Path,
@@ -211,10 +211,10 @@ pub(crate) fn authorities(
     Ok(roots)
 }
 
-/// All certificates of a PEM file.
+/// Reads all certificates of a PEM file.
 ///
 /// # Errors
-/// When it cannot be read or has none.
+/// When the file cannot be read or contains none.
 pub(crate) fn chain(
     file: &Path,
     subject: Subject,
@@ -259,7 +259,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Why a certificate should not be relied on today.
+/// Reason why a certificate is not valid now.
 fn validity_trouble(certificate: &X509Certificate<'_>) -> Option<String> {
     let now = ASN1Time::from_timestamp(clock::unix_seconds() as i64).ok()?;
     let validity = certificate.validity();
@@ -278,13 +278,13 @@ fn validity_trouble(certificate: &X509Certificate<'_>) -> Option<String> {
     None
 }
 
-/// Whether a certificate has begun to be valid and not ceased to be.
+/// Whether a certificate is valid now.
 pub(crate) fn is_valid_today(certificate: &CertificateDer<'_>) -> bool {
     X509Certificate::from_der(certificate)
         .is_ok_and(|(_, parsed)| validity_trouble(&parsed).is_none())
 }
 
-/// The DNS names a certificate is for: the alternative names (RFC 9525 6.2), or where there are none the common name.
+/// DNS names of a certificate: its alternative names (RFC 9525 6.2), or without those its common name.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let alternative = certificate.subject_alternative_name().ok().flatten();
     let names: Vec<String> = match alternative {
@@ -307,17 +307,17 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names
 }
 
-/// The subject of a certificate that was verified, on one line.
+/// Subject of a verified certificate, on one line.
 pub(crate) fn subject(certificate: &CertificateDer<'_>) -> String {
     match X509Certificate::from_der(certificate) {
         Ok((_, parsed)) => parsed.subject().to_string(),
-        // Verified, it has been parsed before.
+        // Unreachable: a verified certificate has been parsed before.
         Err(_) => String::new(),
     }
 }
 
-/// When a chain that has been believed at `now` ends, in seconds of Unix time: with the first of its certificates. One
-/// that has ended before is not what it was believed by.
+/// Unix time at which a chain accepted at `now` expires, which is that of its first certificate to expire. A
+/// certificate that has already expired was not needed for the chain.
 pub(crate) fn chain_ends(
     certificate: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
@@ -326,13 +326,13 @@ pub(crate) fn chain_ends(
     let all = [certificate].into_iter().chain(intermediates);
     let ends = all.filter_map(|certificate| {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-        // The second itself is still within (RFC 5280 4.1.2.5).
+        // The second itself is still valid (RFC 5280 4.1.2.5).
         u64::try_from(parsed.validity().not_after.timestamp() + 1).ok()
     });
     ends.filter(|&end| end > now).min()
 }
 
-/// A certificate for whatever this machine is called.
+/// Generates a certificate for this machine's names and addresses.
 fn self_signed() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let key = KeyPair::generate().expect("the system has random numbers");
     let mut params = CertificateParams::default();
@@ -353,7 +353,7 @@ fn self_signed() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
             .ok()
             .map(|time| time.to_datetime())
     };
-    // From yesterday on, for clients whose clock is late.
+    // Valid from yesterday, for clients whose clock is slow.
     if let (Some(from), Some(to)) = (day(now - 86_400), day(now + SELF_SIGNED_DAYS * 86_400)) {
         (params.not_before, params.not_after) = (from, to);
     }
@@ -370,9 +370,9 @@ fn host_name() -> Option<String> {
     (!name.is_empty() && name != "localhost").then(|| name.to_owned())
 }
 
-/// The addresses others reach this machine by: those it would send from. Nothing is sent.
+/// Addresses of this machine that it would send from. Nothing is sent.
 fn own_addresses() -> impl Iterator<Item = IpAddr> {
-    // Addresses for documentation (RFC 5737, RFC 3849), which only a default route leads to.
+    // Addresses for documentation (RFC 5737, RFC 3849), which only a default route covers.
     [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")]
         .into_iter()
         .filter_map(|(from, to)| {

@@ -1,12 +1,12 @@
-//! The cipher suites that are spoken, by the names of IANA's registry.
+//! Supported cipher suites, by their IANA names.
 
 use rustls::crypto::aws_lc_rs::cipher_suite;
 use rustls::{CipherSuite, SupportedCipherSuite};
 
 use crate::version::Version;
 
-/// A cipher suite: one of TLS 1.3 (RFC 8446 B.4), or one of TLS 1.2 with forward secrecy and authenticated encryption
-/// (RFC 5289, RFC 7905).
+/// A cipher suite of TLS 1.3 (RFC 8446 B.4), or of TLS 1.2 with forward secrecy and authenticated encryption (RFC 5289,
+/// RFC 7905).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cipher {
     /// TLS 1.3.
@@ -15,22 +15,22 @@ pub enum Cipher {
     Aes128,
     /// TLS 1.3.
     ChaCha20,
-    /// TLS 1.2, for servers with a key of an elliptic curve.
+    /// TLS 1.2, for servers with an elliptic curve key.
     EcdsaAes256,
-    /// As above.
+    /// TLS 1.2, for servers with an elliptic curve key.
     EcdsaAes128,
-    /// As above.
+    /// TLS 1.2, for servers with an elliptic curve key.
     EcdsaChaCha20,
     /// TLS 1.2, for servers with an RSA key.
     RsaAes256,
-    /// As above.
+    /// TLS 1.2, for servers with an RSA key.
     RsaAes128,
-    /// As above.
+    /// TLS 1.2, for servers with an RSA key.
     RsaChaCha20,
 }
 
 impl Cipher {
-    /// All of them, in the order in which they are offered unless something else is said.
+    /// All suites, in the default order of the client's offer.
     pub const ALL: [Cipher; 9] = [
         Cipher::Aes256,
         Cipher::Aes128,
@@ -43,7 +43,7 @@ impl Cipher {
         Cipher::RsaChaCha20,
     ];
 
-    /// Its name in the registry of IANA.
+    /// IANA name.
     pub const fn name(self) -> &'static str {
         match self {
             Cipher::Aes256 => "TLS_AES_256_GCM_SHA384",
@@ -58,7 +58,7 @@ impl Cipher {
         }
     }
 
-    /// The version that it belongs to.
+    /// TLS version of the suite.
     pub const fn version(self) -> Version {
         match self {
             Cipher::Aes256 | Cipher::Aes128 | Cipher::ChaCha20 => Version::Tls13,
@@ -86,7 +86,7 @@ impl Cipher {
     }
 }
 
-/// The name of a suite that was agreed on.
+/// Name of a negotiated suite.
 pub(crate) fn name(agreed: CipherSuite) -> &'static str {
     let mut all = Cipher::ALL.into_iter();
     let known = all.find(|cipher| cipher.suite().suite() == agreed);
@@ -105,7 +105,7 @@ mod tests {
         for cipher in Cipher::ALL {
             let suite = cipher.suite().suite();
             assert_eq!(name(suite), cipher.name());
-            // rustls marks those of TLS 1.3 in their names; IANA does not.
+            // rustls marks TLS 1.3 suites in their names; IANA does not.
             let theirs = suite.as_str().unwrap().replace("TLS13_", "TLS_");
             assert_eq!(cipher.name(), theirs);
             let version = cipher.suite().version().version;

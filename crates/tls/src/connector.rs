@@ -1,4 +1,4 @@
-//! The client's side: whose certificates are believed, and what is shown to servers that ask.
+//! Configuration of a TLS client: trusted servers, offered parameters, and the client's own certificate.
 
 mod believer;
 
@@ -25,34 +25,35 @@ use crate::key_log::Listener;
 use crate::limits::SESSIONS_MAX;
 use crate::version::Version;
 
-/// What a client needs to speak TLS.
+/// Configuration of a TLS client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientSetup {
-    /// Whose certificates are believed.
+    /// Trusted server certificates.
     pub verify: Verify,
-    /// The name that is asked for and looked for in the certificate, instead of the one connected to.
+    /// Name to request (SNI) and to verify, instead of the host connected to.
     pub name: Option<String>,
-    /// Certificate and key, in PEM files, for servers that ask.
+    /// PEM files of the client's certificate and key, for servers that request them.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// The protocols offered, the favourite first (ALPN, RFC 7301).
+    /// Offered application protocols in order of preference (ALPN, RFC 7301).
     pub protocols: Vec<&'static str>,
-    /// Which versions and cipher suites.
+    /// Versions and cipher suites.
     pub profile: Profile,
-    /// The versions that are offered, instead of those of the profile; none for those.
+    /// Offered versions; empty for those of the profile.
     pub versions: Vec<Version>,
-    /// The cipher suites that are offered, the favourite first; all of [`Cipher::ALL`] when there are none. A version of
-    /// which there is none is not offered.
+    /// Offered cipher suites in order of preference; empty for all of [`Cipher::ALL`]. A version without any of them is
+    /// not offered.
     pub ciphers: Vec<Cipher>,
     /// Whether sessions are resumed.
     pub resume: Resume,
-    /// The groups of the key exchange that are offered, the favourite first; all of [`Group::ALL`] when there are none.
+    /// Offered key exchange groups in order of preference; empty for all of [`Group::ALL`].
     pub groups: Vec<Group>,
 }
 
-/// A group of the key exchange (RFC 8446 4.2.7).
+/// Key exchange group (RFC 8446 4.2.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// ML-KEM 768 beside X25519, against whoever keeps what is said today for the computers of tomorrow; the dearest.
+    /// Hybrid of ML-KEM-768 and X25519, which protects recorded traffic against future quantum computers; the most
+    /// expensive group.
     X25519MlKem768,
     /// Curve25519 (RFC 7748).
     X25519,
@@ -63,7 +64,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// All of them, in the order in which they are offered unless something else is said.
+    /// All groups, in the default order of the client's offer.
     pub const ALL: [Group; 4] = [
         Group::X25519MlKem768,
         Group::X25519,
@@ -71,7 +72,7 @@ impl Group {
         Group::Secp384r1,
     ];
 
-    /// Its name in the registry of IANA, in lower case.
+    /// IANA name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Group::X25519MlKem768 => "x25519mlkem768",
@@ -94,7 +95,7 @@ impl Group {
 /// Whether sessions are resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Resume {
-    /// With the tickets of earlier connections, of all cores.
+    /// With tickets of earlier connections of any core.
     #[default]
     Yes,
     /// Every handshake is a full one.
@@ -117,7 +118,7 @@ impl Default for ClientSetup {
     }
 }
 
-/// Makes TLS connections of those to servers: see [`Transport::connect`](crate::Transport::connect). Shared by all cores.
+/// Makes TLS connections to servers: see [`Transport::connect`](crate::Transport::connect). Shared by all cores.
 pub struct Connector {
     setup: ClientSetup,
     provider: Arc<CryptoProvider>,
@@ -126,11 +127,10 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Reads all files of `setup`. The warnings are about what it accepts and should not be so.
+    /// Reads all files of `setup`. The warnings are about accepted problems.
     ///
     /// # Errors
-    /// All that is wrong with the files, or that the name is none, or that the versions, cipher suites and groups leave
-    /// nothing to offer.
+    /// All problems of the files, an invalid name, or versions, cipher suites and groups that leave nothing to offer.
     pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Trouble>), Vec<Trouble>> {
         check_name(&setup)
             .and_then(|()| check_offer(&setup))
@@ -155,9 +155,10 @@ impl Connector {
         Ok((connector, warnings))
     }
 
-    /// Does once what the first handshake of the calling thread would do, so that this takes as long as others: seeds the
-    /// thread's random numbers, for which the library measures the jitter of the CPU's clock for tens of milliseconds, and makes
-    /// a key of the group that is offered first. What fails here fails again in a handshake, which says so.
+    /// Does the one-time work of the calling thread's first handshake, so that the handshake takes no longer than
+    /// others. Seeds the thread's random number generator, for which the library measures the jitter of the CPU's clock
+    /// for tens of milliseconds, and generates a key of the first group. Errors are ignored, because a handshake will
+    /// report them.
     pub fn prepare_thread(&self) {
         let _ = self.provider.secure_random.fill(&mut [0; 32]);
         if let Some(group) = self.provider.kx_groups.first() {
@@ -169,15 +170,15 @@ impl Connector {
         self.config.load_full()
     }
 
-    /// The name to ask for at a server that is connected to as `host`.
+    /// Returns the name to request from a server connected to as `host`.
     ///
     /// # Errors
-    /// When that is no name a certificate could have.
+    /// When a certificate cannot have that name.
     pub(crate) fn name(&self, host: &str) -> Result<ServerName<'static>, HandshakeError> {
         let name = self.setup.name.as_deref().unwrap_or(host);
         match ServerName::try_from(name.to_owned()) {
             Ok(name) => Ok(name),
-            // Nobody will look at it; an address is not sent either.
+            // The name is not verified, and an address is not sent (SNI).
             Err(_) if self.setup.verify == Verify::Nothing => Ok(ServerName::IpAddress(
                 std::net::IpAddr::from([0, 0, 0, 0]).into(),
             )),
@@ -185,15 +186,15 @@ impl Connector {
         }
     }
 
-    /// The files as they were when they were last read.
+    /// Stamps of the files when they were last read.
     pub(crate) fn stamps(&self) -> &Stamps {
         &self.stamps
     }
 
-    /// Reads all files again. Connections that exist keep what they have.
+    /// Reads all files again. Existing connections are not affected.
     ///
     /// # Errors
-    /// All that is wrong with the files; what was read before stays in force.
+    /// All problems of the files; the previous configuration stays in force.
     pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
         let mut warnings = Vec::new();
         let config = build(&self.setup, &self.provider, &mut warnings)?;
@@ -211,7 +212,7 @@ impl fmt::Debug for Connector {
 }
 
 impl ClientSetup {
-    /// The versions that are offered, as far as there are cipher suites of them.
+    /// Offered versions, provided that a cipher suite of each is offered.
     fn offered(&self) -> &[Version] {
         match (&self.versions[..], self.profile) {
             ([], Profile::Modern) => &[Version::Tls13],
@@ -230,7 +231,7 @@ fn check_name(setup: &ClientSetup) -> Result<(), String> {
     }
 }
 
-/// What rustls would not offer to any server.
+/// Rejects combinations that leave nothing to offer.
 fn check_offer(setup: &ClientSetup) -> Result<(), String> {
     let versions = setup.offered();
     let is_spoken = |cipher: &Cipher| versions.contains(&cipher.version());
@@ -296,7 +297,7 @@ fn build(
         Resume::No => Resumption::disabled(),
     };
     config.enable_early_data = false;
-    // The record layer behind the handshake is ours.
+    // This crate has its own record layer after the handshake.
     config.enable_secret_extraction = true;
     config.key_log = Arc::new(Listener);
     Ok(config)
@@ -312,7 +313,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// How often this thread has been asked for random numbers and for a key.
+        /// Requests of this thread for random numbers, and for keys.
         static ASKED: Cell<(u32, u32)> = Cell::default();
     }
 

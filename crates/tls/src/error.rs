@@ -1,4 +1,4 @@
-//! What can go wrong before a connection is one: with a handshake, and with the files that it needs.
+//! Errors of handshakes, and of the files that they need.
 
 pub(crate) mod alert;
 
@@ -9,22 +9,22 @@ use rustls::{AlertDescription, PeerIncompatible, PeerMisbehaved};
 
 use crate::error::alert::Alert;
 
-/// Why there is no TLS connection.
+/// Reason for a failed handshake.
 #[derive(Debug)]
 pub enum HandshakeError {
-    /// The connection failed, or took too long.
+    /// The connection failed or timed out.
     Connection(Error),
-    /// The peer ended the connection within the handshake.
+    /// The peer closed the connection during the handshake.
     Ended,
-    /// The client speaks HTTP without TLS. It has been told.
+    /// The client sent plain HTTP. It got a response that says so.
     PlainHttp,
     /// The peer's messages are longer than any handshake.
     TooLong,
-    /// The name of the server is none that a certificate could have.
+    /// A certificate cannot have the server's name.
     Name(String),
-    /// The peer's certificate is refused: why, in a sentence that names it.
+    /// The peer's certificate was refused; the reason is a sentence that names the certificate.
     Certificate(Box<str>),
-    /// The two sides could not agree, or one does not believe the other.
+    /// Negotiation or verification failed.
     Tls(rustls::Error),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for HandshakeError {
 
 impl std::error::Error for HandshakeError {}
 
-/// The usual troubles in our words, the others in those of rustls.
+/// Messages for common errors; those of rustls for the others.
 fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match error {
         rustls::Error::PeerIncompatible(
@@ -96,29 +96,29 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// What of a setup is meant.
+/// Part of a setup that a message is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subject {
-    /// The file of the certificate with this index.
+    /// File of the certificate with this index.
     Certificate(usize),
-    /// The file of its key.
+    /// File of the key for the certificate with this index.
     Key(usize),
-    /// The file of the OCSP response for the certificate with this index.
+    /// File of the OCSP response for the certificate with this index.
     Staple(usize),
-    /// The authorities by which the peer's certificates are judged.
+    /// Authorities that verify the peer's certificates.
     Authorities,
-    /// The file of revocation lists with this index.
+    /// File of revocation lists with this index.
     RevocationList(usize),
-    /// No file in particular.
+    /// No particular file.
     Setup,
 }
 
-/// Something wrong with the files of a setup, or worth a warning.
+/// Error or warning about the files of a setup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
-    /// Where.
+    /// Part of the setup.
     pub subject: Subject,
-    /// What, in a sentence that names the file.
+    /// Sentence that names the file.
     pub message: String,
 }
 
@@ -131,7 +131,7 @@ impl Trouble {
     }
 }
 
-/// Both of two things read from files, or all that is wrong with either.
+/// Returns both values, or all errors of either.
 pub(crate) fn both<A, B>(
     one: Result<A, Vec<Trouble>>,
     other: Result<B, Vec<Trouble>>,

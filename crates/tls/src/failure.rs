@@ -1,35 +1,35 @@
-//! Kinds of handshakes that fail, for whoever counts them.
+//! Kinds of failed handshakes, for counters.
 
 use onrush_engine::Kind;
 use rustls::{AlertDescription, PeerIncompatible};
 
 use crate::error::HandshakeError;
 
-/// Why a handshake has failed, of a few kinds.
+/// Kind of a failed handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Failure {
-    /// The peer has left, or the connection has failed.
+    /// The peer left, or the connection failed.
     Left,
-    /// It took too long.
+    /// Timeout.
     TimedOut,
-    /// It spoke HTTP without TLS.
+    /// The client sent plain HTTP.
     PlainHttp,
-    /// No version of TLS in common.
+    /// No TLS version in common.
     Version,
-    /// No cipher suite or no key exchange in common.
+    /// No cipher suite or key exchange group in common.
     Cipher,
-    /// No protocol in common (ALPN).
+    /// No application protocol in common (ALPN).
     Protocol,
-    /// The peer's certificate was refused, or it showed none.
+    /// The peer's certificate was refused or missing.
     Certificate,
-    /// The peer has refused, by an alert: most often our certificate.
+    /// The peer sent an alert, most often because it refused our certificate.
     Refused,
-    /// What came is no handshake.
+    /// The peer sent an invalid handshake.
     Malformed,
 }
 
 impl Failure {
-    /// All of them, in the order in which they are declared.
+    /// All kinds, in the order of declaration.
     pub const ALL: [Failure; 9] = [
         Failure::Left,
         Failure::TimedOut,
@@ -42,7 +42,7 @@ impl Failure {
         Failure::Malformed,
     ];
 
-    /// A word for it.
+    /// Name for counters and logs.
     pub fn name(self) -> &'static str {
         match self {
             Failure::Left => "left",
@@ -59,7 +59,7 @@ impl Failure {
 }
 
 impl HandshakeError {
-    /// Of which kind it is.
+    /// Returns the kind of the error.
     pub fn failure(&self) -> Failure {
         match self {
             HandshakeError::Connection(error) if error.kind == Kind::TimedOut => Failure::TimedOut,

@@ -1,4 +1,4 @@
-//! From a connection to a session: rustls speaks, this carries its words to and fro.
+//! Makes a session of a connection: rustls does the handshake, and this module moves its bytes.
 
 mod incoming;
 mod outbox;
@@ -20,10 +20,10 @@ use crate::error::HandshakeError;
 use crate::heard::Heard;
 use crate::session::Session;
 
-/// Shakes hands with a client, of whom `received` has come already, by the stream's deadline.
+/// Does the handshake with a client by the stream's deadline; `received` are bytes that have already arrived.
 ///
 /// # Errors
-/// See [`HandshakeError`]; the client has been told as far as it can understand.
+/// See [`HandshakeError`]. The client gets an alert, or a response if it sent plain HTTP.
 pub(crate) async fn accept(
     stream: &Stream,
     received: Input,
@@ -33,7 +33,7 @@ pub(crate) async fn accept(
     shake(stream, received, Side::Server(connection)).await
 }
 
-/// Shakes hands with the server `name`, by the stream's deadline.
+/// Does the handshake with the server `name` by the stream's deadline.
 ///
 /// # Errors
 /// See [`HandshakeError`].

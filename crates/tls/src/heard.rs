@@ -1,5 +1,5 @@
-//! What is heard of a peer in the middle of a handshake: rustls tells it to those it asks, the resolver, the verifiers and
-//! the ticketer, and to nobody else. They note it here, for the handshake that is in hand on this thread.
+//! Facts of a handshake in progress that rustls passes only to its callbacks: the resolver, the verifiers and the
+//! ticketer. They note them here, for the current handshake of this thread.
 
 use std::cell::RefCell;
 use std::mem;
@@ -7,23 +7,23 @@ use std::mem;
 use crate::certificate::names::Served;
 use crate::secret::HeardSecrets;
 
-/// What has been heard in one handshake.
+/// Facts of one handshake.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Heard {
-    /// The name that the client asked for, once its hello has been read.
+    /// Name requested by the client, once its hello has been read.
     pub(crate) name: Option<Box<str>>,
-    /// The certificate that the client gets, if requests are compared with it.
+    /// Certificate sent to the client, if requests are checked against it.
     pub(crate) served: Option<Served>,
     /// Whether the client's hello has been read.
     pub(crate) has_hello: bool,
-    /// When what the session stands on ends, in seconds of Unix time: its client's certificate, or the session that was
-    /// resumed. `None` when it stands on nothing that ends.
+    /// Unix time at which the session ends, with its client's certificate or the resumed session. `None` without such a
+    /// limit.
     pub(crate) ends: Option<u64>,
-    /// Why the peer's certificate was refused, in a sentence.
+    /// Why the peer's certificate was refused, as a sentence.
     pub(crate) refused: Option<Box<str>>,
-    /// Whether the record in hand could not be opened.
+    /// Whether the current record could not be decrypted.
     pub(crate) is_unopened: bool,
-    /// The traffic secrets of TLS 1.3, once rustls has them.
+    /// Traffic secrets of TLS 1.3, once rustls has derived them.
     pub(crate) secrets: HeardSecrets,
 }
 
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 impl Heard {
-    /// Does a piece of `work` of the handshake that this has been heard in.
+    /// Runs a part of the handshake whose facts these are.
     pub(crate) fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
         HEARD.replace(mem::take(self));
         let result = work();
@@ -41,7 +41,7 @@ impl Heard {
     }
 }
 
-/// Notes something about the handshake in hand.
+/// Notes a fact of the current handshake.
 pub(crate) fn note(change: impl FnOnce(&mut Heard)) {
     HEARD.with_borrow_mut(change);
 }
@@ -51,12 +51,12 @@ pub(crate) fn has_hello() -> bool {
     HEARD.with_borrow(|heard| heard.has_hello)
 }
 
-/// Looks at the name that the client has asked for.
+/// Passes the requested name to `look`.
 pub(crate) fn name<T>(look: impl FnOnce(Option<&str>) -> T) -> T {
     HEARD.with_borrow(|heard| look(heard.name.as_deref()))
 }
 
-/// When what the session in hand stands on ends.
+/// Unix time at which the current session ends.
 pub(crate) fn ends() -> Option<u64> {
     HEARD.with_borrow(|heard| heard.ends)
 }

@@ -1,4 +1,4 @@
-//! What was agreed on in a handshake, for logs and for header fields.
+//! Negotiated parameters of a connection, for logs and header fields.
 
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
@@ -7,20 +7,20 @@ use crate::certificate::names::Served;
 use crate::cipher;
 use crate::version::Version;
 
-/// What was agreed on in a handshake.
+/// Negotiated parameters of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Info {
-    /// The version.
+    /// TLS version.
     pub version: Version,
-    /// The cipher suite, as IANA calls it.
+    /// IANA name of the cipher suite.
     pub cipher: &'static str,
-    /// Whether an earlier session was resumed.
+    /// Whether a session was resumed.
     pub is_resumed: bool,
-    /// The name the client asked for (SNI).
+    /// Name requested by the client (SNI).
     pub name: Option<Box<str>>,
-    /// The protocol agreed on by ALPN.
+    /// Negotiated application protocol (ALPN).
     pub protocol: Option<Box<[u8]>>,
-    /// The subject of the client's certificate, which was verified; on the client's side, `None`.
+    /// Subject of the client's verified certificate; `None` on the client's side.
     pub client: Option<Box<str>>,
     served: Option<Served>,
 }
@@ -52,19 +52,19 @@ impl Info {
         }
     }
 
-    /// Whether a request for `host`, in either case and without port, belongs on another connection: the client asked for
+    /// Whether a request for `host`, in any case and without port, belongs on another connection: the client requested
     /// a name (SNI) and got a certificate that does not cover the host, while another certificate of the server does.
     pub fn misdirects(&self, host: &str) -> bool {
         let Some(served) = &self.served else {
             return false;
         };
-        // The usual case costs no allocation: the certificate was chosen by this name.
+        // The usual case allocates nothing: the host is the requested name.
         let is_asked_for = |name: &str| name.eq_ignore_ascii_case(host);
         !self.name.as_deref().is_some_and(is_asked_for) && served.misdirects(host)
     }
 }
 
-/// Which end of the connection we are.
+/// Our side of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     Server,

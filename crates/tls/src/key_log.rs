@@ -1,15 +1,15 @@
-//! What rustls would write to a log of keys, for the handshake in hand: the traffic secrets of TLS 1.3, and nothing else.
+//! Receives secrets through rustls's key log: the traffic secrets of TLS 1.3 only.
 
 use rustls::KeyLog;
 
 use crate::heard;
 use crate::secret::Secret;
 
-/// What the traffic secrets of the two directions are called (RFC 8446 7.1) in the words of key logs.
+/// Labels of the traffic secrets (RFC 8446 7.1) in key logs.
 const OF_CLIENT: &str = "CLIENT_TRAFFIC_SECRET_0";
 const OF_SERVER: &str = "SERVER_TRAFFIC_SECRET_0";
 
-/// Notes the traffic secrets of the handshake in hand.
+/// Notes the traffic secrets of the current handshake.
 #[derive(Debug)]
 pub(crate) struct Listener;
 

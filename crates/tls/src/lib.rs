@@ -1,21 +1,23 @@
-//! Connections as HTTP sees them: bytes in, bytes out, in clear text or with TLS.
+//! Connections for HTTP: bytes in and out, in plain text or with TLS.
 //!
-//! The server uses it towards its clients and its servers, and the load generator towards its target. rustls makes the handshake and the keys; this
-//! crate seals and opens the records after it, in the engine's buffers, without an allocation or a copy per record.
+//! The server uses it for clients and upstream servers, the load generator for its target. rustls does the handshake
+//! and derives the keys; this crate encrypts and decrypts the records after it, in the engine's buffers, without an
+//! allocation or a copy per record.
 //!
-//! `transport.rs` has the operations of the engine's `Stream`. `handshake.rs` moves rustls's messages, `session.rs`
-//! is the state after the handshake, `record.rs` seals and opens records, and `secret.rs` derives later keys.
-//! `acceptor.rs` and `connector.rs` are the configurations of the two sides. `verify.rs` explains why a certificate
-//! is refused, `ticketer.rs` limits the resumption of sessions, `heard.rs` keeps what rustls reports during a
-//! handshake, and `watch.rs` follows certificate files.
+//! `transport.rs` has the operations of the engine's `Stream`. `handshake.rs` moves rustls's messages, `session.rs` is
+//! the state after the handshake, `record.rs` encrypts and decrypts records, and `secret.rs` derives later keys.
+//! `acceptor.rs` and `connector.rs` are the configurations of the two sides. `verify.rs` explains why a certificate is
+//! refused, `ticketer.rs` limits the resumption of sessions, `heard.rs` keeps what rustls reports during a handshake,
+//! and `watch.rs` follows certificate files.
 //!
 //! # Invariants
 //!
-//! - A plain connection costs what a `Stream` costs: one predictable branch per operation.
-//! - rustls receives no record after the one that completes the handshake: it would open it with keys that it is
+//! - A plain connection costs one predictable branch per operation more than a `Stream`.
+//! - rustls receives no record after the one that completes the handshake: it would decrypt it with keys that it is
 //!   about to export.
-//! - An idle connection holds no buffer, with or without TLS, and a server's holds nothing of rustls. Expanded keys
-//!   (1.2 KB per connection) are kept for the 1,024 connections that a thread has used last (`record/expanded.rs`).
+//! - An idle connection holds no buffer, with or without TLS, and a server's connection holds nothing of rustls.
+//!   Expanded keys (1.2 KB per connection) are kept for the 1,024 connections that a thread has used last
+//!   (`record/expanded.rs`).
 #![forbid(unsafe_code)]
 
 mod limits;

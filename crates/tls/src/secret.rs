@@ -1,7 +1,7 @@
-//! Traffic secrets of TLS 1.3 (RFC 8446 7): what the keys of one direction are made of, and those that follow them.
+//! Traffic secrets of TLS 1.3 (RFC 8446 7), from which the keys of one direction and the next secret are derived.
 //!
-//! rustls keeps them together with all that a connection of QUIC would need, 1 KB for each connection. It tells them as soon as
-//! it has them (`key_log.rs`), so that nothing of it has to stay behind the handshake.
+//! rustls keeps them together with data for QUIC, 1 KB per connection. They are taken from its key log as soon as they
+//! are derived (`key_log.rs`), so that nothing of rustls is kept after the handshake.
 
 use std::fmt;
 use std::hint::black_box;
@@ -10,14 +10,14 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk};
 
 use crate::limits::SECRET_BYTES_MAX;
 
-/// What the keys of one direction are made of.
+/// Traffic secret of one direction.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret {
     bytes: [u8; SECRET_BYTES_MAX],
     length: u8,
 }
 
-/// Those of both directions.
+/// Traffic secrets of both directions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Secrets {
     pub(crate) ours: Secret,
@@ -25,7 +25,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secret {
-    /// The secret that stands in `bytes`: a hash of SHA-256 or SHA-384.
+    /// Creates a secret of `bytes`: a SHA-256 or SHA-384 hash.
     pub(crate) fn new(bytes: &[u8]) -> Secret {
         let mut secret = Secret {
             bytes: [0; SECRET_BYTES_MAX],
@@ -35,7 +35,7 @@ impl Secret {
         secret
     }
 
-    /// Becomes the one that follows (RFC 8446 7.2).
+    /// Advances to the next secret (RFC 8446 7.2).
     pub(crate) fn advance(&mut self) {
         let mut next = [0; SECRET_BYTES_MAX];
         self.expand(b"traffic upd", &mut next[..usize::from(self.length)]);
@@ -43,7 +43,7 @@ impl Secret {
         wipe(&mut next);
     }
 
-    /// Fills `key` and `iv` with those that belong to it (RFC 8446 7.3).
+    /// Derives `key` and `iv` (RFC 8446 7.3).
     pub(crate) fn derive(&self, key: &mut [u8], iv: &mut [u8]) {
         self.expand(b"key", key);
         self.expand(b"iv", iv);
@@ -79,14 +79,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Overwrites a secret that nobody needs any more.
+/// Overwrites a secret that is no longer needed.
 pub(crate) fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
-    // Else the compiler would see that nobody reads the zeros.
+    // Prevents the compiler from removing the writes.
     black_box(bytes);
 }
 
-/// How many bytes are asked for.
+/// Number of bytes to derive.
 struct Bytes(usize);
 
 impl KeyType for Bytes {
@@ -95,7 +95,7 @@ impl KeyType for Bytes {
     }
 }
 
-/// What has been heard of both directions in a handshake of TLS 1.3.
+/// Traffic secrets noted in a TLS 1.3 handshake.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HeardSecrets {
     pub(crate) client: Option<Secret>,
@@ -103,7 +103,7 @@ pub(crate) struct HeardSecrets {
 }
 
 impl HeardSecrets {
-    /// As the server sees them; `None` before rustls has them, and with TLS 1.2, which has none.
+    /// From the server's point of view; `None` before rustls has derived them, and with TLS 1.2.
     pub(crate) fn of_server(self) -> Option<Secrets> {
         Some(Secrets {
             ours: self.server?,
@@ -111,7 +111,7 @@ impl HeardSecrets {
         })
     }
 
-    /// As the client sees them.
+    /// From the client's point of view.
     pub(crate) fn of_client(self) -> Option<Secrets> {
         Some(Secrets {
             ours: self.client?,

@@ -1,5 +1,5 @@
-//! One connection's TLS behind the handshake: what was received is opened, what is queued is sealed. It waits for
-//! nothing and knows no socket; [`Transport`](crate::Transport) moves the bytes.
+//! TLS of one connection after the handshake: decrypts what was received and encrypts what is queued. It does no I/O;
+//! [`Transport`](crate::Transport) moves the bytes.
 
 mod control;
 
@@ -15,19 +15,19 @@ use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND, SCHEDULES
 use crate::record::{Content, Opener, Sealer};
 use crate::secret::Secrets;
 
-/// What rustls still does for a client with TLS 1.3: it knows what tickets mean.
+/// rustls's state of a TLS 1.3 client, which handles tickets.
 pub(crate) type Tickets = KernelConnection<ClientConnectionData>;
 
-/// A connection whose handshake is done.
+/// A connection whose handshake is complete.
 pub(crate) struct Session {
     sealer: Sealer,
     opener: Opener,
-    /// What the keys of now were made of, for the next ones; `None` with TLS 1.2, where none come behind the handshake.
+    /// Current traffic secrets, for deriving the next keys; `None` with TLS 1.2, where keys do not change.
     secrets: Option<Secrets>,
-    /// A client's, with TLS 1.3.
+    /// Of a client with TLS 1.3.
     tickets: Option<Box<Tickets>>,
     side: Side,
-    /// What was received: opened, being consumed, and not opened yet.
+    /// Received bytes: decrypted and being consumed, then still encrypted.
     ///
     /// ```text
     ///   | opened | tag | records, the last of them incomplete |
@@ -36,35 +36,35 @@ pub(crate) struct Session {
     pub(crate) incoming: Input,
     ready: u32,
     behind: u32,
-    /// The beginning of a handshake message whose rest is still to come.
+    /// Start of an incomplete handshake message.
     message: Vec<u8>,
     outgoing: Queue<Part>,
-    /// New keys of the peer since the last data of either direction.
+    /// KeyUpdates of the peer since the last data in either direction.
     key_updates: u32,
-    /// Records without data since the last data of either direction.
+    /// Records without data since the last data in either direction.
     idle_records: u32,
-    /// New handshakes that the peer has asked for.
+    /// Renegotiations requested by the peer.
     renegotiations: u8,
     pub(crate) chores: Chores,
-    /// The peer has said that nothing more comes.
+    /// The peer has sent close_notify.
     pub(crate) is_ended: bool,
-    /// We have said that nothing more comes, or that all is lost.
+    /// We have sent close_notify or a fatal alert.
     pub(crate) has_said_goodbye: bool,
-    /// What was received breaks the protocol, or the peer said so of us.
+    /// Protocol error in received bytes, or fatal alert of the peer.
     failed: Option<Alert>,
-    /// Shared with who lists connections.
+    /// Shared with the list of connections.
     pub(crate) info: Rc<Info>,
 }
 
-/// What the peer has caused besides data. However often it asks, it is answered once, when the last answer has left, or
-/// before the data that follows.
+/// Work that the peer has caused, other than data. However often it requests something, it gets one reply, once the
+/// last reply has been sent, or before the data that follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Chores {
-    /// The peer wants us to take new keys (RFC 8446 4.6.3).
+    /// The peer requests a KeyUpdate (RFC 8446 4.6.3).
     pub(crate) key_update: bool,
-    /// The peer wants a new handshake (RFC 5246 7.4.1.2), and is to be told that there is none.
+    /// The peer requests a renegotiation (RFC 5246 7.4.1.2), which is to be refused.
     pub(crate) no_renegotiation: bool,
-    /// Key schedules that were worked out for it: each takes as long as a small request.
+    /// Key schedules computed for the peer: each takes as long as a small request.
     pub(crate) schedules: u16,
 }
 
@@ -99,11 +99,11 @@ impl Session {
         }
     }
 
-    /// Moves data that has arrived to `input`, as much as it has room for, and says how much that was. 0 is that none
-    /// has arrived, or that none will: see [`Session::is_ended`].
+    /// Moves received data to `input`, as far as it has room, and returns the number of bytes. 0 means that no data has
+    /// arrived, or that none will: see [`Session::is_ended`].
     ///
     /// # Errors
-    /// When what was received breaks the protocol: the peer is to be told by [`Session::say_goodbye`].
+    /// When received bytes violate the protocol; the caller then sends the alert of [`Session::say_goodbye`].
     pub(crate) fn receive(&mut self, input: &mut Input, core: &Core) -> Result<usize, Error> {
         let mut count = 0;
         loop {
@@ -124,19 +124,19 @@ impl Session {
             match self.open_next() {
                 Ok(true) => {}
                 Ok(false) => return Ok(count),
-                // What came before it is good, and may be all that was wanted. The next call fails.
+                // The data before it is valid, and may be all that is needed. The next call fails.
                 Err(_) if count > 0 => return Ok(count),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Whether the peer has caused so much work that others come first. More records may have come.
+    /// Whether the peer has caused so much work that other tasks come first. There may be more records.
     pub(crate) fn has_had_its_turn(&self) -> bool {
         self.chores.schedules >= SCHEDULES_PER_TURN
     }
 
-    /// Whether data waits that nobody has asked for. Other records are dealt with on the way.
+    /// Whether unrequested data is waiting. Processes other records on the way.
     ///
     /// # Errors
     /// As [`Session::receive`].
@@ -145,7 +145,7 @@ impl Session {
         Ok(self.ready > 0)
     }
 
-    /// Hands opened bytes over: the whole buffer when that is less to copy than they are.
+    /// Moves decrypted bytes to `input`: the whole buffer, if the rest of it is smaller to copy.
     fn deliver(&mut self, input: &mut Input, core: &Core) -> Result<usize, Error> {
         let (ready, behind) = (self.ready as usize, self.behind as usize);
         let rest = self.incoming.bytes().len() - ready - behind;
@@ -174,10 +174,10 @@ impl Session {
         Ok(moved)
     }
 
-    /// Opens the next record; `false` when none is complete, or none will be.
+    /// Decrypts the next record; `false` if none is complete, or none will follow.
     fn open_next(&mut self) -> Result<bool, Error> {
         if self.is_ended {
-            // What follows the end is ignored (RFC 8446 6.1).
+            // Data after close_notify is ignored (RFC 8446 6.1).
             self.incoming.consume(self.incoming.bytes().len());
             return Ok(false);
         }
@@ -237,13 +237,13 @@ impl Session {
         Ok(())
     }
 
-    /// There was data in one direction.
+    /// Resets the counters of records without data.
     fn is_not_idle(&mut self) {
         self.key_updates = 0;
         self.idle_records = 0;
     }
 
-    /// A record of `length` bytes was opened, and there is data in it.
+    /// Accepts a decrypted data record of `length` bytes.
     fn data(&mut self, start: usize, bytes: usize, length: usize) -> Result<bool, Alert> {
         if bytes == 0 {
             self.incoming.consume(length);
@@ -257,28 +257,27 @@ impl Session {
         Ok(true)
     }
 
-    /// Adds a part to what is sealed next.
+    /// Queues a part to be encrypted.
     pub(crate) fn queue(&mut self, part: Part) {
         if !part.bytes().is_empty() {
             self.outgoing.push(part);
         }
     }
 
-    /// Drops what is queued.
+    /// Drops the queued parts.
     pub(crate) fn clear(&mut self) {
         self.outgoing.clear();
     }
 
-    /// Whether parts are queued that have not been sealed.
+    /// Whether queued parts are not yet encrypted.
     pub(crate) fn is_sealing(&self) -> bool {
         !self.outgoing.is_empty()
     }
 
-    /// Seals what is queued, as far as it should wait for the kernel at a time; full records, and the last one as it
-    /// comes.
+    /// Encrypts queued parts, up to `RECORDS_PER_SEND` records: full ones, and a shorter last one.
     ///
     /// # Errors
-    /// When the core is out of buffers, or the keys have done what they may.
+    /// When the core is out of buffers, or the keys have reached their usage limit.
     pub(crate) fn seal_some(
         &mut self,
         core: &Core,
@@ -328,13 +327,13 @@ impl Session {
 
 #[cfg(test)]
 impl Session {
-    /// Makes the next record one that needs new keys first.
+    /// Makes the next record require new keys.
     pub(crate) fn wear_out(&mut self) {
         self.sealer.wear_out();
     }
 }
 
-/// Copies what fits one record to the start of `out`.
+/// Copies up to one record's worth of data to the start of `out`.
 fn gather(parts: &Queue<Part>, out: &mut [u8]) -> usize {
     let mut bytes = 0;
     for part in parts.iter() {

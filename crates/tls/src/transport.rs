@@ -1,4 +1,4 @@
-//! A connection's transport: the operations of [`Stream`], whatever the bytes look like on the wire.
+//! A connection's transport: the operations of [`Stream`], with or without TLS.
 
 mod tls;
 
@@ -24,25 +24,26 @@ use crate::session::Session;
 ///
 /// Its operations are those of [`Stream`], with the same contracts. With TLS, in addition:
 ///
-/// - what is queued together leaves together, in full records and one that is not, as far as it need not wait;
-/// - the end of what is received is the peer's word that nothing more comes. Without that word it is
-///   [`Kind::Truncated`], and what was received may have lost its end; a message that says how long it is has not;
-/// - a peer that breaks the protocol is told, and [`Kind::Alert`] says which rule it was;
+/// - parts queued together are sent together, in full records and a shorter last one, as far as possible without
+///   waiting;
+/// - the end of received data is the peer's close_notify. An end without it is [`Kind::Truncated`]: the data may be
+///   incomplete, unless it has a length of its own;
+/// - a peer that violates the protocol gets an alert, and [`Kind::Alert`] has its number;
 /// - an idle connection holds no buffers.
 pub struct Transport {
     stream: Stream,
-    /// `None` for a plain connection, which costs this one look at each operation.
+    /// `None` for a plain connection, which costs one check per operation.
     tls: Option<Box<RefCell<Tls>>>,
 }
 
 impl Transport {
-    /// A connection whose bytes are sent as they are.
+    /// Returns a connection without TLS.
     pub fn plain(stream: Stream) -> Self {
         Self { stream, tls: None }
     }
 
-    /// Shakes hands with a client that has connected, by `deadline`; `received` has come of it already. The deadline of
-    /// the connection is unset afterwards.
+    /// Does the handshake with a connected client by `deadline`; `received` are bytes that have already arrived. The
+    /// deadline of the connection is unset afterwards.
     ///
     /// # Errors
     /// See [`HandshakeError`].
@@ -53,17 +54,17 @@ impl Transport {
         deadline: Instant,
     ) -> Result<Self, HandshakeError> {
         stream.set_deadline(Some(deadline));
-        // Boxed: a handshake needs more memory than a connection, and not for long.
+        // Boxed: a handshake needs more memory than a connection, and only for a short time.
         let session = Box::pin(handshake::accept(&stream, received, acceptor.config())).await?;
         Ok(Self::of(stream, session))
     }
 
-    /// Shakes hands with the server `host` that was connected to, by `deadline`. The deadline of the connection is unset
+    /// Does the handshake with the connected server `host` by `deadline`. The deadline of the connection is unset
     /// afterwards.
     ///
     /// # Errors
-    /// See [`HandshakeError`]. With TLS 1.3 a server that refuses our certificate says so only where its first response
-    /// would be.
+    /// See [`HandshakeError`]. A TLS 1.3 server that refuses our certificate reports that only in place of its first
+    /// response.
     pub async fn connect(
         stream: Stream,
         connector: &Connector,
@@ -90,19 +91,18 @@ impl Transport {
         }
     }
 
-    /// The connection itself when its bytes are sent as they are, for those who pass them on without a look; `None` with
-    /// TLS.
+    /// Returns the stream of a plain connection, for callers that pass bytes on without reading them; `None` with TLS.
     pub fn as_plain(&self) -> Option<&Stream> {
         self.tls.is_none().then_some(&self.stream)
     }
 
-    /// What was agreed on in the handshake; `None` for a plain connection.
+    /// Negotiated parameters; `None` for a plain connection.
     pub fn info(&self) -> Option<Rc<Info>> {
         let tls = self.tls.as_ref()?;
         Some(Rc::clone(&tls.borrow().session.info))
     }
 
-    /// [`Transport::info`] for those who only look at it.
+    /// Passes the negotiated parameters to `look`, without counting a reference.
     pub fn with_info<T>(&self, look: impl FnOnce(&Info) -> T) -> Option<T> {
         let tls = self.tls.as_ref()?;
         Some(look(&tls.borrow().session.info))
@@ -135,7 +135,7 @@ impl Transport {
         poll_fn(move |_| self.poll_recv(input))
     }
 
-    /// See [`Stream::poll_recv_or_drop`]. With TLS nothing is dropped, since all of it has to be opened.
+    /// See [`Stream::poll_recv_or_drop`]. With TLS nothing is dropped, because everything has to be decrypted.
     #[inline]
     pub fn poll_recv_or_drop(&self, input: &mut Input, max: u64) -> Poll<Result<usize, Error>> {
         match &self.tls {
@@ -179,10 +179,7 @@ impl Transport {
         poll_fn(move |_| self.poll_recv_by(Stream::poll_recv_unless_stopping, input))
     }
 
-    /// See [`Stream::recv_arrived`]. A record that has come in part has not arrived.
-    ///
-    /// # Errors
-    /// As there; with TLS also [`Kind::Truncated`] and [`Kind::Alert`].
+    /// See [`Stream::recv_arrived`]. An incomplete record counts as not arrived.
     pub fn recv_arrived(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| self.poll_recv_by(Stream::poll_recv_arrived, input))
     }
@@ -196,8 +193,8 @@ impl Transport {
         }
     }
 
-    /// Queues a copy of `bytes` in buffers of the core, or on the heap if no buffer is free: the bytes may have changed the state of
-    /// a protocol (HPACK, windows), so they must be sent.
+    /// Queues a copy of `bytes` in buffers of the core, or on the heap if no buffer is free: they may have changed the
+    /// state of a protocol (HPACK, windows), so they must be sent.
     pub fn queue_bytes(&self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let Ok(mut buffer) = self.core().buffer() else {
@@ -237,10 +234,7 @@ impl Transport {
         self.stream.tcp_info()
     }
 
-    /// See [`Stream::send_file`]. With TLS the file is read into our memory, a few buffers of it at a time.
-    ///
-    /// # Errors
-    /// As there.
+    /// See [`Stream::send_file`]. With TLS the file is read into memory, a few buffers at a time.
     pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
         if self.tls.is_none() {
             return self.stream.send_file(file, offset, length).await;
@@ -250,7 +244,7 @@ impl Transport {
         Ok(bytes)
     }
 
-    /// Queues what one send takes of a file.
+    /// Queues as much of a file as one send takes.
     fn queue_file(&self, file: &File, offset: u64, length: u64) -> Result<u64, Error> {
         debug_assert!(length > 0);
         let length = length.min((RECORDS_PER_SEND * PLAINTEXT_MAX) as u64);
@@ -258,7 +252,7 @@ impl Transport {
         while bytes < length {
             let left = length - bytes;
             let mut buffer = self.core().buffer_for(left)?;
-            // Full records: what is left over would make a short one.
+            // Full records only: a remainder would make a short one.
             let room = buffer.room() / PLAINTEXT_MAX * PLAINTEXT_MAX;
             let wanted = left.min(room as u64) as usize;
             let count = file.read(offset + bytes, &mut buffer.spare()[..wanted])?;
@@ -275,10 +269,7 @@ impl Transport {
         Ok(bytes)
     }
 
-    /// See [`Stream::shutdown`]; with TLS the peer is told first.
-    ///
-    /// # Errors
-    /// As there.
+    /// See [`Stream::shutdown`]; with TLS sends close_notify first.
     pub async fn shutdown(&self) -> Result<(), Error> {
         if let Some(tls) = &self.tls {
             poll_fn(|_| tls.borrow_mut().poll_flush(&self.stream)).await?;
@@ -310,7 +301,7 @@ impl Transport {
         self.stream.watch_arrivals();
     }
 
-    /// See [`Stream::is_spent`]. With TLS, what has arrived is looked at: a ticket or a new key spends nothing.
+    /// See [`Stream::is_spent`]. With TLS, received records are examined: a ticket or a KeyUpdate does not count.
     #[inline]
     pub fn is_spent(&self) -> bool {
         match &self.tls {
@@ -335,7 +326,7 @@ impl Transport {
         self.stream.change_note(change);
     }
 
-    /// The core it belongs to.
+    /// Core of the connection.
     #[inline]
     pub fn core(&self) -> &Core {
         self.stream.core()
@@ -343,7 +334,7 @@ impl Transport {
 }
 
 impl Drop for Transport {
-    /// An orderly end, unless another was asked for.
+    /// Sends close_notify, unless a reset was requested or data is being sent.
     fn drop(&mut self) {
         if let Some(tls) = &mut self.tls {
             let tls = tls.get_mut();

@@ -1,5 +1,5 @@
-//! Why a certificate is refused, in words that name it: whose it is, which name was asked for, when it ended, who signed it.
-//! rustls says which rule was broken, which is what the peer is told.
+//! Explains why a certificate was refused: its subject, the requested name, its expiry, its issuer. rustls reports only
+//! the violated rule, which determines the alert.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ use crate::certificate::pem;
 use crate::heard;
 use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
 
-/// Judges clients as another does, and notes what came of it: until when the session may be resumed, or why it is none.
+/// Verifies clients with `judge`, and notes the result: the time until which the session may be resumed, or the reason
+/// for a refusal.
 #[derive(Debug)]
 pub(crate) struct Watchful {
     judge: Arc<dyn ClientCertVerifier>,
@@ -27,13 +28,13 @@ pub(crate) struct Watchful {
 }
 
 impl Watchful {
-    /// Judges as `judge` does. A session ends when the first of the lists expires, at one of these Unix times: its client may be
-    /// refused then.
+    /// Creates a verifier. A session ends when the first revocation list expires, because its client may then be
+    /// refused; `lists_end` are these Unix times.
     pub(crate) fn new(judge: Arc<dyn ClientCertVerifier>, lists_end: Vec<u64>) -> Watchful {
         Watchful { judge, lists_end }
     }
 
-    /// When the session ends of a client that is accepted `now`.
+    /// End of the session of a client that is accepted at `now`.
     fn ends(
         &self,
         certificate: &CertificateDer<'_>,
@@ -108,7 +109,7 @@ impl ClientCertVerifier for Watchful {
     }
 }
 
-/// Notes why a certificate was refused by `error`; `asked` is the name that it should have been for.
+/// Notes why a certificate was refused with `error`; `asked` is the name that it should have had.
 pub(crate) fn note_refusal(
     error: &Error,
     certificate: &CertificateDer<'_>,
@@ -119,8 +120,8 @@ pub(crate) fn note_refusal(
     heard::note(|heard| heard.refused = Some(why.into()));
 }
 
-/// What came of a proof that the peer has the key of its certificate; notes when it is refused for the size of the key,
-/// which rustls calls a wrong signature.
+/// Passes on the verification of a handshake signature. If it failed because of the size of the key, which rustls
+/// reports as a bad signature, notes that.
 pub(crate) fn noting_weakness(
     verified: Result<HandshakeSignatureValid, Error>,
     certificate: &CertificateDer<'_>,
@@ -135,7 +136,7 @@ pub(crate) fn noting_weakness(
     verified
 }
 
-/// What is wrong with the size of a certificate's key, if that is RSA: aws-lc takes no other sizes.
+/// Describes the size of a certificate's RSA key if aws-lc does not support it.
 fn size_not_taken(certificate: &X509Certificate<'_>) -> Option<String> {
     let Ok(PublicKey::RSA(key)) = certificate.public_key().parsed() else {
         return None;
@@ -176,7 +177,7 @@ fn refusal(
                 shown(asked.unwrap_or("another"))
             )
         }
-        // What `openssl req -x509` makes may sign others, and webpki has no error of its own for that.
+        // `openssl req -x509` makes certificates that may sign others; webpki has no separate error for those.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             format!("the certificate of {subject} has signed itself and is not trusted here")
         }
@@ -185,7 +186,7 @@ fn refusal(
                 "a certificate above that of {subject} is not of X.509 version 3, and not taken"
             )
         }
-        // webpki has no other error for the size of a key.
+        // webpki has no separate error for the size of a key.
         CertificateError::BadSignature => format!(
             "a certificate above that of {subject} has not signed what it should have, or with a key that is not taken: RSA of {} to {} bits are",
             RSA_BITS_TAKEN.start(),
@@ -198,7 +199,7 @@ fn refusal(
     })
 }
 
-/// The refusal of a certificate that is not valid now.
+/// Message for a certificate that is not valid now.
 fn out_of_time(
     why: &CertificateError,
     certificate: &X509Certificate<'_>,
@@ -227,7 +228,7 @@ fn out_of_time(
     })
 }
 
-/// The refusal of a certificate that has been revoked, or whose state is unknown.
+/// Message for a certificate that has been revoked, or whose status is unknown.
 fn revoked(
     why: &CertificateError,
     certificate: &X509Certificate<'_>,
@@ -258,7 +259,7 @@ fn revoked(
     })
 }
 
-/// Who has signed the last certificate that can be reached from the peer's own.
+/// Issuer of the last certificate in the peer's chain.
 fn last_issuer(own: &X509Certificate<'_>, intermediates: &[CertificateDer<'_>]) -> String {
     let above: Vec<X509Certificate<'_>> = intermediates
         .iter()
@@ -266,7 +267,7 @@ fn last_issuer(own: &X509Certificate<'_>, intermediates: &[CertificateDer<'_>]) 
         .map(|(_, parsed)| parsed)
         .collect();
     let mut last = own;
-    // No chain is longer, and one that runs in a circle ends here.
+    // A chain has at most this length; the bound also ends a loop.
     for _ in 0..above.len() {
         let issuer = above.iter().find(|one| one.subject() == last.issuer());
         match issuer {
@@ -277,7 +278,7 @@ fn last_issuer(own: &X509Certificate<'_>, intermediates: &[CertificateDer<'_>]) 
     shown(&last.issuer().to_string())
 }
 
-/// The names that a certificate is for, or whose it is when it has none.
+/// Names of a certificate for messages, or its subject if it has none.
 fn names(certificate: &X509Certificate<'_>, subject: &str) -> String {
     let alternative = certificate.subject_alternative_name().ok().flatten();
     let names: Vec<String> = alternative
@@ -315,7 +316,7 @@ fn shown_subject(certificate: &X509Certificate<'_>) -> String {
     shown(&certificate.subject().to_string())
 }
 
-/// What a peer calls itself, fit for a line of a log: it may be whatever it likes.
+/// Makes a peer's name safe for one line of a log.
 fn shown(name: &str) -> String {
     let mut shown: String = name
         .chars()

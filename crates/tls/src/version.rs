@@ -1,5 +1,3 @@
-//! Versions of TLS.
-
 /// A version of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {
@@ -10,7 +8,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// As it is usually written in logs.
+    /// Name as usual in logs.
     pub fn name(self) -> &'static str {
         match self {
             Version::Tls12 => "TLSv1.2",

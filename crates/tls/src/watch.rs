@@ -1,7 +1,7 @@
-//! Files of certificates that change while they are in use: looked at once a second, read again when they have changed.
+//! Watches certificate files: checks them once a second, and reads them again when they have changed.
 //!
-//! Looking at a file's stamp follows the links that certbot and Kubernetes swap, and sees changes on file systems that
-//! report none. A file that is still being written is left alone until it has been the same twice.
+//! Checking stamps follows the symbolic links that certbot and Kubernetes swap, and works on file systems without
+//! change notifications. A file that is still being written is not read until its stamp has been the same twice.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::connector::Connector;
 use crate::error::Trouble;
 use crate::limits::WATCH_INTERVAL;
 
-/// What reads files that may change.
+/// Configuration whose files are watched.
 #[derive(Clone)]
 pub enum Watched {
     /// Certificates of a server, and the authorities of its clients.
     Acceptor(Arc<Acceptor>),
-    /// The certificate of a client, and the authorities of its servers.
+    /// Certificate of a client, and the authorities of its servers.
     Connector(Arc<Connector>),
 }
 
@@ -41,18 +41,19 @@ impl Watched {
     }
 }
 
-/// What came of a change of files.
+/// Result of a change of files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reloaded {
-    /// They are in force for new connections; and what is odd about them.
+    /// The files are used for new connections; the warnings are about accepted problems.
     Taken(Vec<Trouble>),
-    /// They are wrong. Those before them stay in force.
+    /// The files are invalid. The previous ones stay in force.
     Refused(Vec<Trouble>),
-    /// This process may not look at these any more, as one that has become another user: changes go unnoticed. Said once.
+    /// The process lost the right to read these files, for example by changing its user, so changes go unnoticed.
+    /// Reported once.
     Denied(Vec<PathBuf>),
 }
 
-/// A thread that watches files; dropping it ends it.
+/// Thread that watches files; dropping this stops it.
 pub struct Watch {
     /// `None` while being dropped.
     stop: Option<mpsc::Sender<()>>,
@@ -60,7 +61,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches the files of `watched` and reports each change. `None` when there are no files.
+    /// Watches the files of `watched` and reports each change. Returns `None` if there are no files.
     pub fn start(
         watched: Vec<Watched>,
         report: impl Fn(Reloaded) + Send + 'static,
@@ -117,7 +118,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It reports to nobody any more, and a panic of its own has been printed.
+            // A panic of the thread has already been printed.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Bytes that no honest peer sends, before the handshake, within and behind it.
+//! Bytes that no well-behaved peer sends: before, during and after the handshake.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-/// The beginning of what a client says: a hello that is too short for what it announces, records of all kinds, HTTP.
+/// First bytes of a client: a hello shorter than announced, records of all kinds, HTTP.
 const BEGINNINGS: [&[u8]; 8] = [
     b"",
     b"GET / HTTP/1.1\r\n\r\n",
@@ -55,7 +55,7 @@ fn a_changed_handshake_comes_to_an_end_at_every_byte() {
     }
 }
 
-/// What a target calls.
+/// Check of a fuzz target.
 type Check = fn(&[u8]);
 
 #[test]
@@ -66,7 +66,7 @@ fn inputs_that_once_failed_are_read_as_they_should() {
         ("tls_tampering", support::tampering),
     ];
     for (target, check) in targets {
-        // A target that never failed has no directory.
+        // A target without failures has no directory.
         for entry in fs::read_dir(crashes.join(target)).into_iter().flatten() {
             let path = entry.expect("a directory that opened can be listed").path();
             eprintln!("{}", path.display());

@@ -1,4 +1,4 @@
-//! Rules about the certificates of clients by the name that a client asks for (SNI, RFC 6066 3).
+//! Rules for client certificates by the name that the client requests (SNI, RFC 6066 3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use crate::acceptor::clients::Clients;
 use crate::heard;
 
-/// A rule for clients that ask for one of these names.
+/// Rule for clients that request one of these names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedClients {
-    /// Names in lower case; `*.example.com` is every name below one.
+    /// Names in lower case; `*.example.com` covers all names below `example.com`.
     pub names: Vec<String>,
-    /// Whether these clients show certificates.
+    /// Whether these clients need certificates.
     pub clients: Clients,
 }
 
@@ -24,12 +24,12 @@ pub struct NamedClients {
 #[derive(Clone, Debug, Default)]
 pub struct ClientNames {
     exact: HashMap<String, usize>,
-    /// By the part after the `*`, with its dot.
+    /// By the part after `*`, including the dot.
     below: HashMap<String, usize>,
 }
 
 impl ClientNames {
-    /// The names of each rule, in order. Of two rules for one name the first counts.
+    /// Builds the index from the names of each rule, in order. If two rules have a name, the first applies.
     pub fn new<'n, T: IntoIterator<Item = &'n String>>(
         rules: impl IntoIterator<Item = T>,
     ) -> ClientNames {
@@ -46,7 +46,7 @@ impl ClientNames {
         names
     }
 
-    /// The rule for a name in lower case; `None` where no rule has it.
+    /// Index of the rule for a name in lower case, or `None`.
     pub fn find(&self, name: &str) -> Option<usize> {
         let below = || {
             let dots = name.match_indices('.');
@@ -57,7 +57,7 @@ impl ClientNames {
     }
 }
 
-/// Verifies a client by the rule for the name that it asked for in this handshake.
+/// Verifies a client by the rule for the name that it requested.
 #[derive(Debug)]
 pub(crate) struct ByName {
     names: ClientNames,
@@ -66,7 +66,7 @@ pub(crate) struct ByName {
 }
 
 impl ByName {
-    /// Takes `rules` in the order of `names`, and the rule for all `others`.
+    /// `rules` are in the order of `names`; `others` is the rule for all other names.
     pub(crate) fn new(
         names: ClientNames,
         rules: Vec<Arc<dyn ClientCertVerifier>>,
@@ -79,7 +79,7 @@ impl ByName {
         }
     }
 
-    /// rustls asks for the server's certificate first, which is when the name is noted.
+    /// Rule for the current handshake. rustls calls the certificate resolver first, which notes the name.
     fn own(&self) -> &Arc<dyn ClientCertVerifier> {
         let rule = heard::name(|name| self.names.find(name?));
         rule.map_or(&self.others, |rule| &self.rules[rule])
@@ -89,7 +89,8 @@ impl ByName {
 impl ClientCertVerifier for ByName {
     fn offer_client_auth(&self) -> bool {
         if !heard::has_hello() {
-            // Before it has read the hello, rustls asks whether to keep the data for verifying a client certificate.
+            // Before it has read the hello, rustls calls this to decide whether to keep the data for verifying a client
+            // certificate.
             let all = self.rules.iter().chain([&self.others]);
             return all.into_iter().any(|rule| rule.offer_client_auth());
         }

@@ -15,31 +15,31 @@ use crate::certificate::revocation;
 use crate::error::{Subject, Trouble};
 use crate::verify::Watchful;
 
-/// Whether clients show certificates.
+/// Whether clients need certificates.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Clients {
-    /// They are not asked.
+    /// No certificate is requested.
     #[default]
     Ignored,
-    /// They may; a certificate that is shown must be signed by one of these authorities.
+    /// Clients may send a certificate; it must be signed by one of these authorities.
     Optional(Authorities),
-    /// They must.
+    /// Clients must send a certificate signed by one of these authorities.
     Required(Authorities),
 }
 
-/// The authorities of clients.
+/// Authorities of client certificates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Authorities {
-    /// A PEM file with their certificates.
+    /// PEM file with their certificates.
     pub file: PathBuf,
-    /// Files of certificate revocation lists, PEM or DER. When there are any, each authority in a client's chain must have
-    /// a list that has not expired, as OpenSSL requires: a client whose status is unknown is refused. Of several lists of one
-    /// authority the newest counts.
+    /// Files of certificate revocation lists, PEM or DER. If there are any, each authority in a client's chain must
+    /// have a list that has not expired, as OpenSSL requires: a client with unknown status is refused. Of several lists
+    /// of one authority the newest applies.
     pub revocation_lists: Vec<PathBuf>,
 }
 
 impl Authorities {
-    /// The authorities in `file`, without revocation lists.
+    /// Returns the authorities in `file`, without revocation lists.
     pub fn new(file: PathBuf) -> Authorities {
         Authorities {
             file,
@@ -48,7 +48,7 @@ impl Authorities {
     }
 }
 
-/// Files for the verification of client certificates, in a fixed order.
+/// Contents of the files for verifying client certificates, in a fixed order.
 #[derive(PartialEq, Eq, Default)]
 pub(crate) struct Trusted {
     authorities: Vec<CertificateDer<'static>>,
@@ -56,7 +56,7 @@ pub(crate) struct Trusted {
 }
 
 impl Clients {
-    /// All files that are read.
+    /// All files to read.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let authorities = match self {
             Clients::Ignored => None,
@@ -69,10 +69,10 @@ impl Clients {
         })
     }
 
-    /// The verifier of client certificates, and the files that it was built from.
+    /// Returns the verifier of client certificates, and the contents of the files that it was built from.
     ///
     /// # Errors
-    /// All that is wrong with the files.
+    /// All problems of the files.
     pub(crate) fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,
@@ -118,7 +118,7 @@ fn builder(
         .enforce_revocation_expiration()
 }
 
-/// The lists of all files.
+/// Reads the lists of all files.
 fn read_lists(
     files: &[PathBuf],
     roots: &Arc<RootCertStore>,
@@ -133,7 +133,7 @@ fn read_lists(
             Trouble::new(Subject::RevocationList(index), message)
         };
         let read = revocation::read(file).and_then(|read| {
-            // Each file is tried alone, so that the error names it.
+            // Each file is tried separately, so that the error names it.
             match builder(roots, &read, provider).build() {
                 Ok(_) => Ok(read),
                 Err(error) => Err(format!("a revocation list in it cannot be used: {error}")),

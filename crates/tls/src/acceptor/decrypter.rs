@@ -1,6 +1,6 @@
-//! What opens the records of a TLS 1.3 handshake for rustls: the provider's ciphers, with two additions. A record that
-//! cannot be opened is noted, since early data is skipped by that. What may not be in a record is passed on as data, which
-//! rustls refuses in a handshake with the alert that RFC 8446 5.4 names.
+//! Decrypts the records of a TLS 1.3 handshake for rustls: the provider's ciphers, with two additions. A record that
+//! cannot be decrypted is noted, because early data is skipped by that. Content that no record may have is passed on as
+//! application data, which rustls refuses during a handshake with the alert required by RFC 8446 5.4.
 
 use std::sync::LazyLock;
 
@@ -16,14 +16,14 @@ use rustls::{
 
 use crate::heard;
 
-/// The provider's cipher suites; those of TLS 1.3 open records as described above. Made once and never freed: rustls
-/// wants them to live as long as the program.
+/// The provider's cipher suites; those of TLS 1.3 decrypt records as described above. Created once and never freed,
+/// because rustls requires a `'static` lifetime.
 static SUITES: LazyLock<Vec<SupportedCipherSuite>> = LazyLock::new(|| {
     let suites = aws_lc_rs::default_provider().cipher_suites;
     suites.into_iter().map(noting).collect()
 });
 
-/// The cipher suites of a server.
+/// Cipher suites of a server.
 pub(crate) fn suites() -> Vec<SupportedCipherSuite> {
     SUITES.clone()
 }
@@ -83,11 +83,12 @@ impl MessageDecrypter for NotingDecrypter {
         mut message: InboundOpaqueMessage<'a>,
         sequence: u64,
     ) -> Result<InboundPlainMessage<'a>, Error> {
-        // rustls wants whatever comes of a record to stand where the record stood, and the provider keeps what it refuses.
+        // rustls expects the plaintext in place of the record, and the provider does not return a record that it
+        // refuses.
         let mut copy = message.payload.to_vec();
         let copied = InboundOpaqueMessage::new(message.typ, message.version, &mut copy);
         let length = match self.0.decrypt(copied, sequence) {
-            // Neither is a record of zeros, which has no type, nor an alert that is empty (RFC 8446 5.4).
+            // A record of zeros has no type, and an alert must not be empty (RFC 8446 5.4).
             Err(Error::PeerMisbehaved(PeerMisbehaved::IllegalTlsInnerPlaintext)) => {
                 message.typ = ContentType::ApplicationData;
                 0

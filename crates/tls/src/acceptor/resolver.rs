@@ -1,4 +1,4 @@
-//! Gives rustls the certificate for a client.
+//! Selects the certificate for a client.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::sign::CertifiedKey;
 use crate::certificate::names::{Misdirected, Names, Served};
 use crate::heard;
 
-/// Answers rustls.
+/// Certificate resolver of rustls.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     names: Arc<Names>,
@@ -24,8 +24,8 @@ impl Resolver {
         }
     }
 
-    /// The certificate that requests of a connection are compared with. A client that asks for no name may send requests for any host, as
-    /// with nginx.
+    /// Certificate that requests of the connection are checked against. As in nginx, a client that requests no name may
+    /// send requests for any host.
     fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
         let is_of_interest = self.misdirected == Misdirected::Refuse
             && asked.is_some()
@@ -42,7 +42,7 @@ impl ResolvesServerCert for Resolver {
         let names = &self.names;
         let asked: Option<Box<str>> = hello
             .server_name()
-            // RFC 6066 3 excludes the dot at the end of an absolute name, but some clients send it.
+            // RFC 6066 3 forbids the trailing dot of an absolute name, but some clients send it.
             .map(|name| name.strip_suffix('.').unwrap_or(name))
             .map(|name| name.to_ascii_lowercase().into());
         let found = match &asked {

@@ -1,4 +1,4 @@
-//! Which certificate is chosen, and what is wrong with those that are not.
+//! Selection of certificates, and errors of certificate files.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustls::{CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerC
 use super::*;
 use crate::acceptor::clients::Authorities;
 
-/// Writes a certificate for `names` and its key; returns where.
+/// Writes a certificate for `names` and its key; returns their files.
 fn write(directory: &Path, name: &str, names: &[&str], days: (i32, i32)) -> Identity {
     let key = KeyPair::generate().unwrap();
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -39,7 +39,7 @@ fn setup(certificates: Vec<Identity>) -> ServerSetup {
     }
 }
 
-/// All sentences about a setup that is refused.
+/// All errors of a setup that is refused.
 fn wrong(setup: ServerSetup) -> Vec<String> {
     match Acceptor::new(setup) {
         Ok(_) => Vec::new(),
@@ -54,7 +54,7 @@ fn load(identities: &[Identity]) -> Names {
     Names::new(identities.iter().enumerate().map(load).collect())
 }
 
-/// What is agreed on with a client that likes ChaCha20 best.
+/// Cipher suite negotiated with a client that prefers ChaCha20.
 fn chosen_for_chacha20(version: &'static SupportedProtocolVersion) -> CipherSuite {
     let mut provider = aws_lc_rs::default_provider();
     provider
@@ -143,7 +143,7 @@ fn clients_without_a_name_may_get_every_certificate() {
     assert_eq!(names.find("b.example"), [1]);
 }
 
-/// The first line of a certificate's PEM text.
+/// First line of a certificate in PEM.
 fn pem(certificate: &[u8]) -> String {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     certificate[..48]
@@ -252,7 +252,7 @@ fn a_byte_order_mark_is_named_in_every_file() {
     let directory = tempfile::tempdir().unwrap();
     let marked = |file: &Path| {
         let text = fs::read_to_string(file).unwrap();
-        // Twice: of a chain, only the first would be passed over.
+        // Twice, because a mark before a chain would hide only the first certificate.
         fs::write(file, format!("\u{feff}{text}{text}")).unwrap();
     };
     for which in ["certificate", "key", "clients"] {

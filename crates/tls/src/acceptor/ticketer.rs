@@ -1,7 +1,7 @@
-//! Tickets, and how long they are good: rustls's, with the time within at which the session ends.
+//! Tickets with a limited lifetime: those of rustls, with the end of the session inside.
 //!
 //! ```text
-//!   sealed by rustls | end of the session, Unix time 8 | what rustls needs to resume it |
+//!   sealed by rustls | end of the session, Unix time 8 | rustls's session state |
 //! ```
 
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use rustls::server::ProducesTickets;
 use crate::heard;
 use crate::limits::SESSION_AGE_MAX;
 
-/// Makes and reads tickets. A session ends [`SESSION_AGE_MAX`] after its full handshake and with its client's certificate,
-/// however often it is resumed and its ticket renewed.
+/// Creates and reads tickets. A session ends [`SESSION_AGE_MAX`] after its full handshake, or earlier with its client's
+/// certificate, even if it is resumed and its ticket renewed.
 #[derive(Debug)]
 pub(crate) struct Ticketer(Arc<dyn ProducesTickets>);
 
 const END_BYTES: usize = 8;
 
 impl Ticketer {
-    /// With keys of its own: no other's tickets are good here.
+    /// Creates a ticketer with new keys, so that no other ticketer's tickets are valid here.
     ///
     /// # Errors
     /// When the system has no random numbers.
@@ -41,7 +41,7 @@ impl Ticketer {
         if now >= end {
             return None;
         }
-        // What is made of this handshake ends with the session; one that is begun anew with a certificate has its own end.
+        // New tickets of this handshake end with the session; a full handshake with a certificate sets its own end.
         heard::note(|heard| heard.ends = Some(end));
         plain.drain(..END_BYTES);
         Some(plain)

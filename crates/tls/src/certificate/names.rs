@@ -1,4 +1,4 @@
-//! Selection of the certificate by the name that the client asks for (SNI, RFC 6066 3).
+//! Selection of the certificate by the name that the client requests (SNI, RFC 6066 3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certified;
 
-/// The certificates of each name. Of several for the same name (RSA and ECDSA, say) the first is taken whose
-/// signatures the client understands.
+/// Certificates by name. Of several for one name (such as RSA and ECDSA), the first is used whose signatures the client
+/// supports.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) certificates: Vec<Certified>,
     /// Indices of certificates.
     exact: HashMap<String, Vec<usize>>,
-    /// By what stands behind the `*`, with its dot.
+    /// By the part after `*`, including the dot.
     wildcard: HashMap<String, Vec<usize>>,
-    /// All certificates, for clients without a known name: the first, then the others with one of its names, then the rest,
-    /// for clients that do not support the signatures of these.
+    /// All certificates, for clients without a known name: the first, then others with one of its names, then the rest,
+    /// for clients that support the signatures of none of these.
     pub(crate) default: Vec<usize>,
 }
 
@@ -48,20 +48,20 @@ impl Names {
         }
     }
 
-    /// The certificates for `name`, which is in lower case.
+    /// Certificates for `name`, which is in lower case.
     pub(crate) fn find(&self, name: &str) -> &[usize] {
         let [exact, wildcard] = self.covering(name);
         exact.or(wildcard).unwrap_or(&self.default)
     }
 
-    /// The certificates with `name` itself, and the ones with a wildcard for it.
+    /// Certificates with exactly `name`, and those with a wildcard that covers it.
     fn covering(&self, name: &str) -> [Option<&[usize]>; 2] {
         let suffix = name.find('.').map(|dot| &name[dot..]);
         let wildcard = suffix.and_then(|suffix| self.wildcard.get(suffix));
         [self.exact.get(name), wildcard].map(|found| found.map(Vec::as_slice))
     }
 
-    /// The chain, key and OCSP response for the certificate with this index at `now`, in seconds of Unix time.
+    /// Chain, key and OCSP response of the certificate with this index at `now`, in Unix time.
     pub(crate) fn key(&self, index: usize, now: u64) -> &Arc<CertifiedKey> {
         let certified = &self.certificates[index];
         match &certified.stapled {
@@ -74,14 +74,14 @@ impl Names {
 /// Response to a request for a host of another certificate than that of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Misdirected {
-    /// They are refused with 421 (RFC 9110 15.5.20).
+    /// Refuse with 421 (RFC 9110 15.5.20).
     #[default]
     Refuse,
-    /// They are served as others are.
+    /// Serve like other requests.
     Serve,
 }
 
-/// The certificate that a client got for the name that it asked for, if there are several certificates.
+/// Certificate sent to a client for the name that it requested, if there are several certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) names: Arc<Names>,
@@ -89,8 +89,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Whether a request for `host` belongs on another connection: this certificate does not cover the host, and another
-    /// one does.
+    /// Whether a request for `host` belongs on another connection: this certificate does not cover the host, and
+    /// another one does.
     pub(crate) fn misdirects(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let covering = self.names.covering(&host);

@@ -1,9 +1,9 @@
-//! What is wrong with a file that should hold certificates or a key, in the words of whoever has to mend it. Pure: it looks
-//! at bytes that could not be used.
+//! Diagnoses a file that should contain certificates or a key, with a remedy. Pure: it examines bytes that could not be
+//! used.
 
 use x509_parser::der_parser::asn1_rs::{Any, FromDer, Integer, Oid, Sequence};
 
-/// What a file is expected to hold.
+/// Expected content of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Certificate,
@@ -12,7 +12,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// The tool of OpenSSL that reads and writes it.
+    /// Subcommand of openssl that reads and writes it.
     fn tool(self) -> &'static str {
         match self {
             Wanted::Certificate => "x509",
@@ -22,8 +22,8 @@ impl Wanted {
     }
 }
 
-/// Why nothing of the kind was found in `bytes`, what was expected, and the command that makes it so where there is one.
-/// `trouble` is what the reader of PEM said, if it said anything.
+/// Returns why `bytes` contain nothing of the kind, what was expected, and the command that converts them, if there is
+/// one. `trouble` is the error of the PEM parser, if any.
 pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> String {
     let tool = wanted.tool();
     if bytes.is_empty() {
@@ -74,19 +74,18 @@ pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> St
     }
 }
 
-/// That a byte order mark stands before the text, when it does. What begins on its line would be passed over, and the
-/// second certificate of a chain be taken for the first.
+/// Error if the file starts with a byte order mark. The parser would skip the first line, and so take the second
+/// certificate of a chain for the first.
 pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
     bytes.starts_with("\u{feff}".as_bytes()).then_some(
         "a byte order mark (BOM) stands before its first line: save the file as UTF-8 without one, or take it out: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE",
     )
 }
 
-/// Keys that are taken, and how to come by one.
+/// Supported keys, and the command that generates one.
 const TAKEN: &str = "taken are RSA of 2048 to 8192 bits (rsaEncryption), ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
 
-/// What is said of a private key, in DER of any of its three forms, that cannot be used: its own kind and size, and what
-/// is taken.
+/// Error for an unusable private key in DER of any of its three formats: its kind and size, and the supported ones.
 pub(crate) fn why_not_key(der: &[u8], trouble: &str) -> String {
     match kind(der) {
         Some(kind) => format!("the key is of the kind {kind} ({trouble}): {TAKEN}"),
@@ -94,9 +93,9 @@ pub(crate) fn why_not_key(der: &[u8], trouble: &str) -> String {
     }
 }
 
-/// The version of an X.509 certificate, when it is none that is taken.
+/// Error if the X.509 version of a certificate is unsupported.
 pub(crate) fn why_not_version(version: u32) -> Option<String> {
-    // Written from 0 (RFC 5280 4.1.2.1).
+    // Encoded from 0 (RFC 5280 4.1.2.1).
     (version != 2).then(|| {
         format!(
             "the certificate is of X.509 version {}, which has no names of hosts and is not taken: expected version 3, such as openssl req -x509 -addext subjectAltName=DNS:NAME makes",
@@ -121,7 +120,7 @@ fn form(wanted: Wanted) -> &'static str {
     }
 }
 
-/// A label in words.
+/// Describes a PEM label.
 fn readable(label: &str, wanted: Wanted) -> String {
     match label {
         "CERTIFICATE" if wanted == Wanted::Key => "a certificate and no key".into(),
@@ -136,7 +135,7 @@ fn readable(label: &str, wanted: Wanted) -> String {
     }
 }
 
-/// The labels of what begins in a PEM file (RFC 7468 2), of which nobody needs more than a few.
+/// The first PEM labels of a file (RFC 7468 2).
 fn labels(bytes: &[u8]) -> Vec<String> {
     const LABELS_MAX: usize = 8;
     const LABEL_BYTES_MAX: usize = 64;
@@ -160,14 +159,14 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// A sequence of more than 127 bytes, as certificates and keys are, which no text begins with.
+/// Whether `bytes` are a DER sequence; certificates and keys have more than 127 bytes, and no text starts like that.
 pub(crate) fn is_der(bytes: &[u8]) -> bool {
     matches!(bytes, [0x30, 0x80..=0x84, ..])
         || (bytes.first() == Some(&0x30)
             && Sequence::from_der(bytes).is_ok_and(|(rest, _)| rest.is_empty()))
 }
 
-/// RFC 7292 4: a sequence whose first element is the version 3, and whose second is a sequence.
+/// PKCS #12 (RFC 7292 4): a sequence that starts with version 3 and another sequence.
 struct Pkcs12;
 
 impl Pkcs12 {
@@ -182,7 +181,7 @@ impl Pkcs12 {
     }
 }
 
-/// The kind and the size of a private key: PKCS #8 (RFC 5958 2), PKCS #1 (RFC 8017 A.1.2) or SEC 1 (RFC 5915 3).
+/// Kind and size of a private key: PKCS #8 (RFC 5958 2), PKCS #1 (RFC 8017 A.1.2) or SEC 1 (RFC 5915 3).
 fn kind(der: &[u8]) -> Option<String> {
     let (_, outer) = Sequence::from_der(der).ok()?;
     let (rest, _version) = Integer::from_der(&outer.content).ok()?;
@@ -190,13 +189,13 @@ fn kind(der: &[u8]) -> Option<String> {
     match second.tag().0 {
         // PKCS #1: the modulus.
         2 => rsa(&outer.content),
-        // SEC 1: the key, and then in [0] its curve.
+        // SEC 1: the key, then its curve in [0].
         4 => {
             let (_, parameters) = Any::from_der(behind).ok()?;
             let (_, curve) = Oid::from_der(parameters.data).ok()?;
             Some(elliptic(&curve))
         }
-        // PKCS #8: the algorithm with its parameters, and the key in an octet string.
+        // PKCS #8: the algorithm with its parameters, then the key in an octet string.
         16 => {
             let (parameters, algorithm) = Oid::from_der(second.data).ok()?;
             let (_, key) = Any::from_der(behind).ok()?;
@@ -205,7 +204,7 @@ fn kind(der: &[u8]) -> Option<String> {
                     let (_, inner) = Sequence::from_der(key.data).ok()?;
                     rsa(&inner.content)
                 }
-                // RFC 4055 1.2: a key that signs with PSS alone.
+                // A key for PSS signatures only (RFC 4055 1.2).
                 "1.2.840.113549.1.1.10" => Some("RSA-PSS (id-RSASSA-PSS)".into()),
                 "1.2.840.10045.2.1" => match Oid::from_der(parameters) {
                     Ok((_, curve)) => Some(elliptic(&curve)),
@@ -225,7 +224,7 @@ fn kind(der: &[u8]) -> Option<String> {
     }
 }
 
-/// The content of an RSAPrivateKey: a version and the modulus.
+/// Size of an RSAPrivateKey, which starts with a version and the modulus.
 fn rsa(content: &[u8]) -> Option<String> {
     let (rest, _version) = Integer::from_der(content).ok()?;
     let (_, modulus) = Integer::from_der(rest).ok()?;
@@ -257,12 +256,12 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// What OpenSSL makes of these words, in a file.
+    /// Runs openssl with these arguments, and returns its output file.
     fn openssl(words: &str) -> Vec<u8> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("out");
         let words: Vec<&str> = words.split(' ').collect();
-        // Some want their number last.
+        // Some subcommands require a number as the last argument.
         let (tool, words) = words.split_first().expect("a tool");
         let mut command = Command::new("openssl");
         let made = command

@@ -1,4 +1,4 @@
-//! Files of certificate revocation lists (RFC 5280 5): PEM with any number of them, or DER with one.
+//! Files of certificate revocation lists (RFC 5280 5): PEM with any number of lists, or DER with one.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -13,10 +13,10 @@ use x509_parser::time::ASN1Time;
 use crate::certificate::pem::{self, Wanted};
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
 
-/// The lists in a file, at least one.
+/// Reads the lists in a file, at least one.
 ///
 /// # Errors
-/// When it cannot be read or holds something else.
+/// When the file cannot be read or contains something else.
 pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
     let bytes = onrush_file::read(file, REVOCATION_LIST_BYTES_MAX)
         .map_err(|error| format!("it cannot be read: {error}"))?;
@@ -39,8 +39,8 @@ pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'stat
     }
 }
 
-/// Puts newer lists first: of several lists of one authority, rustls uses the first. The newest has the latest `thisUpdate`, then the
-/// largest number (RFC 5280 5.2.3).
+/// Sorts newer lists first, because rustls uses the first of several lists of one authority. The newest has the latest
+/// `thisUpdate`, then the largest number (RFC 5280 5.2.3).
 pub(crate) fn sort_newest_first(lists: &mut [CertificateRevocationListDer<'static>]) {
     lists.sort_by_cached_key(|list| {
         let parsed = CertificateRevocationList::from_der(list).ok();
@@ -59,7 +59,7 @@ pub(crate) fn ends(lists: &[CertificateRevocationListDer<'static>]) -> Vec<u64> 
     lists.iter().filter_map(end).collect()
 }
 
-/// A sentence for each list that has expired: all clients of its authority are refused until it is renewed.
+/// Returns a warning for each expired list: all clients of its authority are refused until it is renewed.
 pub(crate) fn expired(
     lists: &[CertificateRevocationListDer<'static>],
 ) -> impl Iterator<Item = String> {

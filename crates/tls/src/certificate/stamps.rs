@@ -1,10 +1,10 @@
-//! How files were when they were read, and whether they have changed since.
+//! Stamps of files, which show whether the files have changed since they were read.
 
 use std::path::PathBuf;
 
 use onrush_file::{Stamp, stamp};
 
-/// Files, and how they were when they were read.
+/// Files, and their stamps when they were read.
 #[derive(Debug)]
 pub(crate) struct Stamps {
     pub(crate) files: Vec<PathBuf>,
@@ -12,7 +12,7 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    /// Looks at `files`, which are read after this.
+    /// Takes the stamps of `files`; must be called before they are read.
     pub(crate) fn of(files: Vec<PathBuf>) -> Stamps {
         let read = files.iter().map(|file| stamp(file)).collect();
         Stamps { files, read }

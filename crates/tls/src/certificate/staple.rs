@@ -1,5 +1,5 @@
-//! Files of OCSP responses (RFC 6960 4.2.1), which a server sends with its certificate (RFC 6066 8). The client verifies the
-//! response; this module only checks whether it is worth sending.
+//! Files of OCSP responses (RFC 6960 4.2.1), sent with the certificate (OCSP stapling, RFC 6066 8). The client verifies
+//! the response; this module only checks whether to send it.
 
 use std::path::Path;
 
@@ -11,26 +11,26 @@ use x509_parser::time::ASN1Time;
 use crate::certificate::pem;
 use crate::limits::STAPLE_BYTES_MAX;
 
-/// An OCSP response with the status `good` for a certificate.
+/// An OCSP response with status `good` for a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Staple {
     pub(crate) bytes: Vec<u8>,
-    /// `nextUpdate` in seconds of Unix time: clients refuse the response from then on.
+    /// `nextUpdate` in Unix time: clients refuse the response from then on.
     pub(crate) until: Option<u64>,
 }
 
 /// Reason for not sending a response.
 pub(crate) enum NoStaple {
-    /// The file cannot be read, or holds something else.
+    /// The file cannot be read, or contains something else.
     Wrong(String),
-    /// The response cannot be used for the certificate. It may be older or newer than the certificate, or have expired.
+    /// The response cannot be used for the certificate: it belongs to an older or newer one, or has expired.
     Useless(String),
 }
 
-/// Reads the response in `file`, which is in DER, for a certificate.
+/// Reads the response in `file`, which is DER, for a certificate.
 ///
 /// # Errors
-/// When it should not be sent.
+/// When the response should not be sent.
 pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Staple, NoStaple> {
     let bytes = onrush_file::read(file, STAPLE_BYTES_MAX)
         .map_err(|error| NoStaple::Wrong(format!("it cannot be read: {error}")))?;
@@ -74,7 +74,7 @@ pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Sta
     }
 }
 
-/// The status of one certificate (SingleResponse).
+/// Status of one certificate (SingleResponse).
 struct Answer<'b> {
     serial: &'b [u8],
     status: Status,
@@ -99,7 +99,7 @@ impl Status {
 }
 
 enum Response<'b> {
-    /// The status of the response: no certificate is mentioned.
+    /// Unsuccessful response status, without any certificate.
     Failed(u8),
     Answers(Vec<Answer<'b>>),
 }
@@ -108,7 +108,7 @@ const ENUMERATED: u32 = 10;
 const SEQUENCE: u32 = 16;
 
 impl<'b> Response<'b> {
-    /// OCSPResponse, with a BasicOCSPResponse.
+    /// Parses an OCSPResponse with a BasicOCSPResponse.
     fn parse(bytes: &'b [u8]) -> Option<Response<'b>> {
         let (outer, []) = of_tag(SEQUENCE, bytes)? else {
             return None;
@@ -126,7 +126,7 @@ impl<'b> Response<'b> {
         let (basic, _) = any(rest)?;
         let (basic, _) = of_tag(SEQUENCE, basic.content)?;
         let (data, _) = of_tag(SEQUENCE, basic)?;
-        // ResponseData: [0] version, if it is there; [1] or [2] the responder; when it was made; the answers.
+        // ResponseData: optional [0] version, [1] or [2] the responder, the time, the answers.
         let (first, rest) = any(data)?;
         let rest = match first.tag {
             0 => any(rest)?.1,
@@ -145,7 +145,7 @@ impl<'b> Response<'b> {
 }
 
 impl<'b> Answer<'b> {
-    /// SingleResponse.
+    /// Parses a SingleResponse.
     fn parse(bytes: &'b [u8]) -> Option<Answer<'b>> {
         let (mut id, rest) = of_tag(SEQUENCE, bytes)?;
         // CertID: the algorithm, hashes of the issuer's name and key, the serial number.
@@ -175,13 +175,13 @@ impl<'b> Answer<'b> {
     }
 }
 
-/// An element of DER.
+/// DER element.
 struct Element<'b> {
     tag: u32,
     content: &'b [u8],
 }
 
-/// The next element, and what follows it.
+/// Returns the next element, and the bytes after it.
 fn any(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (rest, any) = Any::from_der(bytes).ok()?;
     let element = Element {
@@ -191,7 +191,7 @@ fn any(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
     Some((element, rest))
 }
 
-/// The content of the next element, if it has this tag, and what follows it.
+/// Returns the content of the next element if it has this tag, and the bytes after it.
 fn of_tag(tag: u32, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (found, rest) = any(bytes)?;
     (found.tag == tag).then_some((found.content, rest))

@@ -1,4 +1,4 @@
-//! Whose certificates a client believes.
+//! Verification of server certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::certificate;
 use crate::error::{Subject, Trouble};
 use crate::verify;
 
-/// Whose certificates are believed.
+/// Trusted server certificates.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Verify {
-    /// Those of the authorities that this system trusts: what its administrator added or removed holds here as well,
-    /// and updates come with the system's. A list of our own would be as old as this program.
+    /// Those signed by the system's authorities, so that the administrator's changes and the system's updates apply. A
+    /// bundled list would be as old as this program.
     #[default]
     System,
-    /// Those of the authorities in this PEM file, and those in it themselves.
+    /// The certificates in this PEM file, and those signed by them.
     File(PathBuf),
-    /// All of them.
+    /// All certificates, without verification.
     Nothing,
 }
 
-/// What judges the certificates of servers.
+/// Returns the verifier of server certificates.
 pub(super) fn verifier(
     verify: &Verify,
     provider: &Arc<CryptoProvider>,
@@ -68,11 +68,11 @@ fn by_authority(
     Ok(built)
 }
 
-/// The authorities that this system trusts.
+/// Reads the system's trusted authorities.
 fn system_authorities() -> Result<RootCertStore, Trouble> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // A bundle may hold certificates of old that webpki does not understand; the others count.
+    // A bundle may contain old certificates that webpki cannot parse; the others are used.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         return Err(Trouble::new(
@@ -83,8 +83,8 @@ fn system_authorities() -> Result<RootCertStore, Trouble> {
     Ok(roots)
 }
 
-/// Believes servers by one rule, and notes why it does not. By all of them signatures are checked: a server must at least
-/// have its key.
+/// Verifies servers by one rule, and notes why a certificate is refused. Signatures are checked under every rule,
+/// because a server must at least have the key of its certificate.
 #[derive(Debug)]
 struct Believer {
     rule: Rule,
@@ -93,17 +93,17 @@ struct Believer {
 
 #[derive(Debug)]
 enum Rule {
-    /// The certificates of a file, and what their owners have signed: a certificate that has signed itself is its own
-    /// authority, and what `openssl req -x509` makes could be believed in no other way.
+    /// The certificates of a file, and those signed by them. A self-signed certificate, such as `openssl req -x509`
+    /// makes, is its own authority, so it can be trusted in no other way.
     Named {
         certificates: Vec<CertificateDer<'static>>,
         by_authority: Arc<dyn ServerCertVerifier>,
     },
-    /// Every certificate.
+    /// Any certificate.
     Anyone,
 }
 
-/// Believes a certificate of the file, if it is for `name` and valid today.
+/// Accepts a certificate of the file, if it is for `name` and valid now.
 fn believe_named(
     certificate: &CertificateDer<'_>,
     name: &ServerName<'_>,

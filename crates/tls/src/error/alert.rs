@@ -1,10 +1,10 @@
-//! Alerts: what one side tells the other about the end of a connection (RFC 8446 6).
+//! Alerts (RFC 8446 6).
 
 use std::fmt;
 
 use onrush_engine::{Error, Kind, Op, alert_name};
 
-/// The number of an alert.
+/// Number of an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Alert(pub(crate) u8);
 
@@ -21,8 +21,7 @@ impl Alert {
     pub(crate) const NO_RENEGOTIATION: Alert = Alert(100);
     pub(crate) const MISSING_EXTENSION: Alert = Alert(109);
 
-    /// The two bytes of the message. All are fatal but for the end of a connection and the refusal of a new handshake
-    /// (RFC 5246 7.2.2).
+    /// Level and number. All are fatal except close_notify and no_renegotiation (RFC 5246 7.2.2).
     pub(crate) fn message(self) -> [u8; 2] {
         let level = match self {
             Alert::CLOSE_NOTIFY | Alert::NO_RENEGOTIATION => 1,
@@ -31,7 +30,7 @@ impl Alert {
         [level, self.0]
     }
 
-    /// What it means for an operation of the connection.
+    /// Returns the error of an operation that failed with this alert.
     pub(crate) fn error(self, op: Op) -> Error {
         Error::new(op, Kind::Alert(self.0))
     }

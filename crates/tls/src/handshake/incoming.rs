@@ -1,4 +1,4 @@
-//! What the peer has sent of a handshake.
+//! Received bytes of a handshake.
 
 use onrush_engine::{BUFFER_BYTES, Core, Input, Stream, WIDE_BUFFER_BYTES};
 
@@ -6,20 +6,20 @@ use crate::error::HandshakeError;
 use crate::limits::{EARLY_RECORD_BYTES_MAX, HANDSHAKE_BYTES_MAX};
 use crate::record;
 
-/// Where the first record has the version of its hello: behind the header of the record, the type and the length.
+/// Position of the hello's version in the first record: after the record's header, the type and the length.
 pub(super) const HELLO_VERSION: std::ops::Range<usize> = 9..11;
 
-/// What has been received and rustls has not consumed: one buffer, or as long as a message needs.
+/// Received bytes that rustls has not consumed: one buffer, or more if a message needs it.
 #[derive(Default)]
 pub(super) struct Incoming {
     pub(super) input: Input,
-    /// Used once a buffer was too short. Invariant: then `input` is empty between receives.
+    /// Used once a message exceeds a buffer. Invariant: then `input` is empty between receives.
     pub(super) long: Vec<u8>,
-    /// The bytes that rustls may look at: whole records, and none behind the one that completes the handshake.
+    /// Number of bytes that rustls may read: whole records, and none after the one that completes the handshake.
     pub(super) shown: usize,
-    /// What the first record's hello says of its version (RFC 8446 4.1.2).
+    /// Version in the hello of the first record (RFC 8446 4.1.2).
     pub(super) hello_version: Option<[u8; 2]>,
-    /// Bytes of early data that were skipped.
+    /// Bytes of early data skipped.
     pub(super) skipped: usize,
 }
 
@@ -41,14 +41,15 @@ impl Incoming {
         &mut bytes[..self.shown]
     }
 
-    /// Shows one more record, if it is there; what is none is shown as it is, so that rustls refuses it.
+    /// Makes one more record readable if it is complete. Bytes that are not a record are made readable as they are, so
+    /// that rustls refuses them.
     pub(super) fn show_next_record(&mut self) -> bool {
         if self.hello_version.is_none() {
             self.hello_version = self.bytes().get(HELLO_VERSION).map(|two| [two[0], two[1]]);
         }
         let hidden = &self.bytes()[self.shown..];
         let more = match record::length(hidden) {
-            // Nobody has a version other than 3.x: what claims one is no record, and rustls is to say so at once.
+            // All versions are 3.x: bytes with another one are not a record, and rustls should refuse them at once.
             Ok(Some(_)) if hidden[1] != 3 => hidden.len(),
             Ok(Some(length)) if length <= hidden.len() => length,
             Ok(_) => return false,
@@ -67,8 +68,8 @@ impl Incoming {
         }
     }
 
-    /// Drops the record that was shown and could not be opened: early data, of which rustls skips a record without an end
-    /// of its own, and would look at it again with the next one (RFC 8446 4.2.10).
+    /// Drops the record that rustls could not decrypt: early data (RFC 8446 4.2.10). rustls skips such a record without
+    /// consuming it, and would read it again with the next one.
     pub(super) fn skip_early_data(&mut self) -> Result<(), HandshakeError> {
         self.skipped += self.shown;
         self.consume(self.shown);
@@ -78,7 +79,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// What is left for the session.
+    /// Returns the remaining bytes, for the session.
     pub(super) fn into_input(mut self, core: &Core) -> Result<Input, HandshakeError> {
         if !self.long.is_empty() && self.input.put_some(&self.long, core)? < self.long.len() {
             return Err(HandshakeError::TooLong);

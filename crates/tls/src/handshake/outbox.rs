@@ -1,9 +1,9 @@
-//! What we send of a handshake.
+//! Outgoing messages of a handshake.
 
 use onrush_engine::{Buffer, Error, Stream};
 use rustls::unbuffered::{EncodeError, EncodeTlsData};
 
-/// What is to be sent: several messages in one go.
+/// Collects messages, so that several are sent together.
 pub(super) struct Outbox<'s> {
     pub(super) stream: &'s Stream,
     pub(super) buffer: Option<Buffer>,
@@ -37,7 +37,7 @@ impl<'s> Outbox<'s> {
         }
     }
 
-    /// Hands what is written to the stream.
+    /// Queues the collected messages on the stream.
     pub(super) fn queue(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             self.stream.queue(buffer);

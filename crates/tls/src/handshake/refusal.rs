@@ -1,4 +1,4 @@
-//! The end of a handshake that fails: what the peer is told.
+//! End of a failed handshake: the alert, or the response to plain HTTP.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::side::Side;
 use crate::error::alert::Alert;
 use crate::limits::{REFUSAL_LINGER, REFUSAL_LINGER_BYTES};
 
-/// What a client is told that speaks HTTP where TLS is spoken.
+/// Response to plain HTTP on a TLS port.
 const PLAIN_HTTP_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     Content-Type: text/plain\r\n\
     Content-Length: 37\r\n\
@@ -19,14 +19,14 @@ const PLAIN_HTTP_RESPONSE: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     \r\n\
     this port speaks TLS: try https://...";
 
-/// The first byte of an alert's record (RFC 8446 5.1).
+/// Content type of an alert record (RFC 8446 5.1).
 const ALERT_RECORD: u8 = 21;
 
-/// The version of a hello that offers TLS 1.2 or more (RFC 8446 4.1.2).
+/// Version in a hello that offers TLS 1.2 or later (RFC 8446 4.1.2).
 const TLS12_HELLO: [u8; 2] = [3, 3];
 
-/// The alert for `error` where rustls has another than the RFC, and the error to write about. Such alerts are never
-/// encrypted: none of these errors is found behind the keys of the handshake.
+/// Returns the alert for `error` if rustls sends another than the RFC requires, and the error to report. Such alerts
+/// are never encrypted, because these errors occur before there are handshake keys.
 pub(super) fn of(
     error: rustls::Error,
     side: &Side,
@@ -39,7 +39,7 @@ pub(super) fn of(
         .hello_version
         .is_some_and(|version| version < TLS12_HELLO);
     match error {
-        // rustls looks for what TLS 1.2 added before it looks at the version (RFC 5246 E.1).
+        // rustls checks extensions that TLS 1.2 added before it checks the version (RFC 5246 E.1).
         rustls::Error::PeerIncompatible(PeerIncompatible::SignatureAlgorithmsExtensionRequired)
             if is_old =>
         {
@@ -50,7 +50,7 @@ pub(super) fn of(
         rustls::Error::PeerIncompatible(PeerIncompatible::KeyShareExtensionRequired) => {
             (Some(Alert::MISSING_EXTENSION), error)
         }
-        // RFC 5246 7.4.6; certificate_required is TLS 1.3's.
+        // TLS 1.2 has no certificate_required alert (RFC 5246 7.4.6).
         rustls::Error::NoCertificatesPresented
             if connection.protocol_version() == Some(ProtocolVersion::TLSv1_2) =>
         {
@@ -60,29 +60,29 @@ pub(super) fn of(
     }
 }
 
-/// Sends `alert` without encryption.
+/// Sends `alert` unencrypted.
 pub(super) async fn say(stream: &Stream, alert: Alert, outbox: &mut Outbox<'_>) {
     outbox.queue();
     let [level, number] = alert.message();
     stream.queue(Rc::<[u8]>::from([ALERT_RECORD, 3, 3, 0, 2, level, number]));
-    // Who does not want to hear it has closed already.
+    // The peer may have closed the connection; ignore the error.
     let _ = end(stream, outbox).await;
 }
 
-/// Sends the alert that says what went wrong, if there is one, and waits until it may have arrived.
+/// Sends the alert that rustls has prepared, if any, and waits until it may have arrived.
 pub(super) async fn say_why(
     stream: &Stream,
     side: &mut Side,
     incoming: &mut Incoming,
     outbox: &mut Outbox<'_>,
 ) {
-    // No further than that: what failed would fail again.
+    // Stop when everything is written: the step that failed would fail again.
     while side.state().wants_write() {
         if side.step(incoming, outbox).is_err() {
             return;
         }
     }
-    // Who does not want to hear it has closed already.
+    // The peer may have closed the connection; ignore the error.
     let _ = end(stream, outbox).await;
 }
 
@@ -97,8 +97,8 @@ pub(super) async fn refuse_plain_http(stream: &Stream) -> Result<(), Error> {
     linger(stream).await
 }
 
-/// Ends our side and reads what the peer is still sending: closing with bytes unread would take back what we have said
-/// (RFC 9112 9.6).
+/// Closes our side and reads the rest of the peer's data: closing with unread bytes would reset the connection, and the
+/// peer could lose our last message (RFC 9112 9.6).
 async fn linger(stream: &Stream) -> Result<(), Error> {
     stream.shutdown().await?;
     stream.set_deadline(Some(stream.core().now() + REFUSAL_LINGER));

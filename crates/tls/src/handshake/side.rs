@@ -1,4 +1,4 @@
-//! One end of a handshake, as rustls plays it.
+//! rustls's connection on either side of a handshake.
 
 use onrush_engine::Error;
 use rustls::client::UnbufferedClientConnection;
@@ -15,10 +15,10 @@ use crate::record::{Opener, Sealer};
 use crate::session::Session;
 use crate::version::Version;
 
-/// The first byte of a handshake's record (RFC 8446 5.1).
+/// Content type of a handshake record (RFC 8446 5.1).
 pub(super) const HANDSHAKE_RECORD: u8 = 22;
 
-/// One of the two ends, as rustls plays it.
+/// rustls's connection on either side.
 #[allow(
     clippy::large_enum_variant,
     reason = "one per handshake, and never moved in numbers"
@@ -28,10 +28,10 @@ pub(super) enum Side {
     Client(UnbufferedClientConnection),
 }
 
-/// What has to happen next.
+/// Next step of a handshake.
 pub(super) enum Step {
     Again,
-    /// The peer has to speak.
+    /// Waits for the peer.
     Blocked,
     Done,
     Failed(rustls::Error),
@@ -54,7 +54,8 @@ impl Side {
         incoming.consume(discard);
         let state = self.state();
         match step? {
-            // All is said and heard. What follows is for the session: rustls would open it with keys that it gives away.
+            // The handshake is complete. Later records belong to the session: rustls would decrypt them with keys that
+            // it is about to export.
             Step::Again if !state.wants_write() && !state.is_handshaking() => Ok(Step::Done),
             step => Ok(step),
         }
@@ -67,8 +68,8 @@ impl Side {
         }
     }
 
-    /// Whether the peer waits for what we say last. What a TLS 1.3 server says last are tickets: they leave with its first
-    /// response when the request has arrived already, and else as soon as it waits for one.
+    /// Whether the peer waits for our last flight. The last messages of a TLS 1.3 server are tickets; they are sent
+    /// with its first response if the request has already arrived, otherwise as soon as it waits for a request.
     pub(super) fn has_last_word(&self) -> bool {
         match self {
             Side::Server(connection) => {
@@ -87,7 +88,7 @@ impl Side {
         }
     }
 
-    /// Takes the keys over. What was `heard` has the name that the client asked for, and the secrets.
+    /// Exports the keys. `heard` contains the requested name and the secrets.
     pub(super) fn into_session(self, heard: Heard) -> Result<Session, HandshakeError> {
         let Heard {
             name,
@@ -128,7 +129,7 @@ impl Side {
     }
 }
 
-/// Does what rustls asks for, as far as that needs no waiting; and how many bytes it has read.
+/// Performs what rustls requests, without waiting. Returns the number of bytes consumed, too.
 fn take<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
     outbox: &mut Outbox<'_>,
@@ -143,7 +144,7 @@ fn take<Data>(
         }
         Ok(ConnectionState::BlockedHandshake) => Ok(Step::Blocked),
         Ok(ConnectionState::WriteTraffic(_)) => Ok(Step::Done),
-        // Data before the end of the handshake is never accepted, and an end no success.
+        // Data before the end of the handshake is never accepted, and a close_notify is a failure.
         Ok(_) => Ok(Step::Failed(rustls::Error::HandshakeNotComplete)),
         Err(error) => Ok(Step::Failed(error)),
     };

@@ -1,8 +1,8 @@
-//! Keys as ciphers use them: round keys, and the powers by which GCM multiplies. They take 600 bytes for each direction, more
-//! than all else that an idle connection with TLS keeps, where the key itself has 32.
+//! Expanded keys: the round keys and GCM tables of a cipher. They take 600 bytes per direction, more than the rest of
+//! an idle TLS connection; the key itself has 32 bytes.
 //!
-//! So each thread keeps them for the keys it has used last, and makes them again for a key that comes back after so many
-//! others: 0.16 us for each direction with AES, 0.05 us with ChaCha20.
+//! Each thread therefore keeps them only for the keys it has used last, and expands a key again when it is used after
+//! many others: 0.16 us per direction with AES, 0.05 us with ChaCha20.
 
 use std::cell::RefCell;
 use std::mem;
@@ -15,10 +15,10 @@ thread_local! {
     static EXPANDED: RefCell<Expanded> = const { RefCell::new(Expanded::new()) };
 }
 
-/// Where the expanded form of one key is on this thread, as long as it is kept. Dropping it forgets the form.
+/// Position of the expanded form of one key on this thread. Dropping it frees the form.
 pub(super) struct Place {
     index: u32,
-    /// What was put there; no two keys of a thread have the same one. Zero before the first time.
+    /// Number of the entry; no two keys of a thread have the same one. Zero before the first use.
     number: u64,
 }
 
@@ -29,7 +29,7 @@ impl Place {
         number: 0,
     };
 
-    /// Does a piece of `work` with the expanded form, which is made by `expand` where it is not there.
+    /// Runs `work` with the expanded form, which `expand` creates if it is not there.
     #[inline]
     pub(super) fn with<T>(
         &mut self,
@@ -50,29 +50,29 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.number != 0 {
-            // At the end of a thread all of them may be gone already.
+            // At the end of a thread the keys may be gone already.
             let _ = EXPANDED.try_with(|expanded| expanded.borrow_mut().forget(self));
         }
     }
 }
 
-/// The expanded keys of a thread.
+/// Expanded keys of a thread, replaced by the clock algorithm.
 struct Expanded {
     entries: Vec<Entry>,
     /// Entries without a key.
     unused: Vec<u32>,
-    /// The entry that is looked at first when room is needed.
+    /// Next entry to examine for replacement.
     hand: usize,
-    /// The number given out last.
+    /// Last number assigned.
     number: u64,
 }
 
 struct Entry {
-    /// Zero exactly where there is no key.
+    /// Zero exactly if there is no key.
     number: u64,
     key: Option<LessSafeKey>,
-    /// It was used since it was put here or last looked at for room. Those who use their key once are the first to lose
-    /// its form: their connection is idle.
+    /// Used again since it was added or last examined. Keys used only once are replaced first, because their connection
+    /// is idle.
     is_used_again: bool,
 }
 
@@ -96,7 +96,7 @@ impl Expanded {
         entry.key.as_ref().expect("a number has a key")
     }
 
-    /// Keeps `key`, and says where and under which number.
+    /// Adds `key`, and returns its index and number.
     #[cold]
     fn put(&mut self, key: LessSafeKey) -> (u32, u64) {
         let index = self.room();
@@ -109,7 +109,7 @@ impl Expanded {
         (index as u32, self.number)
     }
 
-    /// An entry for another key: an unused one, or that of a key which was not used again for a whole round of the hand.
+    /// Returns an entry for another key: an unused one, or that of a key not used for a whole round of the hand.
     fn room(&mut self) -> usize {
         if let Some(index) = self.unused.pop() {
             return index as usize;
@@ -151,7 +151,7 @@ mod tests {
         LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &[byte; 16]).unwrap())
     }
 
-    /// What tells one key from another.
+    /// Value that differs between keys.
     fn mark(key: &LessSafeKey) -> Vec<u8> {
         let nonce = Nonce::assume_unique_for_key([0; 12]);
         let tag = key.seal_in_place_separate_tag(nonce, Aad::empty(), &mut []);

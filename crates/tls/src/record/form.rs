@@ -1,22 +1,22 @@
-//! How records look on the wire, as drawn in `record.rs`.
+//! Layout of records, as drawn in `record.rs`.
 
 use crate::limits::PLAINTEXT_MAX;
 
 /// Type, version and length.
 pub(super) const HEADER_BYTES: usize = 5;
-/// What authenticates a record.
+/// Authentication tag.
 pub(super) const TAG_BYTES: usize = 16;
-/// The part of a nonce that stands in the record (RFC 5288 3).
+/// Explicit part of a nonce (RFC 5288 3).
 pub(super) const EXPLICIT_NONCE_BYTES: usize = 8;
 
-/// How records look on the wire.
+/// Layout of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
-    /// The type is encrypted with the data, the nonce is known.
+    /// The content type is encrypted with the data; the nonce is implicit.
     Tls13,
-    /// Half of the nonce stands in the record.
+    /// The record contains the explicit part of the nonce.
     Tls12Explicit,
-    /// The nonce is known.
+    /// The nonce is implicit.
     Tls12,
 }
 
@@ -29,7 +29,8 @@ impl Form {
         }
     }
 
-    /// Bytes that may be encrypted in a record: the data, with TLS 1.3 also its type and the padding (RFC 8446 5.4).
+    /// Bytes that may be encrypted in a record: the data, and in TLS 1.3 also the content type and padding (RFC 8446
+    /// 5.4).
     pub(super) fn inner_max(self) -> usize {
         match self {
             Form::Tls13 => PLAINTEXT_MAX + 1,
@@ -37,7 +38,7 @@ impl Form {
         }
     }
 
-    /// Bytes behind the data.
+    /// Bytes after the data.
     pub(super) fn suffix(self) -> usize {
         match self {
             Form::Tls13 => 1 + TAG_BYTES,

@@ -1,4 +1,4 @@
-//! The keys of one direction, in the form in which an idle connection keeps them.
+//! Keys of one direction, in the compact form that an idle connection keeps.
 
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, UnboundKey,
@@ -11,7 +11,7 @@ use super::form::{Form, HEADER_BYTES};
 use crate::limits::{GCM_RECORDS_MAX, KEY_BYTES_MAX};
 use crate::secret::{Secret, wipe};
 
-/// Ciphers that need a key.
+/// AEAD cipher.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Aead {
     Aes128Gcm,
@@ -48,7 +48,6 @@ impl Aead {
     }
 }
 
-/// The keys of one direction.
 pub(super) struct Keys {
     place: Place,
     key: [u8; KEY_BYTES_MAX],
@@ -88,7 +87,7 @@ impl Keys {
         }
     }
 
-    /// Become those that are made of `secret`.
+    /// Replaces the keys by those derived from `secret`.
     pub(super) fn renew(&mut self, secret: &Secret) {
         self.place = Place::NOWHERE;
         secret.derive(&mut self.key[..self.aead.key_bytes()], &mut self.iv);
@@ -96,7 +95,7 @@ impl Keys {
         self.sequence_max = self.aead.records_max();
     }
 
-    /// Whether they have protected as much as they may.
+    /// Whether the keys have reached their usage limit.
     pub(super) fn are_worn_out(&self) -> bool {
         self.sequence >= self.sequence_max
     }
@@ -106,7 +105,7 @@ impl Keys {
         self.sequence_max = self.sequence;
     }
 
-    /// Does a piece of `work` with the cipher.
+    /// Runs `work` with the cipher.
     #[inline]
     pub(super) fn with_cipher<T>(&mut self, work: impl FnOnce(&LessSafeKey) -> T) -> T {
         let Self {
@@ -115,7 +114,8 @@ impl Keys {
         place.with(|| aead.expand(key), work)
     }
 
-    /// RFC 8446 5.3, and RFC 7905 2 for TLS 1.2; where the nonce is ours to choose it is the same.
+    /// Nonce of RFC 8446 5.3, and for TLS 1.2 of RFC 7905 2. For TLS 1.2 with GCM, where any unique nonce is allowed,
+    /// it is the same.
     pub(super) fn nonce(&self) -> [u8; NONCE_LEN] {
         let mut nonce = self.iv;
         for (byte, number) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
@@ -124,7 +124,8 @@ impl Keys {
         nonce
     }
 
-    /// What is authenticated and not encrypted (RFC 8446 5.2, RFC 5246 6.2.3.3): at most 13 bytes, and how many.
+    /// Additional data, authenticated and not encrypted (RFC 8446 5.2, RFC 5246 6.2.3.3): at most 13 bytes, and their
+    /// number.
     pub(super) fn additional(&self, header: &[u8], data_bytes: usize) -> ([u8; 13], usize) {
         let mut additional = [0; 13];
         if self.form == Form::Tls13 {

@@ -1,4 +1,4 @@
-//! Our records beside those of rustls: what one seals the other opens.
+//! Compatibility with rustls: each side opens the records of the other.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ struct Pair {
     opener: Opener,
 }
 
-/// All ciphers: of TLS 1.3, and of TLS 1.2 for the key of a certificate made here, which is an ECDSA one.
+/// All suites of TLS 1.3, and those of TLS 1.2 for the ECDSA key of a generated certificate.
 fn suites() -> impl Iterator<Item = SupportedCipherSuite> {
     let suites = aws_lc_rs::ALL_CIPHER_SUITES.iter().copied();
     suites.filter(|suite| !format!("{:?}", suite.suite()).contains("ECDHE_RSA"))
 }
 
-/// Lets one end do what it can without more from the other; whether its handshake is done.
+/// Advances one end until it needs data from the other; returns whether its handshake is done.
 macro_rules! advance {
     ($connection:expr, $incoming:expr, $outgoing:expr) => {
         loop {
@@ -56,7 +56,7 @@ macro_rules! advance {
     };
 }
 
-/// Shakes hands in memory.
+/// Does a handshake in memory.
 fn pair(suite: SupportedCipherSuite) -> Pair {
     let (client_config, server_config) = configs(suite);
     let name = ServerName::try_from("localhost").unwrap();
@@ -105,7 +105,7 @@ fn configs(suite: SupportedCipherSuite) -> (Arc<ClientConfig>, Arc<ServerConfig>
 }
 
 impl Pair {
-    /// What the client makes of `data`.
+    /// Encrypts `data` with the client.
     fn client_seals(&mut self, data: &[u8]) -> Vec<u8> {
         let status = self.client.process_tls_records(&mut []);
         let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state else {
@@ -117,7 +117,7 @@ impl Pair {
         record
     }
 
-    /// What the client makes of a record.
+    /// Decrypts a record with the client.
     fn client_opens(&mut self, mut record: Vec<u8>) -> Vec<u8> {
         let status = self.client.process_tls_records(&mut record);
         let Ok(ConnectionState::ReadTraffic(mut traffic)) = status.state else {
@@ -171,7 +171,7 @@ fn a_changed_bit_anywhere_is_noticed() {
         let record = pair.client_seals(b"abc");
         for bit in 0..record.len() * 8 {
             if matches!(bit / 8, 3 | 4) {
-                // The length, by which the record was cut.
+                // The length, which determines the end of the record.
                 continue;
             }
             let mut changed = record.clone();
@@ -201,7 +201,7 @@ fn padding_is_removed_and_a_record_of_nothing_else_is_refused() {
     assert_eq!(inner(&record, 5), Err(Alert::UNEXPECTED_MESSAGE));
 }
 
-/// The two ends of one direction of TLS 1.3.
+/// Both ends of one direction of TLS 1.3.
 fn direction() -> (Sealer, Opener) {
     let secrets = || ConnectionTrafficSecrets::Aes256Gcm {
         key: AeadKey::from([7; 32]),
@@ -214,7 +214,7 @@ fn direction() -> (Sealer, Opener) {
     )
 }
 
-/// A record of TLS 1.3 with whatever stands within: data, type and padding.
+/// TLS 1.3 record with any inner plaintext: data, content type and padding.
 fn seal_inner(sealer: &mut Sealer, inner: &[u8]) -> Vec<u8> {
     let length = (inner.len() + TAG_BYTES) as u16;
     let [high, low] = length.to_be_bytes();
@@ -296,7 +296,7 @@ proptest! {
                 if length(&record) == Ok(Some(record.len())) {
                     prop_assert!(pair.opener.open(&mut record).is_err());
                 }
-                // Whatever its header says.
+                // Opened regardless of its header.
                 if record.len() >= HEADER_BYTES {
                     prop_assert!(pair.opener.open(&mut record).is_err());
                 }

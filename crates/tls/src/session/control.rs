@@ -1,4 +1,4 @@
-//! What the two sides say to each other besides data: alerts, tickets and new keys.
+//! Messages other than data: alerts, tickets and KeyUpdates.
 
 use onrush_engine::{Buffer, Core, Error};
 
@@ -8,17 +8,17 @@ use crate::info::Side;
 use crate::limits::{KEY_UPDATES_MAX, MESSAGE_BYTES_MAX, RENEGOTIATIONS_MAX};
 use crate::record::Content;
 
-/// Messages behind the handshake (RFC 8446 4).
+/// Messages after the handshake (RFC 8446 4).
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
-/// A server's wish for a new handshake (RFC 5246 7.4.1.1), and a client's (7.4.1.2).
+/// Request for a renegotiation by a server (RFC 5246 7.4.1.1), and by a client (7.4.1.2).
 const HELLO_REQUEST: u8 = 0;
 const CLIENT_HELLO: u8 = 1;
-/// The type and length of a message.
+/// Type and length of a message.
 const MESSAGE_HEADER_BYTES: usize = 4;
 
 impl Session {
-    /// Acts on an alert.
+    /// Handles an alert.
     ///
     /// # Errors
     /// When it ends the connection.
@@ -28,8 +28,8 @@ impl Session {
             self.is_ended = true;
             return Ok(());
         }
-        // All others end the connection, but for the warnings of TLS 1.2 (RFC 5246 7.2) and one of TLS 1.3, which has no
-        // levels (RFC 8446 6).
+        // All others end the connection, except warnings in TLS 1.2 (RFC 5246 7.2) and user_canceled in TLS 1.3, which
+        // has no levels (RFC 8446 6).
         let is_warning = match self.secrets {
             None => level == 1,
             Some(_) => alert == Alert::USER_CANCELED,
@@ -37,15 +37,15 @@ impl Session {
         if is_warning {
             return self.count_idle_record();
         }
-        // Nobody is left to be told.
+        // A fatal alert gets no reply.
         self.has_said_goodbye = true;
         Err(alert)
     }
 
-    /// Acts on the messages that are complete.
+    /// Handles the complete messages.
     ///
     /// # Errors
-    /// When one has no place here.
+    /// When one is unexpected.
     pub(super) fn messages(&mut self) -> Result<(), Alert> {
         let message = std::mem::take(&mut self.message);
         let mut rest = &message[..];
@@ -65,9 +65,9 @@ impl Session {
                         .handle_new_session_ticket(body)
                         .map_err(|_| Alert::DECODE_ERROR)?;
                 }
-                // New keys begin with a record (RFC 8446 5.1).
+                // A KeyUpdate must be the last message of its record (RFC 8446 5.1).
                 (Some(_), KEY_UPDATE) if rest.is_empty() => self.peer_has_new_keys(body[0])?,
-                // A client may overhear it.
+                // A client may ignore it.
                 (None, HELLO_REQUEST) => {}
                 (None, CLIENT_HELLO) => self.peer_wants_handshake()?,
                 _ => return Err(Alert::UNEXPECTED_MESSAGE),
@@ -77,7 +77,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a message of `kind` with a body of so many `bytes` may come, before its body has.
+    /// Whether a message of `kind` with a body of `bytes` may arrive; checked before its body has arrived.
     fn expect(&self, kind: u8, bytes: usize) -> Result<(), Alert> {
         let bytes_expected = match (&self.secrets, self.side, kind) {
             (Some(_), _, KEY_UPDATE) => 1..=1,
@@ -92,7 +92,7 @@ impl Session {
         Ok(())
     }
 
-    /// A client of TLS 1.2 asks for a new handshake: it is told that there is none, and may go on without.
+    /// Schedules the refusal of a renegotiation by a TLS 1.2 client, which may continue without it.
     fn peer_wants_handshake(&mut self) -> Result<(), Alert> {
         if self.renegotiations == RENEGOTIATIONS_MAX {
             return Err(Alert::UNEXPECTED_MESSAGE);
@@ -119,12 +119,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the peer has asked for something that it has not been answered.
+    /// Whether the peer has requested something and not yet got a reply.
     pub(crate) fn owes_answer(&self) -> bool {
         self.chores.key_update || self.chores.no_renegotiation
     }
 
-    /// Answers what the peer has asked for, however often it has: one record, or one for each kind.
+    /// Replies to the peer's requests: one record for each kind, however often it was requested.
     ///
     /// # Errors
     /// When the core is out of buffers.
@@ -144,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// The record that announces new keys of ours, which are taken behind it (RFC 8446 4.6.3).
+    /// Returns the record that announces our new keys, and switches to them (RFC 8446 4.6.3).
     ///
     /// # Errors
     /// When the core is out of buffers.
@@ -161,14 +161,14 @@ impl Session {
         self.sealer.renew(&secrets.ours);
     }
 
-    /// The alert that ends our side: why, when something is wrong. `None` when it was said.
+    /// Returns the alert that ends our side: the error, or close_notify. `None` if it was already sent.
     pub(crate) fn say_goodbye(&mut self, core: &Core) -> Option<Buffer> {
         if self.has_said_goodbye {
             return None;
         }
         self.has_said_goodbye = true;
         let alert = self.failed.unwrap_or(Alert::CLOSE_NOTIFY);
-        // Out of buffers, the connection ends without.
+        // Without a free buffer the connection ends without an alert.
         self.seal_message(Content::Alert, &alert.message(), core)
             .ok()
     }
@@ -188,18 +188,18 @@ impl Session {
 
 #[cfg(test)]
 impl Session {
-    /// Records without data, or new keys, since the last data.
+    /// Records without data, or KeyUpdates, since the last data.
     pub(crate) fn idle_records(&self) -> u32 {
         self.idle_records.max(self.key_updates)
     }
 
-    /// A record with whatever message a test likes.
+    /// Record with any message.
     pub(crate) fn say(&mut self, content: Content, message: &[u8], core: &Core) -> Buffer {
         self.seal_message(content, message, core)
             .expect("a buffer is free")
     }
 
-    /// The record that renews our keys and asks the peer to renew its own.
+    /// Record that announces our new keys and requests new keys of the peer.
     pub(crate) fn ask_for_new_keys(&mut self, core: &Core) -> Buffer {
         let record = self.say(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 1], core);
         self.take_new_keys();

@@ -1,4 +1,4 @@
-//! Both ends ours, on every driver.
+//! Both ends are this crate, on every driver.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -39,7 +39,7 @@ use seeds::seeds;
 
 const SEEDS: u64 = 16;
 
-/// Longer than any test takes; on a simulated core these are not real seconds.
+/// Longer than any test takes; simulated cores do not wait in real time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One core with a listener.
@@ -50,7 +50,7 @@ struct Site {
     address: Address,
 }
 
-/// A simulated network that takes at once whatever is sent, as those of kernels do with what is short.
+/// Simulated network that accepts all sent bytes at once, as kernels do with small amounts.
 fn calm(seed: u64) -> Simulation {
     Simulation {
         short: 0,
@@ -59,7 +59,7 @@ fn calm(seed: u64) -> Simulation {
     }
 }
 
-/// Runs `test` on epoll, on io_uring where the kernel has it, and on networks that `simulation` makes.
+/// Runs `test` on epoll, on io_uring if available, and on networks created by `simulation`.
 fn on_every_driver<F, T>(simulation: fn(u64) -> Simulation, test: F)
 where
     F: Fn(Site) -> T,
@@ -100,7 +100,7 @@ where
 }
 
 impl Site {
-    /// Shakes hands: the server's end and the client's.
+    /// Does a handshake; returns the server's end and the client's.
     async fn shake(
         &self,
         acceptor: &Arc<Acceptor>,
@@ -131,7 +131,7 @@ impl Site {
         }
     }
 
-    /// A connection, with its server's end first.
+    /// Returns both ends of a connection, the server's first.
     async fn pair(&self, profile: Profile) -> (Transport, Transport) {
         let (server, client) = self.shake(&acceptor(profile), &connector()).await;
         (patient(server.unwrap()), patient(client.unwrap()))
@@ -266,14 +266,14 @@ fn what_is_queued_together_leaves_in_full_records_and_one_that_is_not() {
             ]
         );
         assert_eq!(parts(&[16_384, 16_384]), [16_384 + overhead; 2]);
-        // What was sealed here was never sent.
+        // Sealed records were never sent, so close_notify would not fit their sequence.
         server.reset_when_dropped();
         drop(server);
         drop(client);
     });
 }
 
-/// Lets a server say its last words of the handshake, and its client read them: bytes unread would make its end a reset.
+/// Sends the server's tickets and reads them at the client: unread bytes would turn its close into a reset.
 async fn has_greeted(server: &Transport, client: &Transport) {
     let waits = poll_fn(|_| std::task::Poll::Ready(server.poll_recv(&mut Input::default())));
     assert!(waits.await.is_pending(), "nothing was sent");
@@ -560,7 +560,7 @@ fn clients_show_certificates_where_they_must() {
                 server.err().unwrap().to_string(),
                 "the client shows no certificate"
             );
-            // TLS 1.3 lets a client learn that only when it waits for a response.
+            // A TLS 1.3 client learns that only when it waits for a response.
             let refused = patient(client.unwrap()).recv(&mut Input::default()).await;
             assert_eq!(refused, Err(Error::new(Op::Recv, Kind::Alert(116))));
         }
@@ -575,7 +575,7 @@ fn only_the_versions_and_cipher_suites_that_are_named_are_offered() {
     };
     on_every_driver(Simulation::with_seed, move |site| async move {
         let acceptor = acceptor(Profile::Intermediate);
-        // The key of a certificate that signs itself is of an elliptic curve.
+        // A self-signed certificate has an elliptic curve key.
         for (versions, ciphers, version, cipher) in [
             (vec![Version::Tls12], vec![], Version::Tls12, None),
             (vec![Version::Tls13], vec![], Version::Tls13, None),
@@ -745,7 +745,7 @@ fn an_idle_connection_holds_no_buffer() {
                 let mut input = Input::default();
                 assert_eq!(client.recv(&mut input).await, Ok(0));
             });
-            // It waits by now: it has had its turn.
+            // The task has run and is waiting.
             core.yield_now().await;
             assert_eq!(core.pool().in_use(), 0);
             server.shutdown().await.unwrap();

@@ -1,4 +1,4 @@
-//! What a connection has in addition when it speaks TLS: a session between the stream and those who use it.
+//! TLS state of a connection: a session on top of the stream.
 
 use std::task::{Poll, ready};
 
@@ -6,15 +6,15 @@ use onrush_engine::{Error, Input, Kind, Op, Stream};
 
 use crate::session::Session;
 
-/// What a connection has in addition when it speaks TLS.
+/// TLS state of a connection.
 pub(super) struct Tls {
     pub(super) session: Session,
-    /// The last words of the handshake may wait in the stream: tickets, which leave with the first response, or before the
-    /// first wait for a request.
+    /// The stream may hold the last messages of the handshake: tickets, which are sent with the first response, or
+    /// before the first wait for a request.
     pub(super) is_greeting: bool,
-    /// Records wait in the stream; new ones are sealed when they have left.
+    /// Records are being sent; new ones are encrypted after that.
     pub(super) is_sending: bool,
-    /// Nothing is to be said any more: the connection is to end with a reset.
+    /// The connection is to end with a reset, so no alert is sent.
     pub(super) is_resetting: bool,
 }
 
@@ -49,7 +49,7 @@ impl Tls {
         }
     }
 
-    /// Moves what has arrived to `input`, and answers what is not data.
+    /// Moves received data to `input`, and replies to other messages.
     pub(super) fn open(&mut self, stream: &Stream, input: &mut Input) -> Result<usize, Error> {
         let opened = self.session.receive(input, stream.core());
         if opened.is_err() {
@@ -60,8 +60,8 @@ impl Tls {
         opened
     }
 
-    /// Answers what the peer has asked for besides data, unless an answer, or data, waits for it to read: whoever asks and
-    /// never reads is sent one answer.
+    /// Replies to the peer's requests, unless a reply or data is still unsent. A peer that requests and never reads
+    /// gets one reply.
     pub(super) fn answer(&mut self, stream: &Stream) -> Result<(), Error> {
         if stream.has_unsent() {
             return Ok(());
@@ -72,7 +72,7 @@ impl Tls {
         answered
     }
 
-    /// Counts what the peer has caused; `false` when others have their turn first.
+    /// Charges the task for work that the peer has caused; `false` if other tasks come first.
     pub(super) fn pay(&mut self, stream: &Stream) -> bool {
         let schedules = std::mem::take(&mut self.session.chores.schedules);
         stream.charge(schedules.into())
@@ -102,7 +102,7 @@ impl Tls {
         }
     }
 
-    /// Ends our side, as far as that needs no waiting.
+    /// Ends our side, as far as possible without waiting.
     pub(super) fn say_goodbye(&mut self, stream: &Stream) {
         if let Some(record) = self.session.say_goodbye(stream.core()) {
             stream.queue(record);

@@ -1,11 +1,11 @@
-//! What is said of certificates that are not taken, whoever signed them.
+//! Messages for unsupported certificates.
 
 use rustls::pki_types::pem::PemObject;
 
 use super::*;
 use crate::heard::Heard;
 
-/// Of X.509 version 1.
+/// X.509 version 1.
 const OLD: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBFzCBvwIUNUQPG278l9tMr9hTXc4TT4k0QmkwCgYIKoZIzj0EAwIwDjEMMAoG
@@ -17,7 +17,7 @@ G6e8IYAqyqa2AiA0Th8aiYSN49DqrMSy8fBqcl/nODU4HGNpbjmmFxvJ3w==
 -----END CERTIFICATE-----
 ";
 
-/// With an RSA key of 1024 bits.
+/// RSA key of 1024 bits.
 const SMALL: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIB/jCCAWegAwIBAgIUU42F5ORlNOQ2lx5UZRrwl0biZcwwDQYJKoZIhvcNAQEL
@@ -49,7 +49,7 @@ fn a_name_is_shown_on_one_line_and_cut() {
 #[test]
 fn an_old_version_of_x509_is_called_by_its_number() {
     let (old, small) = (certificate(OLD), certificate(SMALL));
-    // As webpki has it for whatever it cannot read.
+    // webpki returns this error for any certificate that it cannot parse.
     let error = webpki_error(&old);
     let said = refusal(&error, &old, &[], None);
     assert!(said.contains("X.509 version 1"), "{said}");
@@ -61,7 +61,7 @@ fn an_old_version_of_x509_is_called_by_its_number() {
     );
 }
 
-/// Why webpki does not read a certificate.
+/// Returns the error of webpki for a certificate.
 fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
     match rustls::server::ParsedCertificate::try_from(certificate) {
         Ok(_) => panic!("it is read"),

@@ -1,5 +1,5 @@
-//! Checks that tests and fuzz targets share: whatever arrives, both ends come to an end, and nothing that was not sent is
-//! received.
+//! Checks shared by tests and fuzz targets: with any bytes both ends terminate, and nothing is received that was not
+//! sent.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use onrush_tls::{
     Transport, Verify,
 };
 
-/// On a simulated core these are not real seconds.
+/// Simulated cores do not wait in real time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 thread_local! {
@@ -40,14 +40,14 @@ fn connector() -> Connector {
     Connector::new(setup).expect("no file can be wrong").0
 }
 
-/// The claim is to be kept: without it the kernel may give its port to the next one.
+/// The caller keeps the claim: without it the kernel may assign its port again.
 fn listen(core: &Core) -> (Listener, Claim) {
     let claim = Claim::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).expect("a free port");
     let listener = Listener::new(core, &claim).expect("it is ours");
     (listener, claim)
 }
 
-/// A server that is sent `input` and then the end refuses it.
+/// Checks that a server refuses a client that sends `input` and closes the connection.
 pub(crate) fn garbage(input: &[u8]) {
     let core = Core::simulated(Simulation::with_seed(input.len() as u64));
     let (listener, claim) = listen(&core);
@@ -57,7 +57,7 @@ pub(crate) fn garbage(input: &[u8]) {
         let stream = Stream::connect(&client, &address, None)
             .await
             .expect("somebody listens");
-        // The server may have had enough before all of it is sent.
+        // The server may refuse before all of it is sent.
         if send(&stream, &bytes).await.is_ok() {
             let _ = stream.shutdown().await;
         }
@@ -79,8 +79,8 @@ pub(crate) fn garbage(input: &[u8]) {
     assert_eq!(core.run(), 0, "both ends came to an end");
 }
 
-/// A connection through somebody who changes what passes from the client on: the byte at each place that `changes` names
-/// (three bytes: where, 0 to 65,535, and what is flipped). What the server receives is a beginning of what was sent.
+/// Checks a connection through a relay that changes bytes of the client. `changes` has three bytes per change: the
+/// position, 0 to 65,535, and a mask to XOR with. The server must receive a prefix of the sent data.
 pub(crate) fn tampering(changes: &[u8]) {
     let core = Core::simulated(Simulation::with_seed(changes.len() as u64));
     let (server_listener, server_claim) = listen(&core);
@@ -147,7 +147,7 @@ pub(crate) fn tampering(changes: &[u8]) {
     }
 }
 
-/// Passes on what the client sends, with changes, and what the server sends, without.
+/// Forwards the client's bytes with changes, and the server's bytes without.
 fn relay(core: &Core, listener: Listener, server: Address, changes: Vec<u8>) {
     let task = core.clone();
     core.spawn(async move {
@@ -181,7 +181,7 @@ async fn pass(from: Rc<Stream>, to: Rc<Stream>, changes: Vec<u8>) {
             break;
         }
     }
-    // The other side may have gone.
+    // The other side may be gone; ignore the error.
     let _ = to.shutdown().await;
 }
 

@@ -1,4 +1,4 @@
-//! What breaks the protocol behind the handshake, and the number of the alert that both sides get to know.
+//! Protocol errors after the handshake, and the alert that both sides get.
 
 use super::*;
 use crate::record::Content;
@@ -7,14 +7,14 @@ const UNEXPECTED_MESSAGE: u8 = 10;
 const ILLEGAL_PARAMETER: u8 = 47;
 const DECODE_ERROR: u8 = 50;
 
-/// Which end is told what it should not be.
+/// End that receives the message.
 #[derive(Clone, Copy, Debug)]
 enum To {
     Server,
     Client,
 }
 
-/// Sends records of one kind each, in one go.
+/// Sends one record per message, together.
 pub(super) async fn say(end: &Transport, messages: &[(Content, &[u8])]) {
     for (content, message) in messages {
         let session = &mut end.tls.as_ref().unwrap().borrow_mut().session;
@@ -31,7 +31,7 @@ pub(super) fn client_of(version: Version) -> Arc<Connector> {
     })
 }
 
-/// A connection of `version`, with its server's end first.
+/// Returns both ends of a connection of `version`, the server's first.
 pub(super) async fn pair_of(site: &Site, version: Version) -> (Transport, Transport) {
     let (server, client) = site
         .shake(&acceptor(Profile::Intermediate), &client_of(version))
@@ -39,21 +39,21 @@ pub(super) async fn pair_of(site: &Site, version: Version) -> (Transport, Transp
     (patient(server.unwrap()), patient(client.unwrap()))
 }
 
-/// What is refused with which alert, and in which version it is.
+/// Messages that are refused, with the version and the alert.
 #[rustfmt::skip]
 const REFUSED: &[(Version, To, Content, &[u8], u8)] = &[
-    // RFC 8446 4.6.3: a value that is none; a length that is none; two in a record, and what stands behind it (5.1).
+    // RFC 8446 4.6.3: an invalid value; an invalid length; two in one record, and a byte after one (5.1).
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 2], ILLEGAL_PARAMETER),
     (Version::Tls13, To::Client, Content::Handshake, &[24, 0, 0, 1, 255], ILLEGAL_PARAMETER),
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 0], DECODE_ERROR),
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 2, 0, 0], DECODE_ERROR),
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 0, 24, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 0, 24], UNEXPECTED_MESSAGE),
-    // 4.6.1: tickets are a server's; one that is no ticket; one that is too long is refused by its header.
+    // 4.6.1: a ticket sent to a server; an invalid ticket; one that is too long is refused by its header.
     (Version::Tls13, To::Server, Content::Handshake, &[4, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
     (Version::Tls13, To::Client, Content::Handshake, &[4, 0, 0, 1, 0], DECODE_ERROR),
     (Version::Tls13, To::Client, Content::Handshake, &[4, 1, 0, 0], DECODE_ERROR),
-    // 4.6.2: a question for a certificate that nobody has offered to answer; 4.1.2: a second hello.
+    // 4.6.2: a CertificateRequest without post_handshake_auth; 4.1.2: a second hello.
     (Version::Tls13, To::Client, Content::Handshake, &[13, 0, 0, 3, 0, 0, 0], UNEXPECTED_MESSAGE),
     (Version::Tls13, To::Server, Content::Handshake, &[1, 0, 1, 0], UNEXPECTED_MESSAGE),
     (Version::Tls13, To::Client, Content::Handshake, &[0, 0, 0, 0], UNEXPECTED_MESSAGE),
@@ -65,7 +65,7 @@ const REFUSED: &[(Version, To, Content, &[u8], u8)] = &[
     (Version::Tls13, To::Server, Content::Alert, &[1, 0, 1, 0], DECODE_ERROR),
     (Version::Tls12, To::Server, Content::Handshake, &[], UNEXPECTED_MESSAGE),
     (Version::Tls12, To::Server, Content::Alert, &[], UNEXPECTED_MESSAGE),
-    // RFC 5246 7.4.1.1: a wish for a new handshake is a server's, and has no body; 7.4.1.2: the hello is a client's.
+    // RFC 5246 7.4.1.1: a HelloRequest is sent by servers, and has no body; 7.4.1.2: a ClientHello is sent by clients.
     (Version::Tls12, To::Server, Content::Handshake, &[0, 0, 0, 0], UNEXPECTED_MESSAGE),
     (Version::Tls12, To::Client, Content::Handshake, &[0, 0, 0, 1, 0], DECODE_ERROR),
     (Version::Tls12, To::Client, Content::Handshake, &[1, 0, 0, 0], UNEXPECTED_MESSAGE),
@@ -98,7 +98,7 @@ fn a_fatal_alert_ends_a_connection_and_is_not_answered() {
     on_every_driver(calm, |site| async move {
         for (version, message, ends) in [
             (Version::Tls13, [2, 80], true),
-            // It has no levels.
+            // TLS 1.3 has no levels.
             (Version::Tls13, [1, 80], true),
             (Version::Tls13, [2, 90], false),
             (Version::Tls12, [2, 90], true),
@@ -139,7 +139,7 @@ fn a_new_handshake_is_refused_once_with_a_warning_and_then_with_the_end() {
         assert_eq!(server.recv(&mut Input::default()).await, Ok(1));
         let warned = |client: &Transport| {
             let mut tls = client.tls.as_ref().unwrap().borrow_mut();
-            // What is no data is dealt with on the way.
+            // Processes records without data.
             tls.is_spent(&client.stream)
         };
         while !client.stream.is_spent() {

@@ -1,19 +1,19 @@
-//! What came before a record that breaks the protocol: it is delivered, and the break is told afterwards.
+//! Data before a record that violates the protocol: it is delivered, and the error is reported afterwards.
 
 use super::alerts::pair_of;
 use super::*;
 use crate::record::Content;
 
-/// What stands behind the data, and the alert that it deserves.
+/// Invalid bytes after the data, and the expected alert.
 #[derive(Clone, Copy, Debug)]
 enum Bad {
     Bytes(&'static [u8], u8),
-    /// More announcements of new keys than anybody may make.
+    /// More KeyUpdates than allowed.
     KeyUpdates,
 }
 
 const BAD: &[(Version, Bad)] = &[
-    // An alert without encryption, a record that nobody has sealed, and no record at all.
+    // An unencrypted alert, a record with random content, and bytes that are not a record.
     (
         Version::Tls13,
         Bad::Bytes(b"\x15\x03\x03\x00\x02\x02\x50", 10),
@@ -41,7 +41,7 @@ const BAD: &[(Version, Bad)] = &[
     ),
 ];
 
-/// Sends `data` and what is bad in one go.
+/// Sends `data` and the invalid bytes together.
 async fn send_both(from: &Transport, data: &[u8], bad: Bad) {
     {
         let session = &mut from.tls.as_ref().unwrap().borrow_mut().session;
@@ -84,7 +84,7 @@ fn what_came_before_a_bad_record_is_delivered() {
                 };
                 let expected = Err(Error::new(Op::Recv, Kind::Alert(alert)));
                 assert_eq!(to.recv(&mut input).await, expected, "{version:?} {bad:?}");
-                // It stays so.
+                // The error is permanent.
                 assert_eq!(to.recv(&mut input).await, expected, "{version:?} {bad:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Peers that send what costs us something and brings nobody on, and those that do not read what they cause.
+//! Peers that send records which cost time without progress, and peers that do not read the replies.
 
 use super::alerts::{pair_of, say};
 use super::*;
@@ -13,16 +13,16 @@ const CANCELED: (Content, &[u8]) = (Content::Alert, &[1, 90]);
 
 const REFUSED: Result<usize, Error> = Err(Error::new(Op::Recv, Kind::Alert(10)));
 
-/// Questions for new keys, each with a byte of data behind it.
+/// KeyUpdate requests, each followed by a byte of data.
 const STORM: usize = 2_000;
 
-/// More than a connection that is served normally has at a time, and far fewer than there are questions.
+/// More buffers than a connection normally holds, and far fewer than there are requests.
 const BUFFERS_MAX: usize = 64;
 
-/// More than any network holds of what nobody reads.
+/// More bytes than any network buffers for a peer that does not read.
 const RESPONSE_BYTES: usize = 32 << 20;
 
-/// Asks for new keys again and again and reads nothing, until `is_endured`.
+/// Requests new keys again and again and reads nothing, until `is_endured`.
 async fn storm(from: Transport, is_endured: Rc<Cell<bool>>) {
     for _ in 0..STORM {
         let asked = {
@@ -38,12 +38,12 @@ async fn storm(from: Transport, is_endured: Rc<Cell<bool>>) {
     from.reset_when_dropped();
 }
 
-/// Receives all of it, while a response waits that the peer does not read.
+/// Receives all of it, while the peer does not read a response.
 async fn endure(to: Rc<Transport>) {
     let core = to.core().clone();
     let mut input = Input::default();
     let mut received = 0;
-    // A ring has some lent to the kernel.
+    // io_uring lends some buffers to the kernel.
     let lent = core.pool().in_use();
     while received < STORM {
         received += to.recv(&mut input).await.unwrap();
@@ -102,7 +102,7 @@ fn questions_are_answered_before_the_data_that_follows() {
     });
 }
 
-/// A record that brings no data: in which version, whether a server sends it, and how many of them may come in a row.
+/// A record without data: the TLS version, whether the server sends it, the record, and the number allowed in a row.
 type Idle = (Version, bool, (Content, &'static [u8]), u32);
 
 fn idle() -> [Idle; 7] {
@@ -121,7 +121,7 @@ fn idle_records(end: &Transport) -> u32 {
     end.tls.as_ref().unwrap().borrow().session.idle_records()
 }
 
-/// Says one thing `count` times; new keys are taken behind their announcement.
+/// Sends a message `count` times; switches keys after each KeyUpdate.
 async fn repeat(end: &Transport, what: (Content, &[u8]), count: u32) {
     for _ in 0..count {
         say(end, &[what]).await;
@@ -141,7 +141,7 @@ fn records_without_data_are_counted_from_the_last_data_of_either_direction() {
                 true => (client, server),
                 false => (server, client),
             };
-            // The tickets of a server are among them.
+            // The server's tickets count, too.
             send(&from, b"x").await.unwrap();
             assert_eq!(to.recv(&mut Input::default()).await, Ok(1));
             for _ in 0..2 {
@@ -191,7 +191,7 @@ fn a_client_that_has_asked_nothing_has_its_tickets_and_no_buffer_is_held_for_it(
                     end.set_deadline(Some(end.core().now_exact() + Duration::from_secs(1)));
                     let received = end.recv(&mut Input::default()).await;
                     assert_eq!(received, Err(Error::new(Op::Recv, Kind::TimedOut)));
-                    // The other end may still wait.
+                    // No buffer is held, even while the other end is still waiting.
                     assert_eq!(end.core().pool().in_use(), 0);
                     end.reset_when_dropped();
                 });

@@ -1,4 +1,4 @@
-//! Clients that are not ours: hellos that no library sends, early data, and records that break a handshake.
+//! Foreign clients: hellos that no library sends, early data, and records that break a handshake.
 
 use std::io::{Read, Write};
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ const SUPPORTED_GROUPS: (u16, &[u8]) = (10, &[0, 4, 0, 29, 0, 23]);
 const SIGNATURE_ALGORITHMS: (u16, &[u8]) = (13, &[0, 4, 4, 3, 8, 4]);
 const SUPPORTED_VERSIONS: (u16, &[u8]) = (43, &[2, 3, 4]);
 
-/// A hello of a client in a record of its own (RFC 8446 4.1.2).
+/// ClientHello in a record of its own (RFC 8446 4.1.2).
 fn hello(version: [u8; 2], ciphers: &[u8], extensions: &[(u16, &[u8])]) -> Vec<u8> {
     let mut body = version.to_vec();
     body.extend([7; 32]);
@@ -46,7 +46,7 @@ fn hello(version: [u8; 2], ciphers: &[u8], extensions: &[(u16, &[u8])]) -> Vec<u
     record
 }
 
-/// A connection that speaks no TLS by itself, and what becomes of the other end.
+/// Connects a raw stream to a server; also returns the result of the server's handshake.
 async fn stranger(site: &Site, acceptor: Arc<Acceptor>) -> (Stream, Outcome) {
     let outcome = Outcome::default();
     let (core, listener, seen) = (
@@ -176,7 +176,7 @@ fn a_name_with_a_dot_at_its_end_is_the_name() {
             let extensions = [(0, &name[..]), SUPPORTED_GROUPS, SIGNATURE_ALGORITHMS];
             send_raw(&stream, &hello([3, 3], &[0xc0, 0x2b], &extensions)).await;
             stream.shutdown().await.unwrap();
-            // TLS 1.2 shows certificates to everybody.
+            // TLS 1.2 sends certificates unencrypted.
             let flight = receive_all(&Transport::plain(stream)).await.unwrap();
             let has = |name: &[u8]| flight.windows(name.len()).any(|window| window == name);
             assert!(has(b"second.example"));
@@ -185,7 +185,7 @@ fn a_name_with_a_dot_at_its_end_is_the_name() {
     });
 }
 
-/// rustls's client, as it comes.
+/// Default client of rustls.
 fn client_config() -> ClientConfig {
     let mut config = ClientConfig::clone(&super::alerts::client_of(Version::Tls13).config());
     config.alpn_protocols = Vec::new();
@@ -197,7 +197,7 @@ fn client(config: &ClientConfig) -> ClientConnection {
     ClientConnection::new(Arc::new(config.clone()), name).unwrap()
 }
 
-/// Shakes hands in memory, which gives `client` a ticket.
+/// Does a handshake in memory, which gives `client` a ticket.
 fn shake_in_memory(client: &mut ClientConnection, server: ServerConfig) {
     let mut server = ServerConnection::new(Arc::new(server)).unwrap();
     for _ in 0..4 {
@@ -217,7 +217,7 @@ fn shake_in_memory(client: &mut ClientConnection, server: ServerConfig) {
     assert!(!client.is_handshaking());
 }
 
-/// No tickets that hold the session: rustls takes early data with no others.
+/// Disables stateless tickets: rustls accepts early data only without them.
 #[derive(Debug)]
 struct NoTickets;
 
@@ -264,7 +264,7 @@ async fn send_all_of(client: &mut ClientConnection, stream: &Stream) {
     }
 }
 
-/// Reads what the server says next; `false` at its end.
+/// Reads the server's next messages; `false` at the end of the connection.
 async fn hear(client: &mut ClientConnection, stream: &Stream) -> Result<bool, rustls::Error> {
     let mut input = Input::default();
     let count = stream.recv(&mut input).await.unwrap();
@@ -299,7 +299,7 @@ fn early_data_with_another_servers_ticket_is_skipped_up_to_a_bound() {
                 told = hear(&mut client, &stream).await;
             }
             if !is_skipped {
-                // The client may have seen the server's part before the end of it.
+                // The client may have read the server's flight before the alert.
                 let alert = rustls::Error::AlertReceived(AlertDescription::BadRecordMac);
                 assert!(told == Ok(true) || told == Err(alert), "{told:?}");
                 drop(stream);
@@ -328,7 +328,7 @@ fn early_data_with_another_servers_ticket_is_skipped_up_to_a_bound() {
     });
 }
 
-/// Keeps the secret that a client's handshake is encrypted with.
+/// Keeps the secret that encrypts a client's handshake.
 #[derive(Debug, Default)]
 struct Secret(Mutex<Vec<u8>>);
 
@@ -348,7 +348,7 @@ impl KeyType for Bytes {
     }
 }
 
-/// RFC 8446 7.1, without a context.
+/// HKDF-Expand-Label without a context (RFC 8446 7.1).
 fn expand(secret: &[u8], label: &str, bytes: usize) -> Vec<u8> {
     let label = format!("tls13 {label}");
     let info = [&[0, bytes as u8, label.len() as u8], label.as_bytes(), &[0]].concat();
@@ -359,7 +359,7 @@ fn expand(secret: &[u8], label: &str, bytes: usize) -> Vec<u8> {
     out
 }
 
-/// The first encrypted record of a client with TLS_AES_256_GCM_SHA384, with any content (RFC 8446 5.2).
+/// First encrypted record of a client with TLS_AES_256_GCM_SHA384, with any content (RFC 8446 5.2).
 fn first_record(secret: &[u8], inner: &[u8]) -> Vec<u8> {
     let key = UnboundKey::new(&AES_256_GCM, &expand(secret, "key", 32)).unwrap();
     let nonce: [u8; 12] = expand(secret, "iv", 12).try_into().unwrap();
@@ -378,7 +378,7 @@ fn first_record(secret: &[u8], inner: &[u8]) -> Vec<u8> {
 #[test]
 fn what_has_no_place_in_a_handshake_is_refused_with_unexpected_message() {
     on_every_driver(Simulation::with_seed, |site| async move {
-        // Zeros alone, an alert that is empty, data and a record of data without any (RFC 8446 5.4).
+        // Only zeros, an empty alert, data, and an empty data record (RFC 8446 5.4).
         for inner in [&[0; 8][..], &[21], b"data\x17", &[23]] {
             let secret = Arc::new(Secret::default());
             let mut config = client_config();

@@ -1,4 +1,4 @@
-//! Whom the two sides believe, why not, and for how long.
+//! Verification of certificates, messages of refusals, and the lifetime of sessions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn authority(name: &str) -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A certificate and its key in two files.
+/// Writes a certificate signed by `by`, and its key; returns both files.
 fn write(
     directory: &Path,
     name: &str,
@@ -112,13 +112,13 @@ fn why_a_servers_certificate_is_refused_is_said_with_names_and_dates() {
                 HandshakeError::Tls(rustls::Error::AlertReceived(alert)) => u8::from(alert),
                 other => panic!("{other}"),
             };
-            // RFC 8446 6.2: the name has no alert of its own.
+            // There is no alert for a wrong name (RFC 8446 6.2).
             assert_eq!(alert, told, "{said}");
         }
     });
 }
 
-/// A client that shows the certificate that stands in two files.
+/// Client with the certificate and key in these files.
 fn showing((certificate, key): (PathBuf, PathBuf), version: Version) -> Arc<Connector> {
     connector_of(ClientSetup {
         verify: Verify::Nothing,
@@ -134,7 +134,8 @@ fn requiring(file: PathBuf) -> Arc<Acceptor> {
     Arc::new(Acceptor::new(setup).ok().unwrap().0)
 }
 
-/// Shakes hands and lets the client have its tickets: whether a session was resumed, or why the client was refused.
+/// Does a handshake and sends the client its tickets. Returns whether a session was resumed, or why the client was
+/// refused.
 async fn log_in(
     site: &Site,
     acceptor: &Arc<Acceptor>,
@@ -163,7 +164,7 @@ fn a_ticket_ends_with_the_authority_that_its_client_was_believed_by() {
             let connector = showing(files, version);
             assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(false));
             assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(true));
-            // The same authorities, however they stand in the file.
+            // The same authorities in another order and number.
             fs::write(&trusted, old.pem().repeat(2)).unwrap();
             assert_eq!(acceptor.reload(), Ok(Vec::new()));
             assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(true));
@@ -174,7 +175,7 @@ fn a_ticket_ends_with_the_authority_that_its_client_was_believed_by() {
                 refused,
                 Err("the certificate of CN=client is signed by an authority that is not trusted here: CN=Old".to_owned())
             );
-            // What was trusted again is asked again.
+            // A session is not resumed after its authority was removed, even when it is trusted again.
             trust(directory.path(), &old);
             assert_eq!(acceptor.reload(), Ok(Vec::new()));
             assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(false));
@@ -248,8 +249,7 @@ fn a_ticket_of_one_address_is_none_at_another() {
     });
 }
 
-/// A list by `authority` that is good up to the year `until`, in which the certificate with this serial number is
-/// revoked.
+/// Revocation list by `authority`, valid until the year `until`, with this serial number.
 fn revocation_list(
     authority: &Authority,
     until: i32,
@@ -304,14 +304,14 @@ fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
             let connector = showing(write(directory.path(), "client", &client, &ours), version);
             assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(false));
             assert_eq!(log_in(&site, &acceptor, &connector).await, Ok(true));
-            // DER, with the client in it: its ticket is not good any more.
+            // DER, with the client's certificate: its ticket is no longer valid.
             fs::write(&file, revocation_list(&ours, 2200, 7).der()).unwrap();
             assert_eq!(acceptor.reload(), Ok(Vec::new()));
             assert_eq!(
                 log_in(&site, &acceptor, &connector).await,
                 Err("the certificate of CN=client, or one above it, has been revoked (its serial number: 07)".to_owned())
             );
-            // Without a list of its authority the state of the certificate is unknown.
+            // Without a list of its authority the status of the certificate is unknown.
             fs::write(&file, revocation_list(&other, 2200, 9).der()).unwrap();
             assert_eq!(acceptor.reload(), Ok(Vec::new()));
             assert_eq!(
