@@ -243,7 +243,6 @@ fn add_counts(sum: &mut Report, more: &Report) {
     sum.dns.extend_from_slice(&more.dns);
 }
 
-/// Returns an error if two results are not of the same load.
 fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     let differ = |what: &str, of_first: String, of_other: String| {
         Err(format!(

@@ -60,9 +60,7 @@ pub(crate) struct Record {
     pub(crate) late: u64,
     /// Late responses that no histogram contains.
     pub(crate) late_unmeasured: u64,
-    /// Waits of requests without a response.
     pub(crate) unanswered: Unanswered,
-    /// Highest number of connections open at once.
     pub(crate) connections_max: u64,
     /// TCP counters of the sampled connections; `None` before the first.
     pub(crate) tcp: Option<TcpTotal>,
@@ -73,7 +71,6 @@ pub(crate) struct Record {
     pub(crate) unaccepted: u64,
     /// In the order of [`Failure::ALL`]. Invariant: their sum is `tally.errors`.
     failures: [u64; Failure::ALL.len()],
-    /// Connections established.
     pub(crate) established: u64,
     /// Requests sent again because the server had not processed them: it closed a kept-alive connection before they
     /// arrived, excluded them in a GOAWAY, or refused their streams (REFUSED_STREAM).
@@ -82,7 +79,6 @@ pub(crate) struct Record {
     pub(crate) refused: u64,
     /// Upper bound of the delay that the generator itself added to the connect times, in nanoseconds.
     pub(crate) connect_own_ns: u64,
-    /// TLS handshakes; `None` before the first.
     pub(crate) handshakes: Option<Handshakes>,
     /// The first failure to connect, for the message about it.
     pub(crate) connect_error: Option<String>,
@@ -101,12 +97,10 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns empty counters for one kind of request.
     pub(crate) fn new(outcomes: &'static Outcomes) -> Record {
         Record::of(outcomes, 1)
     }
 
-    /// Returns empty counters of a core for `plan`.
     pub(crate) fn of_plan(plan: &Plan) -> Record {
         let outcomes = plan.protocol.outcomes();
         match &plan.journeys {
@@ -115,7 +109,6 @@ impl Record {
         }
     }
 
-    /// Returns empty counters for `kinds` kinds of requests.
     pub(crate) fn of(outcomes: &'static Outcomes, kinds: usize) -> Record {
         let shown = if (2..=KINDS_SHOWN_MAX).contains(&kinds) {
             kinds
@@ -153,7 +146,6 @@ impl Record {
         }
     }
 
-    /// Returns empty counters for a run of journeys.
     pub(crate) fn of_journeys(outcomes: &'static Outcomes, journeys: JourneysRecord) -> Record {
         Record {
             journeys: Some(Box::new(journeys)),
@@ -211,7 +203,6 @@ impl Record {
         }
     }
 
-    /// Counts responses to requests of one kind.
     #[inline]
     pub(crate) fn responded_kind(
         &mut self,
@@ -227,7 +218,6 @@ impl Record {
         }
     }
 
-    /// Records the wait of a request that got no response.
     pub(crate) fn unanswered_kind(&mut self, kind: usize, waited: u64) {
         if let Some(kind) = self.kinds.get_mut(kind) {
             kind.unanswered.record(waited);
@@ -272,18 +262,15 @@ impl Record {
         self.connections_max = self.connections_max.max(self.tally.connections_open);
     }
 
-    /// Adds the TCP counters of a closed connection.
     pub(crate) fn add_tcp(&mut self, info: TcpInfo) {
         *self.tcp.get_or_insert_default() += TcpTotal::of(info);
     }
 
-    /// Counts requests that got no response.
     pub(crate) fn failed(&mut self, failure: Failure, requests: u64) {
         self.tally.requests += requests;
         self.count(failure, requests);
     }
 
-    /// Counts a failure to connect.
     pub(crate) fn connect_failed(&mut self, error: &NotConnected) {
         self.connect_error.get_or_insert_with(|| error.to_string());
         self.count(Failure::of_not_connected(error), 1);
@@ -316,12 +303,10 @@ impl Record {
         self.tally.last_bytes
     }
 
-    /// Failures to connect, of all kinds.
     pub(crate) fn connect_failures(&self) -> u64 {
         self.failures[..=Failure::Handshake as usize].iter().sum()
     }
 
-    /// Number of failures of one kind.
     pub(crate) fn failures_of(&self, failure: Failure) -> u64 {
         self.failures[failure as usize]
     }
@@ -335,12 +320,10 @@ impl Record {
             .sum()
     }
 
-    /// Number of failures of each kind, in the order of [`Failure::ALL`].
     pub(crate) fn failures(&self) -> [u64; Failure::ALL.len()] {
         self.failures
     }
 
-    /// Adds the counters of another core.
     pub(crate) fn merge(&mut self, other: &Record) {
         self.tally += other.tally;
         self.times.merge(&other.times);

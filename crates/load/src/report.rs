@@ -323,7 +323,6 @@ impl Report {
         self.requests + self.evidence.failures + self.unfinished + self.missed
     }
 
-    /// Unexpected responses among the errors.
     fn unexpected(&self) -> u64 {
         let kinds = Failure::ALL.into_iter().filter(|kind| kind.has_response());
         let counts = kinds.filter_map(|kind| self.errors_by_kind.get(kind.name()));

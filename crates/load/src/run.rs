@@ -129,13 +129,11 @@ pub struct Running {
     messages: Receiver<Message>,
     plan: Arc<Plan>,
     address: Address,
-    /// Lookup of the target's name.
     lookup: Option<Lookup>,
     choice: Choice,
     gate: Arc<Gate>,
     /// The machine's CPU times before the run.
     host: HostTime,
-    /// Local ports before the run, if they are read.
     ports: Option<Ports>,
     /// Allocated before the run, so that the memory of the run does not grow.
     history: History,

@@ -117,7 +117,6 @@ fn ran(options: Options) -> Result<Report, Error> {
     run::start(Plan::new(options)?)?.finish(|_| ())
 }
 
-/// Both drivers, if the kernel allows them.
 fn drivers() -> Vec<Io> {
     let drivers = [Io::Epoll, Io::IoUring];
     drivers

@@ -108,12 +108,10 @@ impl Acceptor {
         Ok((acceptor, warnings))
     }
 
-    /// Returns the configuration for new connections.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.built.load().config)
     }
 
-    /// Stamps of the files when they were last read.
     pub(crate) fn stamps(&self) -> &Stamps {
         &self.stamps
     }

@@ -175,10 +175,7 @@ fn staple(
     }
 }
 
-/// Reads a client's own certificate and its key.
-///
-/// # Errors
-/// As [`load`].
+/// Reads a client's own certificate and its key, as [`load`].
 pub(crate) fn load_pair(
     certificate: &Path,
     key: &Path,
@@ -278,7 +275,6 @@ fn validity_trouble(certificate: &X509Certificate<'_>) -> Option<String> {
     None
 }
 
-/// Whether a certificate is valid now.
 pub(crate) fn is_valid_today(certificate: &CertificateDer<'_>) -> bool {
     X509Certificate::from_der(certificate)
         .is_ok_and(|(_, parsed)| validity_trouble(&parsed).is_none())

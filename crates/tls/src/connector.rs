@@ -186,15 +186,12 @@ impl Connector {
         }
     }
 
-    /// Stamps of the files when they were last read.
     pub(crate) fn stamps(&self) -> &Stamps {
         &self.stamps
     }
 
-    /// Reads all files again. Existing connections are not affected.
-    ///
-    /// # Errors
-    /// All problems of the files; the previous configuration stays in force.
+    /// Reads all files again; if there are errors, the previous configuration stays in force. Existing connections are
+    /// not affected.
     pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
         let mut warnings = Vec::new();
         let config = build(&self.setup, &self.provider, &mut warnings)?;

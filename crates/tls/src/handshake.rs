@@ -34,9 +34,6 @@ pub(crate) async fn accept(
 }
 
 /// Does the handshake with the server `name` by the stream's deadline.
-///
-/// # Errors
-/// See [`HandshakeError`].
 pub(crate) async fn connect(
     stream: &Stream,
     config: Arc<ClientConfig>,

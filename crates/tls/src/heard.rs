@@ -7,14 +7,12 @@ use std::mem;
 use crate::certificate::names::Served;
 use crate::secret::HeardSecrets;
 
-/// Facts of one handshake.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Heard {
     /// Name requested by the client, once its hello has been read.
     pub(crate) name: Option<Box<str>>,
     /// Certificate sent to the client, if requests are checked against it.
     pub(crate) served: Option<Served>,
-    /// Whether the client's hello has been read.
     pub(crate) has_hello: bool,
     /// Unix time at which the session ends, with its client's certificate or the resumed session. `None` without such a
     /// limit.
@@ -46,7 +44,6 @@ pub(crate) fn note(change: impl FnOnce(&mut Heard)) {
     HEARD.with_borrow_mut(change);
 }
 
-/// Whether the client's hello has been read.
 pub(crate) fn has_hello() -> bool {
     HEARD.with_borrow(|heard| heard.has_hello)
 }
@@ -56,7 +53,6 @@ pub(crate) fn name<T>(look: impl FnOnce(Option<&str>) -> T) -> T {
     HEARD.with_borrow(|heard| look(heard.name.as_deref()))
 }
 
-/// Unix time at which the current session ends.
 pub(crate) fn ends() -> Option<u64> {
     HEARD.with_borrow(|heard| heard.ends)
 }

@@ -165,7 +165,6 @@ impl Sealer {
 /// Decrypts records.
 pub(crate) struct Opener(Keys);
 
-/// Decrypted content of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
     pub(crate) content: Content,

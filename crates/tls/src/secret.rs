@@ -17,7 +17,6 @@ pub(crate) struct Secret {
     length: u8,
 }
 
-/// Traffic secrets of both directions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Secrets {
     pub(crate) ours: Secret,
@@ -86,7 +85,6 @@ pub(crate) fn wipe(bytes: &mut [u8]) {
     black_box(bytes);
 }
 
-/// Number of bytes to derive.
 struct Bytes(usize);
 
 impl KeyType for Bytes {

@@ -257,14 +257,12 @@ impl Session {
         Ok(true)
     }
 
-    /// Queues a part to be encrypted.
     pub(crate) fn queue(&mut self, part: Part) {
         if !part.bytes().is_empty() {
             self.outgoing.push(part);
         }
     }
 
-    /// Drops the queued parts.
     pub(crate) fn clear(&mut self) {
         self.outgoing.clear();
     }

@@ -55,7 +55,6 @@ fn a_changed_handshake_comes_to_an_end_at_every_byte() {
     }
 }
 
-/// Check of a fuzz target.
 type Check = fn(&[u8]);
 
 #[test]

@@ -6,7 +6,6 @@ use crate::report::histograms::Histograms;
 use crate::report::latency::Interval;
 use crate::report::latency::Latency;
 
-/// Seconds per run.
 const SECONDS: usize = 30;
 
 /// Run of `count` requests with exponential times of this mean in nanoseconds, assigned to seconds at random; `rates`

@@ -28,7 +28,6 @@ pub(super) fn clock(parts: &[Part], span: &Span) -> ClockRow {
     }
 }
 
-/// Reason if the clocks of several machines are not synchronized.
 pub(super) fn unsynchronized(parts: &[Part], span: &Span) -> Option<Reason> {
     let clock = clock(parts, span);
     let is_doubtful = clock.id.is_none() && clock.synchronized == Some(false);

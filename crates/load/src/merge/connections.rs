@@ -5,14 +5,12 @@ use super::span::thousandths;
 use crate::report::Report;
 use crate::report::rows::TlsRow;
 
-/// Sets the connections and handshakes of the merged result.
 pub(super) fn add_connections(sum: &mut Report, parts: &[Part]) {
     sum.connections = parts.iter().map(|part| part.report.connections).sum();
     sum.connect_own_us = connect_own(parts);
     sum.tls = tls(parts);
 }
 
-/// Adds up the TLS handshakes; `None` if no part has any.
 fn tls(parts: &[Part]) -> Option<TlsRow> {
     let rows = parts.iter().filter_map(|part| part.report.tls.clone());
     rows.reduce(sum_tls)

@@ -10,9 +10,7 @@ pub(super) struct Measured {
     /// Measured time in seconds: from the earliest start to the latest end of the parts' windows, in a closed loop
     /// without [`silent_s`](Self::silent_s).
     pub(super) time_s: f64,
-    /// Responses per second of this time.
     pub(super) rps: f64,
-    /// Bytes received per second of this time.
     pub(super) bytes_per_s: f64,
     /// Time of the last response to any part, since the first start, if all parts were without responses at their end.
     pub(super) answered_until_s: Option<f64>,
@@ -29,7 +27,6 @@ struct Window {
 }
 
 impl Window {
-    /// Returns the window of a part that began at `began`.
     fn of(report: &Report, began: f64) -> Window {
         let evidence = &report.evidence;
         let to = evidence.answered_until_s.unwrap_or(report.duration_s);
@@ -48,7 +45,6 @@ impl Window {
 }
 
 impl Measured {
-    /// Computes the rates of the parts; `rows` are the merged rows.
     pub(super) fn of(parts: &[Part], rows: &[SecondRow], span: &Span) -> Measured {
         let began = |part: &Part| part.report.began_unix_s.unwrap_or(span.began);
         let all: Vec<(&Report, Window)> = parts

@@ -10,7 +10,6 @@ pub(crate) struct Took {
     pub(crate) own_ns: u64,
 }
 
-/// Counters of TLS handshakes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Handshakes {
     pub(crate) count: u64,
@@ -25,7 +24,6 @@ pub(crate) struct Handshakes {
 }
 
 impl Handshakes {
-    /// Returns the sum over two cores.
     pub(super) fn sum(one: Option<Handshakes>, other: Option<Handshakes>) -> Option<Handshakes> {
         let (Some(one), Some(other)) = (one, other) else {
             return one.or(other);

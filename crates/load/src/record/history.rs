@@ -72,7 +72,6 @@ impl History {
         }
     }
 
-    /// Adds the next second.
     pub(crate) fn keep(&mut self, row: Row, response: &Histogram, service: &Histogram) {
         while !self.try_keep(row, response, service) {
             // One entry always fits: there is room for hundreds of the largest (limits.rs).

@@ -12,11 +12,9 @@ use onrush_machine::process;
 /// Times of one thread since it was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ThreadTime {
-    /// Time on a CPU, in nanoseconds.
     pub(crate) cpu_ns: u64,
     /// Time ready and not on a CPU, in nanoseconds.
     pub(crate) run_delay_ns: u64,
-    /// Involuntary context switches.
     pub(crate) involuntary_switches: u64,
 }
 
@@ -48,7 +46,6 @@ impl ThreadTime {
         }
     }
 
-    /// Returns the difference to `earlier`.
     pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
         ThreadTime {
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),

@@ -10,14 +10,12 @@ use crate::protocol::failure::Failure;
 pub(crate) struct JourneysRecord {
     /// Requests written. Invariant: = responses + failed + `in_flight`.
     pub(crate) requests_sent: u64,
-    /// Requests in flight.
     pub(crate) in_flight: u64,
     /// Steps that users do before their first journey.
     pub(crate) setup: JourneyRecord,
     pub(crate) journeys: Box<[JourneyRecord]>,
 }
 
-/// Counters of one journey.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JourneyRecord {
     /// Users who started it. Invariant: = completed + failed + users still on it.
@@ -29,7 +27,6 @@ pub(crate) struct JourneyRecord {
     pub(crate) steps: Box<[StepRecord]>,
 }
 
-/// Counters of one step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepRecord {
     /// Users who reached the step. Invariant: = completed + failed + users still on it.
@@ -46,7 +43,6 @@ pub(crate) struct StepRecord {
     pub(crate) checks: Box<[CheckRecord]>,
 }
 
-/// Results of one check.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CheckRecord {
     pub(crate) passed: u64,
@@ -62,7 +58,6 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Adds it to the counters.
     fn count(self, completed: &mut u64, failed: &mut u64, took: &mut Histogram) {
         match self {
             End::Completed(measured) => {
@@ -87,7 +82,6 @@ impl JourneysRecord {
         }
     }
 
-    /// Adds the counters of another core, for the same journeys.
     pub(crate) fn merge(&mut self, other: &JourneysRecord) {
         self.requests_sent += other.requests_sent;
         self.in_flight += other.in_flight;

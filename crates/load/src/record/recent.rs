@@ -5,7 +5,6 @@
 use super::limits::TIMES_HELD;
 use crate::record::times::{ResponseTimes, Times, Took};
 
-/// The latest response times.
 #[derive(Debug)]
 pub(super) struct Recent {
     /// Invariant: at most [`TIMES_HELD`] entries, which is its capacity.
@@ -36,12 +35,10 @@ impl Recent {
         self.took.push((*took, count));
     }
 
-    /// Adds the entries to `times`.
     pub(super) fn add_to(&self, times: &mut Times) {
         times.responded(&self.took);
     }
 
-    /// Moves the entries to `times`.
     pub(super) fn move_to(&mut self, times: &mut Times) {
         self.add_to(times);
         self.took.clear();

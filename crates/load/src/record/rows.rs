@@ -30,7 +30,6 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The figures that the live line shows.
     pub(crate) fn second(&self) -> Second {
         Second::between(&self.before, self.elapsed_before, &self.now, self.elapsed)
     }
@@ -93,12 +92,10 @@ impl Rows {
         self.cores[core].readings.push_back(reading);
     }
 
-    /// Sets the last reading of a core that has ended.
     pub(crate) fn ended(&mut self, core: usize, reading: Reading) {
         self.cores[core].end = Some(reading);
     }
 
-    /// Returns the next complete row.
     pub(crate) fn next(&mut self) -> Option<Row> {
         let is_known = |core: &Core| !core.readings.is_empty() || core.end.is_some();
         let is_over = |core: &Core| core.readings.is_empty();
@@ -123,7 +120,6 @@ impl Rows {
         is_row.then(|| self.row(&readings))
     }
 
-    /// Each core's second of the last row.
     pub(crate) fn cores(&self) -> &[Second] {
         &self.seconds
     }

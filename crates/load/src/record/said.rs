@@ -14,7 +14,6 @@ impl Record {
         self.outcomes.classes
     }
 
-    /// Responses that refuse a request.
     pub(crate) fn refusals(&self) -> u64 {
         self.said_as(self.outcomes.is_refusal)
     }

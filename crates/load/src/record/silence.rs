@@ -5,7 +5,6 @@ use std::time::Duration;
 use crate::limits::SILENCE_MIN;
 use crate::record::rows::Row;
 
-/// Time without responses.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Silence {
     /// From the last response to the end of the run, if responses stopped there.

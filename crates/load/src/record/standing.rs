@@ -26,16 +26,13 @@ pub(crate) fn response_mean_us(times: &Times) -> Option<f64> {
 pub(crate) struct Standing {
     /// Requests, or journeys, that the pace started.
     pub(crate) begun: u64,
-    /// Requests taken to be sent.
     pub(crate) sent: u64,
-    /// Sent requests without a response yet.
     pub(crate) in_flight: u64,
     /// Requests that were due and skipped.
     pub(crate) missed: u64,
     pub(crate) resent: u64,
     /// Resent requests whose streams were refused.
     pub(crate) refused: u64,
-    /// Highest number of connections open at once.
     pub(crate) connections_max: u64,
     /// In the order of [`Failure::ALL`].
     pub(crate) failures: [u64; Failure::ALL.len()],
@@ -90,7 +87,6 @@ pub(crate) struct Thread {
     pub(crate) before: ThreadTime,
 }
 
-/// State of a run in progress.
 pub(crate) struct View<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) elapsed: Duration,

@@ -5,7 +5,6 @@ use onrush_engine::TcpInfo;
 /// Sum of TCP counters over several connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TcpTotal {
-    /// Segments retransmitted.
     pub(crate) retransmits: u64,
     pub(crate) segments_out: u64,
 }

@@ -16,13 +16,11 @@ pub struct Unanswered {
 }
 
 impl Unanswered {
-    /// Records the waits of `count` requests.
     pub(crate) fn record(&mut self, response: u64, service: u64, count: u64) {
         self.response.record_many(response, count);
         self.service.record_many(service, count);
     }
 
-    /// Clears both histograms and keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.response.clear();
         self.service.clear();

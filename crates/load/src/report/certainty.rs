@@ -20,14 +20,12 @@ pub(crate) struct Blocks {
 /// Requests that ended in one block.
 #[derive(Default)]
 pub(crate) struct BlockTimes {
-    /// Times of requests with a response.
     times: Histogram,
     /// Number of requests without a response.
     failed: u64,
 }
 
 impl BlockTimes {
-    /// Adds the `times` of responses, and requests that ended without one.
     pub(crate) fn add(&mut self, times: &Histogram, failed: u64) {
         self.times.merge(times);
         self.failed += failed;

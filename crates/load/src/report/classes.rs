@@ -23,7 +23,6 @@ pub struct ClassRow {
 }
 
 impl ClassRow {
-    /// Returns the figures of a class with these times.
     pub(crate) fn new(class: &str, times: &Histogram) -> ClassRow {
         ClassRow {
             class: class.to_owned(),

@@ -107,7 +107,6 @@ impl Trial {
         ]
     }
 
-    /// Whether only a lower bound of a percentile is known.
     pub(crate) fn is_at_least(&self, percentile: &str) -> bool {
         self.at_least.iter().any(|of| of == percentile)
     }
@@ -258,7 +257,6 @@ impl Search {
         confirm(highest, ceiling)
     }
 
-    /// Scores of all rates, by rate.
     fn scores(&self) -> Vec<Score> {
         let mut scores: Vec<Score> = Vec::new();
         for trial in &self.trials {

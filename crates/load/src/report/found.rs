@@ -31,7 +31,6 @@ pub(crate) struct Found<'a> {
     /// Lookup of the target's name before the run.
     pub(crate) lookup: Option<Lookup>,
     pub(crate) outcomes: &'a [Outcome],
-    /// Histograms of all responses.
     pub(crate) times: Times,
     pub(crate) history: History,
     /// Start of the run; `None` if it was stopped before.

@@ -259,7 +259,6 @@ fn percentiles(body: &mut String, report: &Report) {
     );
 }
 
-/// Table of the requests of a mix.
 fn kinds(body: &mut String, report: &Report) {
     if report.by_request.is_empty() {
         return;
@@ -286,7 +285,6 @@ fn kinds(body: &mut String, report: &Report) {
     );
 }
 
-/// Table of statuses and errors by kind.
 fn counts(body: &mut String, report: &Report) {
     let statuses = report
         .statuses

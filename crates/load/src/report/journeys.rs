@@ -100,7 +100,6 @@ impl JourneyRow {
         }
     }
 
-    /// Names of the journey and its steps.
     pub(super) fn names(&self) -> (&str, Vec<&str>) {
         let steps = self.steps.iter().map(|step| step.name.as_str());
         (&self.name, steps.collect())
@@ -197,7 +196,6 @@ fn of_users(took: &Histogram, without: u64) -> Latency {
     Latency::bounded(took, &waits)
 }
 
-/// Writes a table of the setup steps and the journeys.
 pub(super) fn write(
     out: &mut fmt::Formatter<'_>,
     setup: Option<&JourneyRow>,

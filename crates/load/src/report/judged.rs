@@ -54,7 +54,6 @@ impl Report {
     }
 }
 
-/// Returns the results of all checks of these journeys.
 pub(super) fn checks(journeys: &[JourneyRow]) -> Checks {
     let steps = journeys.iter().flat_map(|journey| &journey.steps);
     steps.fold(Checks::default(), |sum, step| sum.with(step))
@@ -70,7 +69,6 @@ impl Checks {
     }
 }
 
-/// Counts of the users of a journey or a step.
 struct Users<'a> {
     completed: u64,
     failed: u64,

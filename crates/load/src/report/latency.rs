@@ -63,13 +63,11 @@ impl Interval {
     }
 }
 
-/// Converts nanoseconds of a histogram to microseconds.
 fn microseconds(ns: f64) -> f64 {
     units::microseconds(ns as u64)
 }
 
 impl Latency {
-    /// Returns the figures of a histogram in nanoseconds.
     pub(crate) fn of(latency: &Histogram) -> Latency {
         Latency::bounded(latency, &Histogram::new())
     }

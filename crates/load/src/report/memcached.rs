@@ -82,7 +82,6 @@ impl MemcachedRow {
         })
     }
 
-    /// Returns the sum of two generators' rows.
     pub(crate) fn sum(mut one: MemcachedRow, other: &MemcachedRow) -> MemcachedRow {
         one.gets += other.gets;
         one.keys_asked += other.keys_asked;
@@ -110,7 +109,6 @@ impl MemcachedRow {
         one
     }
 
-    /// Warnings about the figures.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         let errors = self.errors.iter().map(|(words, count)| {
             format!("the server said {}: {words}", units::plural(*count, "time"))

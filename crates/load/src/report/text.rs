@@ -156,7 +156,6 @@ impl Report {
         )
     }
 
-    /// Writes a line for each kind of request.
     fn write_kinds(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.by_request.is_empty() {
             return Ok(());

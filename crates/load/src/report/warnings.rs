@@ -13,7 +13,6 @@ use crate::plan::Plan;
 use crate::protocol::failure::Failure;
 use crate::record::Record;
 
-/// Returns all warnings.
 pub(super) fn warnings(
     report: &Report,
     plan: &Plan,

@@ -292,7 +292,6 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(chart, area);
 }
 
-/// Distribution of the response times of the whole run.
 fn draw_distribution(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     const WIDTH: u16 = 7;
     let block = block(" distribution of response times, % ");

@@ -28,7 +28,6 @@ use crate::requests::memcached::Carrier;
 
 /// Message of a core to the collecting thread.
 pub(crate) enum Message {
-    /// The core has started.
     Began(Thread),
     /// A second has passed: core, counters, and histograms of the second.
     Second(usize, Reading, Option<Measured>),

@@ -21,7 +21,6 @@ pub(crate) struct Seconds {
     pub(crate) whole: Times,
     /// Last reported waits of each core, and its waits at the end.
     waits: Vec<Waits>,
-    /// Sum of the waits of all cores.
     unanswered: Unanswered,
 }
 
@@ -68,7 +67,6 @@ impl Seconds {
         self.cores[core].push_back(measured);
     }
 
-    /// Sets the waits of a core that has ended.
     pub(crate) fn ended(&mut self, core: usize, unanswered: Box<Unanswered>) {
         self.waits[core].end = Some(unanswered);
     }

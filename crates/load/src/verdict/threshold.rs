@@ -229,7 +229,6 @@ impl Threshold {
         }
     }
 
-    /// Returns an undecided outcome with the reason.
     pub(crate) fn undecided(&self, reason: String) -> Outcome {
         self.outcome(Fate::Undecided, reason)
     }

@@ -72,7 +72,6 @@ fn serve(mut stream: TcpStream, manner: Manner) {
     }
 }
 
-/// Options of a run of this length.
 fn short(url: &str, milliseconds: u64) -> Options {
     let mut options = options(url, 1);
     options.stop = Stop {

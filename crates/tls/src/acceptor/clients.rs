@@ -56,7 +56,6 @@ pub(crate) struct Trusted {
 }
 
 impl Clients {
-    /// All files to read.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let authorities = match self {
             Clients::Ignored => None,
@@ -69,10 +68,8 @@ impl Clients {
         })
     }
 
-    /// Returns the verifier of client certificates, and the contents of the files that it was built from.
-    ///
-    /// # Errors
-    /// All problems of the files.
+    /// Returns the verifier of client certificates, and the contents of the files that it was built from. The errors
+    /// are all problems of the files.
     pub(crate) fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,
@@ -118,7 +115,6 @@ fn builder(
         .enforce_revocation_expiration()
 }
 
-/// Reads the lists of all files.
 fn read_lists(
     files: &[PathBuf],
     roots: &Arc<RootCertStore>,

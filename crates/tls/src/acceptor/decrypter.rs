@@ -23,7 +23,6 @@ static SUITES: LazyLock<Vec<SupportedCipherSuite>> = LazyLock::new(|| {
     suites.into_iter().map(noting).collect()
 });
 
-/// Cipher suites of a server.
 pub(crate) fn suites() -> Vec<SupportedCipherSuite> {
     SUITES.clone()
 }

@@ -9,7 +9,6 @@ use rustls::sign::CertifiedKey;
 use crate::certificate::names::{Misdirected, Names, Served};
 use crate::heard;
 
-/// Certificate resolver of rustls.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     names: Arc<Names>,

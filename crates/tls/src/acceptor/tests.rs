@@ -39,7 +39,6 @@ fn setup(certificates: Vec<Identity>) -> ServerSetup {
     }
 }
 
-/// All errors of a setup that is refused.
 fn wrong(setup: ServerSetup) -> Vec<String> {
     match Acceptor::new(setup) {
         Ok(_) => Vec::new(),

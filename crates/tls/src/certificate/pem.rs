@@ -3,7 +3,6 @@
 
 use x509_parser::der_parser::asn1_rs::{Any, FromDer, Integer, Oid, Sequence};
 
-/// Expected content of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Certificate,
@@ -120,7 +119,6 @@ fn form(wanted: Wanted) -> &'static str {
     }
 }
 
-/// Describes a PEM label.
 fn readable(label: &str, wanted: Wanted) -> String {
     match label {
         "CERTIFICATE" if wanted == Wanted::Key => "a certificate and no key".into(),

@@ -50,7 +50,6 @@ pub(crate) fn sort_newest_first(lists: &mut [CertificateRevocationListDer<'stati
     });
 }
 
-/// Unix times at which lists expire.
 pub(crate) fn ends(lists: &[CertificateRevocationListDer<'static>]) -> Vec<u64> {
     let end = |list: &CertificateRevocationListDer<'_>| {
         let (_, list) = CertificateRevocationList::from_der(list).ok()?;

@@ -175,7 +175,6 @@ impl<'b> Answer<'b> {
     }
 }
 
-/// DER element.
 struct Element<'b> {
     tag: u32,
     content: &'b [u8],

@@ -29,7 +29,6 @@ pub enum Verify {
     Nothing,
 }
 
-/// Returns the verifier of server certificates.
 pub(super) fn verifier(
     verify: &Verify,
     provider: &Arc<CryptoProvider>,
@@ -68,7 +67,6 @@ fn by_authority(
     Ok(built)
 }
 
-/// Reads the system's trusted authorities.
 fn system_authorities() -> Result<RootCertStore, Trouble> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();

@@ -4,7 +4,6 @@ use std::fmt;
 
 use onrush_engine::{Error, Kind, Op, alert_name};
 
-/// Number of an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Alert(pub(crate) u8);
 
@@ -30,7 +29,6 @@ impl Alert {
         [level, self.0]
     }
 
-    /// Returns the error of an operation that failed with this alert.
     pub(crate) fn error(self, op: Op) -> Error {
         Error::new(op, Kind::Alert(self.0))
     }

@@ -37,7 +37,6 @@ impl<'s> Outbox<'s> {
         }
     }
 
-    /// Queues the collected messages on the stream.
     pub(super) fn queue(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             self.stream.queue(buffer);

@@ -28,7 +28,6 @@ pub(super) enum Side {
     Client(UnbufferedClientConnection),
 }
 
-/// Next step of a handshake.
 pub(super) enum Step {
     Again,
     /// Waits for the peer.

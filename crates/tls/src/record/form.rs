@@ -9,7 +9,6 @@ pub(super) const TAG_BYTES: usize = 16;
 /// Explicit part of a nonce (RFC 5288 3).
 pub(super) const EXPLICIT_NONCE_BYTES: usize = 8;
 
-/// Layout of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     /// The content type is encrypted with the data; the nonce is implicit.

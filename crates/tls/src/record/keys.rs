@@ -11,7 +11,6 @@ use super::form::{Form, HEADER_BYTES};
 use crate::limits::{GCM_RECORDS_MAX, KEY_BYTES_MAX};
 use crate::secret::{Secret, wipe};
 
-/// AEAD cipher.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Aead {
     Aes128Gcm,
@@ -87,7 +86,6 @@ impl Keys {
         }
     }
 
-    /// Replaces the keys by those derived from `secret`.
     pub(super) fn renew(&mut self, secret: &Secret) {
         self.place = Place::NOWHERE;
         secret.derive(&mut self.key[..self.aead.key_bytes()], &mut self.iv);

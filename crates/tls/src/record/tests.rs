@@ -105,7 +105,6 @@ fn configs(suite: SupportedCipherSuite) -> (Arc<ClientConfig>, Arc<ServerConfig>
 }
 
 impl Pair {
-    /// Encrypts `data` with the client.
     fn client_seals(&mut self, data: &[u8]) -> Vec<u8> {
         let status = self.client.process_tls_records(&mut []);
         let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state else {
@@ -117,7 +116,6 @@ impl Pair {
         record
     }
 
-    /// Decrypts a record with the client.
     fn client_opens(&mut self, mut record: Vec<u8>) -> Vec<u8> {
         let status = self.client.process_tls_records(&mut record);
         let Ok(ConnectionState::ReadTraffic(mut traffic)) = status.state else {

@@ -193,7 +193,6 @@ impl Session {
         self.idle_records.max(self.key_updates)
     }
 
-    /// Record with any message.
     pub(crate) fn say(&mut self, content: Content, message: &[u8], core: &Core) -> Buffer {
         self.seal_message(content, message, core)
             .expect("a buffer is free")

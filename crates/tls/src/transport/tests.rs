@@ -42,7 +42,6 @@ const SEEDS: u64 = 16;
 /// Longer than any test takes; simulated cores do not wait in real time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One core with a listener.
 #[derive(Clone)]
 struct Site {
     core: Core,

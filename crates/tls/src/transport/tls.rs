@@ -6,7 +6,6 @@ use onrush_engine::{Error, Input, Kind, Op, Stream};
 
 use crate::session::Session;
 
-/// TLS state of a connection.
 pub(super) struct Tls {
     pub(super) session: Session,
     /// The stream may hold the last messages of the handshake: tickets, which are sent with the first response, or

@@ -61,7 +61,6 @@ fn an_old_version_of_x509_is_called_by_its_number() {
     );
 }
 
-/// Returns the error of webpki for a certificate.
 fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
     match rustls::server::ParsedCertificate::try_from(certificate) {
         Ok(_) => panic!("it is read"),

@@ -4,7 +4,6 @@ use std::fs;
 
 use crate::plan::reach::local_ports;
 
-/// Local ports at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ports {
     /// Size of the ephemeral port range.

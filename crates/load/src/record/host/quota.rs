@@ -45,7 +45,6 @@ fn of_directory(path: &Path, version: Version) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Result of `throttled_us` for these files.
     fn found(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {

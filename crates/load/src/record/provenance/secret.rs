@@ -24,7 +24,6 @@ const SECRET_NAMES: [&str; 5] = ["key", "sig", "auth", "pwd", "pass"];
 /// Flags without a value; another flag may follow in the same argument, such as `-ku`.
 const SWITCHES: [char; 2] = ['k', 'q'];
 
-/// Kind of value of a flag.
 #[derive(Clone, Copy, Default)]
 enum Value {
     /// An argument that may be a URL.

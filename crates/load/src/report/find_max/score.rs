@@ -6,7 +6,6 @@ use crate::limits::{FIND_CONFIRM_MAX, FIND_TRIALS_PER_RATE};
 /// A rate is confirmed if the probability of this many passes by chance, each with probability 1/2, is at most this.
 pub(super) const DOUBT_MAX: f64 = 0.05;
 
-/// Results of the trials at one rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Score {
     pub(super) rate: u64,
@@ -34,7 +33,6 @@ impl Score {
         }
     }
 
-    /// Adds a trial.
     pub(super) fn add(&mut self, held: Held) {
         self.trials += 1;
         match held {

@@ -18,7 +18,6 @@ use distribution::distribution;
 /// Points in a chart over time: a chart is 320 units wide, and more points per line blur.
 const POINTS_MAX: usize = 240;
 
-/// Returns all charts that the result has data for, with captions.
 pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> Vec<String> {
     let joined = joined(&report.seconds);
     let charts = [

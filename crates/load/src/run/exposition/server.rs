@@ -47,7 +47,6 @@ pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
     Ok(address)
 }
 
-/// Kind of request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
     Metrics,

@@ -40,7 +40,6 @@ pub(super) fn in_short(live: &Live) -> Line<'static> {
     spans.collect()
 }
 
-/// Longest known time.
 fn longest(times: &Histogram, waits: &Histogram) -> Bounds {
     let max = |times: &Histogram| match times.count() {
         0 => 0.0,

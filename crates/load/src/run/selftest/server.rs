@@ -10,7 +10,6 @@ use onrush_measure::histogram::Histogram;
 use super::{cpu, polls};
 use crate::pace::error::Error;
 
-/// Delay before a response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Delay {
     None,
@@ -44,7 +43,6 @@ impl Delay {
 pub(super) struct Seen {
     /// Actual wait before each response, in nanoseconds.
     pub(super) waited: Histogram,
-    /// Requests read.
     pub(super) requests: u64,
     /// Time of the first request.
     pub(super) first: Option<Instant>,
@@ -58,7 +56,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the server on a free loopback port, in a thread of its own.
     pub(super) fn start(io: Io, delay: Delay) -> Result<Server, Error> {
         let refused = |error: onrush_engine::Error| {
             Error::Invalid(format!(
@@ -89,7 +86,6 @@ impl Server {
         Ok(Server { cores, address })
     }
 
-    /// Stops the server and returns its observations.
     pub(super) fn stop(self) -> Seen {
         self.cores.stop(Duration::ZERO);
         self.cores.join().pop().unwrap_or_default()

@@ -50,7 +50,6 @@ impl fmt::Display for SelfTest {
     }
 }
 
-/// Writes the limits of this machine.
 fn write_host(host: &Host, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Host {
         floor,

@@ -21,7 +21,6 @@ pub(super) enum Counted {
     Timeouts,
     Missed,
     Resent,
-    /// Failed checks of steps.
     FailedChecks,
     Status(u16),
     /// gRPC status code.

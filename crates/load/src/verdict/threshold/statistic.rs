@@ -6,7 +6,6 @@ use onrush_measure::{percentile, units};
 use crate::record::figures::Kind;
 use crate::record::unanswered::{Bounds, Censored};
 
-/// Statistic of a set of times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Statistic {
     Percentile(f64),

@@ -24,7 +24,6 @@ const KEYWORDS: [&str; 15] = [
     "$defs",
 ];
 
-/// Reads the schema with this file name.
 fn read(name: &str) -> Value {
     let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

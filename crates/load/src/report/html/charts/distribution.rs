@@ -14,7 +14,6 @@ const TIME_TICKS_MAX: usize = 7;
 /// Columns per decade of the distribution: each a third wider than the one before.
 const COLUMNS_PER_DECADE: f64 = 8.0;
 
-/// Distribution of the response times: the share of responses in each column.
 pub(super) fn distribution(times: &Times) -> Option<String> {
     let response = times.of(Kind::Response);
     let step = |ns: u64| (ns.max(1) as f64 / 1000.0).log10() * COLUMNS_PER_DECADE;
