@@ -199,8 +199,7 @@ fn shifts(sides: &[Side; 2], confidence: f64) -> Vec<Shift> {
         .collect()
 }
 
-/// Compares the rates, from the means of blocks of seconds. The first and the last second are left out, because they
-/// are not whole.
+/// Compares the rates, from the means of blocks of whole seconds, without the first and the last.
 fn rps(a: &[SecondRow], b: &[SecondRow], confidence: f64) -> Option<Shift> {
     let figure = |rows: &[SecondRow]| {
         let whole = rows.get(1..rows.len().checked_sub(1)?)?;

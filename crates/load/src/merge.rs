@@ -144,8 +144,7 @@ fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
     reasons.chain(parts.iter().flat_map(of_part)).collect()
 }
 
-/// Merges the evidence: sums of counts and rates, and the worst of each share. The merged run is silent only when all
-/// parts are.
+/// Merges the evidence: sums of counts and rates, the worst of each share; silent only if all parts are.
 fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> Evidence {
     let all = || parts.iter().map(|part| &part.report.evidence);
     let sum = |count: fn(&Evidence) -> u64| all().map(count).sum::<u64>();

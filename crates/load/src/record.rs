@@ -45,8 +45,8 @@ pub(crate) use tcp::TcpTotal;
 pub(crate) struct Record {
     /// Counters shown in the rows. Invariant: `requests` = responses (`last_bytes`) + failed requests.
     pub(crate) tally: Tally,
-    /// Response times of the current second; the collecting thread has those of earlier seconds. Boxed, so that the end
-    /// of a second swaps it for an empty one.
+    /// Response times of the current second; the collecting thread has the earlier ones. Boxed, to be swapped each
+    /// second.
     pub(crate) times: Box<Times>,
     /// Response times not yet added to `times`.
     recent: Recent,
@@ -239,8 +239,7 @@ impl Record {
         }
     }
 
-    /// Counts bytes after a response that belong to no request. The response itself has been counted, and no request
-    /// fails.
+    /// Counts bytes after a response that belong to no request. The response has been counted, and no request fails.
     pub(crate) fn unasked(&mut self) {
         self.count(Failure::UnexpectedBytes, 1);
         self.tally.unexpected += 1;

@@ -127,8 +127,7 @@ pub struct Report {
     /// Resent requests whose HTTP/2 streams were refused before the server had sent its limit of concurrent streams.
     #[serde(default)]
     pub refused: u64,
-    /// Use of local ports, if connections carried a limited number of requests; `None` over Unix sockets and in merged
-    /// results.
+    /// Use of local ports, if requests per connection are limited; `None` over Unix sockets and in merged results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<PortsRow>,
     /// Requests that were due and never sent.
@@ -174,8 +173,7 @@ pub struct Report {
     /// Results of the setup steps of users; no other figure includes their requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<JourneyRow>,
-    /// Start of the run, in seconds since 1970-01-01T00:00:00Z by this machine's clock; `None` in results of versions
-    /// that did not report it.
+    /// Start of the run by this machine's clock, in Unix time; `None` in results of versions that did not report it.
     #[serde(default)]
     pub began_unix_s: Option<f64>,
     /// Start as text, intended start, and state of the clock.

@@ -148,16 +148,14 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Stops the run: no further request is sent. Responses in flight have the same time to arrive as at the regular
-    /// end of a run.
+    /// Stops the run: no further request is sent. Responses in flight have the usual time to arrive.
     pub fn stop(&self) {
         self.handles
             .iter()
             .for_each(|handle| handle.stop(SOFT_STOP));
     }
 
-    /// Stops the run because of `reason`, a clause such as "p99 is above 5 ms for good", which becomes part of the
-    /// report. The first reason wins.
+    /// Stops the run with a reason for the report, such as "p99 is above 5 ms for good". The first reason wins.
     pub fn stop_because(&self, reason: impl Into<String>) {
         let _ = self.reason.set(reason.into());
         self.stop();

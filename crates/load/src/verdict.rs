@@ -1,7 +1,6 @@
 //! Judges whether a run is valid, from its evidence. Pure.
 //!
-//! A reason contains the observation, the bound and a remedy. A run is invalid if its figures are wrong, and suspect if
-//! they may mean something else than they seem to.
+//! A run is invalid if its figures are wrong, and suspect if they may mean something else than they seem to.
 
 pub mod threshold;
 

@@ -148,8 +148,7 @@ fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
     let running = start(Plan::new(options).unwrap()).unwrap();
     let stopper = running.stopper();
     std::thread::spawn(move || {
-        // All four connections have had one response when their second requests arrive; those are answered after the
-        // stop.
+        // All four connections have one response when their second requests arrive; those are answered after the stop.
         let mut streams: Vec<_> = listener.incoming().take(4).flatten().collect();
         let mut request = [0; 4096];
         for reply in [true, false] {
@@ -203,8 +202,8 @@ fn a_run_that_is_stopped_reports_what_it_has_and_says_so() {
     assert!(report.warnings.iter().any(ended), "{:?}", report.warnings);
 }
 
-/// Starts a server that records the peer address of each connection, and the bytes before its first request. Returns
-/// its address.
+/// Starts a server that records the peer of each connection and the bytes before its first request; returns its
+/// address.
 fn noting_server() -> (SocketAddr, Receiver<(SocketAddr, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -70,8 +70,7 @@ pub struct ServerSetup {
 /// trusted, nor after the authorities of clients have changed. Ticket keys are created at the start and at each such
 /// change, replaced every six hours, deleted after twelve, and shared by all cores. Sessions are stored nowhere else. A
 /// session ends when its client's certificate or the first revocation list expires, at the latest a day after its full
-/// handshake, even if it is resumed. Early data (0-RTT) is never accepted, because a recorded request could be
-/// replayed.
+/// handshake, even if it is resumed. Early data (0-RTT) is never accepted, because of replay attacks.
 pub struct Acceptor {
     setup: ServerSetup,
     provider: Arc<CryptoProvider>,
@@ -190,8 +189,8 @@ fn build(
     config.session_storage = Arc::new(NoServerSessionStorage {});
     // Early data to skip. None is ever accepted, and no ticket allows any: rustls does neither with stateless tickets.
     config.max_early_data_size = EARLY_DATA_BYTES_MAX as u32;
-    // All offered suites are secure; AES first, because CPUs have instructions for it. Scanners report a server that
-    // follows the client's order as having no order.
+    // AES first, because CPUs have instructions for it. Scanners rate a server that follows the client's order as
+    // having none.
     config.ignore_client_order = true;
     // This crate has its own record layer after the handshake.
     config.enable_secret_extraction = true;

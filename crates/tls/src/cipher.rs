@@ -5,8 +5,7 @@ use rustls::{CipherSuite, SupportedCipherSuite};
 
 use crate::version::Version;
 
-/// A cipher suite of TLS 1.3 (RFC 8446 B.4), or of TLS 1.2 with forward secrecy and authenticated encryption (RFC 5289,
-/// RFC 7905).
+/// Cipher suite of TLS 1.3 (RFC 8446 B.4), or of TLS 1.2 with forward secrecy and AEAD (RFC 5289, RFC 7905).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cipher {
     /// TLS 1.3.

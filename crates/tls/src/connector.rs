@@ -40,8 +40,7 @@ pub struct ClientSetup {
     pub profile: Profile,
     /// Offered versions; empty for those of the profile.
     pub versions: Vec<Version>,
-    /// Offered cipher suites in order of preference; empty for all of [`Cipher::ALL`]. A version without any of them is
-    /// not offered.
+    /// Offered cipher suites in order of preference; empty for all. A version without any of them is not offered.
     pub ciphers: Vec<Cipher>,
     /// Whether sessions are resumed.
     pub resume: Resume,
@@ -52,8 +51,7 @@ pub struct ClientSetup {
 /// Key exchange group (RFC 8446 4.2.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// Hybrid of ML-KEM-768 and X25519, which protects recorded traffic against future quantum computers; the most
-    /// expensive group.
+    /// Hybrid of ML-KEM-768 and X25519 against future quantum computers; the most expensive group.
     X25519MlKem768,
     /// Curve25519 (RFC 7748).
     X25519,
@@ -155,10 +153,9 @@ impl Connector {
         Ok((connector, warnings))
     }
 
-    /// Does the one-time work of the calling thread's first handshake, so that the handshake takes no longer than
-    /// others. Seeds the thread's random number generator, for which the library measures the jitter of the CPU's clock
-    /// for tens of milliseconds, and generates a key of the first group. Errors are ignored, because a handshake will
-    /// report them.
+    /// Does the one-time work of the calling thread's first handshake, so that it takes no longer than others: seeds
+    /// the random number generator, for which the library measures the jitter of the CPU's clock for tens of
+    /// milliseconds, and generates a key of the first group. A handshake will report any error.
     pub fn prepare_thread(&self) {
         let _ = self.provider.secure_random.fill(&mut [0; 32]);
         if let Some(group) = self.provider.kx_groups.first() {
@@ -190,8 +187,8 @@ impl Connector {
         &self.stamps
     }
 
-    /// Reads all files again; if there are errors, the previous configuration stays in force. Existing connections are
-    /// not affected.
+    /// Reads all files again; on errors the previous configuration stays in force. Existing connections are not
+    /// affected.
     pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
         let mut warnings = Vec::new();
         let config = build(&self.setup, &self.provider, &mut warnings)?;

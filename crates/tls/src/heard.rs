@@ -14,7 +14,7 @@ pub(crate) struct Heard {
     /// Certificate sent to the client, if requests are checked against it.
     pub(crate) served: Option<Served>,
     pub(crate) has_hello: bool,
-    /// Unix time at which the session ends, with its client's certificate or the resumed session. `None` without such a
+    /// Unix time at which the session ends, with the client's certificate or the resumed session; `None` without a
     /// limit.
     pub(crate) ends: Option<u64>,
     /// Why the peer's certificate was refused, as a sentence.

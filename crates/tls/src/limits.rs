@@ -6,12 +6,11 @@ use std::time::Duration;
 /// Bytes of a record's plaintext (RFC 8446 5.1).
 pub(crate) const PLAINTEXT_MAX: usize = 16 * 1024;
 
-/// Bytes of a record after its header (RFC 8446 5.2). TLS 1.2 allows more (RFC 5246 6.2.3), but its supported ciphers
-/// do not need it.
+/// Bytes of a record after its header (RFC 8446 5.2). TLS 1.2's larger limit (RFC 5246 6.2.3) is not needed by its
+/// ciphers.
 pub(crate) const CIPHERTEXT_MAX: usize = PLAINTEXT_MAX + 256;
 
-/// Records encrypted before the first of them is sent: as many bytes as one send of a plain connection, and the memory
-/// held for a slow reader of a large response.
+/// Records encrypted before the first is sent: as many bytes as one send of a plain connection, held for a slow reader.
 pub(crate) const RECORDS_PER_SEND: usize = 4;
 
 /// Records that one AES-GCM key may protect (RFC 8446 5.5 allows 2^24.5 full records).
@@ -27,8 +26,7 @@ pub(crate) const SECRET_BYTES_MAX: usize = 48;
 /// cache. With more busy connections, expanding keys again adds 0.3 us to a request of about 5 us.
 pub(crate) const EXPANDED_KEYS_MAX: usize = 2048;
 
-/// Bytes of incomplete handshake messages: rustls refuses longer ones, and a chain of ten large certificates needs half
-/// of it.
+/// Bytes of incomplete handshake messages: rustls refuses longer ones; a chain of ten large certificates needs half.
 pub(crate) const HANDSHAKE_BYTES_MAX: usize = 64 * 1024 + 4;
 
 /// Bytes of encrypted early data that are skipped (RFC 8446 4.2.10): a client may have a ticket of another server that
@@ -53,16 +51,14 @@ pub(crate) const SCHEDULES_PER_TURN: u16 = 65;
 /// renegotiation, parts of messages. They cost time without progress.
 pub(crate) const IDLE_RECORDS_MAX: u32 = 64;
 
-/// Renegotiations that a TLS 1.2 client may request in vain. One, because a client may not yet know that they are
-/// refused.
+/// Renegotiations that a TLS 1.2 client may request: one, because it may not yet know that they are refused.
 pub(crate) const RENEGOTIATIONS_MAX: u8 = 1;
 
 /// Tickets issued after a full handshake: browsers open several connections at once, and each ticket is for one
 /// connection (RFC 8446 C.4). OpenSSL issues the same number.
 pub(crate) const TICKETS: usize = 2;
 
-/// Time for which a session may be resumed after the full handshake that authenticated the client: a day. RFC 8446
-/// 4.6.1 allows seven.
+/// Time for which a session may be resumed after its full handshake: a day. RFC 8446 4.6.1 allows seven.
 pub(crate) const SESSION_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Servers whose tickets a connector stores: more than any group has, 2 KB each.
@@ -95,6 +91,5 @@ pub(crate) const STAPLE_BYTES_MAX: u64 = 16 * 1024;
 /// Bytes of a file of revocation lists: a million revoked certificates take about 35 MB.
 pub(crate) const REVOCATION_LIST_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Validity of a generated certificate in days: long enough to need no attention, and below the 398 days that browsers
-/// accept.
+/// Validity of a generated certificate in days, below the 398 days that browsers accept.
 pub(crate) const SELF_SIGNED_DAYS: u64 = 365;

@@ -1,9 +1,9 @@
 //! Record layer after the handshake (RFC 8446 5.2; RFC 5246 6.2.3.3 with RFC 5288 and RFC 7905): encrypts one record at
 //! a time from any buffer, and decrypts in place.
 //!
-//! rustls derives the keys and has a record layer of its own, which copies every record into newly allocated memory.
-//! This one avoids that: for 80 bytes in and 150 out it takes 0.21 us instead of 0.39 and no allocation instead of two,
-//! and for a full record 1.2 us instead of 1.6. The cipher is the same function of the same library.
+//! rustls has a record layer of its own, which copies every record into newly allocated memory. This one avoids that:
+//! for 80 bytes in and 150 out it takes 0.21 us instead of 0.39 and no allocation instead of two, and for a full record
+//! 1.2 us instead of 1.6. The cipher is the same function of the same library.
 //!
 //! ```text
 //!   TLS 1.3        | 23 3 3 length | data, type   encrypted | tag 16 |
@@ -262,8 +262,8 @@ fn inner(record: &[u8], start: usize) -> Result<(Content, usize), Alert> {
     Ok((Content::of(record[end - 1])?, end - 1))
 }
 
-/// Returns the length of the record at the start of `bytes`, once its header is complete. The version in the header is
-/// ignored (RFC 8446 5.1).
+/// Returns the length of the record at the start of `bytes`, once its header is complete; ignores its version (RFC 8446
+/// 5.1).
 ///
 /// # Errors
 /// When the record exceeds the maximum length, or has no known type.

@@ -42,8 +42,8 @@ impl Transport {
         Self { stream, tls: None }
     }
 
-    /// Does the handshake with a connected client by `deadline`; `received` are bytes that have already arrived. The
-    /// deadline of the connection is unset afterwards.
+    /// Does the handshake with a client by `deadline`, which is unset afterwards; `received` are bytes already
+    /// received.
     ///
     /// # Errors
     /// See [`HandshakeError`].
@@ -59,8 +59,7 @@ impl Transport {
         Ok(Self::of(stream, session))
     }
 
-    /// Does the handshake with the connected server `host` by `deadline`. The deadline of the connection is unset
-    /// afterwards.
+    /// Does the handshake with the connected server `host` by `deadline`, which is unset afterwards.
     ///
     /// # Errors
     /// See [`HandshakeError`]. A TLS 1.3 server that refuses our certificate reports that only in place of its first

@@ -1,5 +1,5 @@
-//! Explains why a certificate was refused: its subject, the requested name, its expiry, its issuer. rustls reports only
-//! the violated rule, which determines the alert.
+//! Explains why a certificate was refused: subject, requested name, expiry, issuer. rustls reports only the violated
+//! rule.
 
 use std::sync::Arc;
 
@@ -18,8 +18,7 @@ use crate::certificate::pem;
 use crate::heard;
 use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
 
-/// Verifies clients with `judge`, and notes the result: the time until which the session may be resumed, or the reason
-/// for a refusal.
+/// Verifies clients with `judge`, and notes the end of the session, or the reason for a refusal.
 #[derive(Debug)]
 pub(crate) struct Watchful {
     judge: Arc<dyn ClientCertVerifier>,
@@ -28,8 +27,7 @@ pub(crate) struct Watchful {
 }
 
 impl Watchful {
-    /// Creates a verifier. A session ends when the first revocation list expires, because its client may then be
-    /// refused; `lists_end` are these Unix times.
+    /// `lists_end` are the Unix times at which revocation lists expire; a session ends at the first of them.
     pub(crate) fn new(judge: Arc<dyn ClientCertVerifier>, lists_end: Vec<u64>) -> Watchful {
         Watchful { judge, lists_end }
     }
@@ -120,8 +118,7 @@ pub(crate) fn note_refusal(
     heard::note(|heard| heard.refused = Some(why.into()));
 }
 
-/// Passes on the verification of a handshake signature. If it failed because of the size of the key, which rustls
-/// reports as a bad signature, notes that.
+/// Passes on the verification of a signature; notes a failure by key size, which rustls reports as a bad signature.
 pub(crate) fn noting_weakness(
     verified: Result<HandshakeSignatureValid, Error>,
     certificate: &CertificateDer<'_>,

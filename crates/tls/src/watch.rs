@@ -48,8 +48,7 @@ pub enum Reloaded {
     Taken(Vec<Trouble>),
     /// The files are invalid. The previous ones stay in force.
     Refused(Vec<Trouble>),
-    /// The process lost the right to read these files, for example by changing its user, so changes go unnoticed.
-    /// Reported once.
+    /// The process may no longer read these files, for example as another user: changes go unnoticed. Reported once.
     Denied(Vec<PathBuf>),
 }
 

@@ -8,8 +8,8 @@ use crate::report::latency::Latency;
 
 const SECONDS: usize = 30;
 
-/// Run of `count` requests with exponential times of this mean in nanoseconds, assigned to seconds at random; `rates`
-/// are the rates of its seconds.
+/// Run of `count` requests with exponential times of this mean (ns), in random seconds; `rates` are those of its
+/// seconds.
 fn run(name: &str, count: u32, mean: f64, rates: &[f64]) -> Part {
     let mut random = Random(u64::from(count) ^ mean.to_bits());
     let mut seconds = vec![Times::default(); SECONDS];
@@ -74,9 +74,9 @@ impl Random {
     }
 }
 
-/// Thirty seconds of a server with delays of `delay(random)` nanoseconds on a shared machine: the load of each second
-/// depends on that of the one before, delays all requests by up to a few per cent, and sometimes stalls them. The base
-/// delays of two runs differ by half a per cent.
+/// Thirty seconds of a server with delays of `delay(random)` nanoseconds on a shared machine. The load of each second
+/// depends on the one before, adds up to a few per cent, and sometimes stalls requests. The base delays of runs differ
+/// by half a per cent.
 fn noisy(seed: u64, requests: usize, delay: fn(&mut Random) -> f64, factor: f64) -> Part {
     let mut random = Random(seed);
     let base = factor * (1.0 + 0.005 * random.normal());
@@ -165,8 +165,7 @@ fn intervals_hold_what_they_say_where_requests_know_of_each_other() {
     );
 }
 
-/// True quantile, in microseconds, of the distribution drawn in the test above: normal around a normal, by bisection
-/// over a sum.
+/// True quantile (us) of the distribution drawn above: normal around a normal, by bisection over a sum.
 fn quantile_of_seconds(share: f64) -> f64 {
     let below = |us: f64| {
         let steps = 400;
@@ -191,8 +190,7 @@ fn quantile_of_seconds(share: f64) -> f64 {
     low
 }
 
-/// Cumulative distribution function of the normal distribution, by a logistic approximation with an error below 0.00014
-/// (Bowling et al., 2009).
+/// Normal distribution function, by a logistic approximation with an error below 0.00014 (Bowling et al., 2009).
 fn normal_share(z: f64) -> f64 {
     1.0 / (1.0 + (-(0.07056 * z.powi(3) + 1.5976 * z)).exp())
 }

@@ -7,8 +7,8 @@ use crate::report::rows::SecondRow;
 
 /// Rates over the common time of the parts.
 pub(super) struct Measured {
-    /// Measured time in seconds: from the earliest start to the latest end of the parts' windows, in a closed loop
-    /// without [`silent_s`](Self::silent_s).
+    /// Seconds from the earliest start to the latest end of the windows; without [`silent_s`](Self::silent_s) in a
+    /// closed loop.
     pub(super) time_s: f64,
     pub(super) rps: f64,
     pub(super) bytes_per_s: f64,
@@ -87,8 +87,7 @@ impl Measured {
     }
 }
 
-/// Silent time before the last response that rates exclude: none in an open loop, because requests due in it were sent
-/// afterwards.
+/// Silent time that rates exclude: none in an open loop, because requests due in it were sent afterwards.
 fn left_out_s(report: &Report, silent_s: f64) -> f64 {
     match report.evidence.rate_asked {
         Some(_) => 0.0,
@@ -103,8 +102,7 @@ fn answered_until_s(parts: &[Part], all: &[(&Report, Window)], span: &Span) -> O
     is_dead.then(|| thousandths(last - span.began))
 }
 
-/// Length of the merged rows with errors and without responses, between rows with responses; limited by the shortest
-/// silence of any part.
+/// Length of merged rows with only errors, between rows with responses; at most the shortest silence of any part.
 fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
     let has_responses = |row: &SecondRow| row.requests > 0;
     let (Some(first), Some(last)) = (
@@ -130,8 +128,7 @@ mod tests {
     use crate::record::unanswered::Unanswered;
     use crate::report::histograms::Histograms;
 
-    /// Part that began at `began`, warmed up for `warm_up_s` and then had 100 responses of 5 bytes in each second of
-    /// `measured_s`.
+    /// Part that began at `began`, with a warm-up and then 100 responses of 5 bytes in each second of `measured_s`.
     fn part(name: &str, began: f64, warm_up_s: f64, measured_s: f64) -> Part {
         let report = Report {
             target: "http://a/".to_owned(),

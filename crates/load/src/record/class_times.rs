@@ -1,5 +1,4 @@
-//! Response times by status class. Times of the most common class are not recorded a second time: they are the times of
-//! all classes minus the times of the others.
+//! Response times by status class. Those of the most common class are derived: all times minus those of the others.
 
 use onrush_measure::histogram::Histogram;
 

@@ -1,5 +1,4 @@
-//! Facts by which a run is judged: whether the generator, the machine and the network kept up, and whether the counts
-//! add up. `verdict` judges them.
+//! Facts by which `verdict` judges a run: whether generator, machine and network kept up, and whether counts add up.
 
 use onrush_measure::units;
 use serde::{Deserialize, Serialize};
@@ -15,19 +14,16 @@ pub struct Evidence {
     pub rate_asked: Option<f64>,
     /// Requests started per second.
     pub rate_achieved: f64,
-    /// Requests that were due and never sent: they were further behind than the catch-up limit, or still waiting for a
-    /// free connection at the end.
+    /// Requests due and never sent: beyond the catch-up limit, or waiting for a free connection at the end.
     pub missed: u64,
-    /// Connections to be open at once; the highest number used, where each connection carries one request at a given
-    /// rate.
+    /// Connections to be open at once; the highest number used, if each carries one request at a given rate.
     pub connections_asked: u64,
     /// Highest number of connections open at once.
     pub connections_achieved: u64,
     /// Jain's fairness index of the responses per connection: 1 when all had as many, 1/n when one of n had them all.
     /// `None` with one connection, or with fewer responses than connections.
     pub fairness: Option<f64>,
-    /// Share of all CPUs' time that the hypervisor gave to others (steal), 0 to 1; `None` if the kernel does not report
-    /// it.
+    /// Share of all CPUs' time taken by the hypervisor (steal), 0 to 1; `None` if the kernel does not report it.
     pub steal_share: Option<f64>,
     /// Time for which CPU quotas throttled the process' control group, over all CPUs; `None` without a quota.
     pub throttled_s: Option<f64>,
@@ -42,8 +38,7 @@ pub struct Evidence {
     /// Responses received.
     #[serde(rename = "answers")]
     pub responses: u64,
-    /// Responses whose times were measured, including late ones: those after ramp and warm-up. `None` during a run, and
-    /// in results of versions that did not report it.
+    /// Responses after ramp and warm-up, including late ones; `None` during a run, and in results of old versions.
     #[serde(default)]
     pub measured: Option<u64>,
     /// Requests that failed.
@@ -88,8 +83,7 @@ pub struct Evidence {
     /// Time before that in which there were only errors.
     #[serde(default)]
     pub silent_s: f64,
-    /// Longest wait of a request without a response, divided by the longest response time; `None` if every request has
-    /// a response.
+    /// Longest wait without a response, divided by the longest response time; `None` if every request has a response.
     #[serde(default)]
     pub longest_open: Option<f64>,
     /// Mean response time; `None` without responses.
@@ -106,8 +100,7 @@ pub struct Evidence {
     pub start_late_s: Option<f64>,
 }
 
-/// The generator's part of a percentile of the response time: the percentile minus the same percentile of the times
-/// without the generator's own delays.
+/// The generator's part of a percentile: the percentile minus that of the times without the generator's own delays.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OwnPart {
     /// Percentile, above 0 and below 100.
@@ -154,8 +147,7 @@ pub struct ThreadEvidence {
     pub run_delay_share: f64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// Longest delay with which the thread may have noticed an event: a turn between two polls of the kernel, or a wait
-    /// that ended late.
+    /// Longest delay in noticing an event: a turn between two polls of the kernel, or a wait that ended late.
     pub longest_turn_us: f64,
     /// Share of the run, 0 to 1, spent in delays of 20 ms and more during which the thread noticed nothing.
     #[serde(default)]

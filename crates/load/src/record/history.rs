@@ -1,5 +1,5 @@
-//! The seconds of a run, in a fixed amount of memory. When it is full, pairs of neighbours are joined, so that an entry
-//! covers two, four, eight seconds.
+//! The seconds of a run, in fixed memory. When it is full, neighbours are joined: an entry covers two, four, eight
+//! seconds.
 
 use onrush_measure::histogram::Histogram;
 
@@ -128,8 +128,7 @@ impl History {
         self.step *= 2;
     }
 
-    /// Writes entry `index`, or appends it, with its histograms in the arena from `begin` on. Returns `false` and
-    /// changes nothing if there is no room.
+    /// Writes or appends entry `index`, with its histograms from `begin` on. Returns `false` if there is no room.
     fn put(
         &mut self,
         index: usize,
@@ -225,8 +224,7 @@ mod tests {
         histogram
     }
 
-    /// History whose second `n` has one response of `n` and one service time of `2 n` microseconds; `n` goes up to 7
-    /// and starts again.
+    /// History whose second `n` has one response of `n` and one service time of `2 n` microseconds, with `n` modulo 8.
     fn history(seconds: u64, entries_max: usize, bytes_max: usize) -> History {
         let mut history = History::with(entries_max, bytes_max);
         for number in 0..seconds {

@@ -14,9 +14,9 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Computes the silence of a run of `elapsed` with these rows whose last response came at `last`. The end counts as
-    /// silent only if requests were outstanding (there were errors since, or requests are `open`) and it lasted longer
-    /// than `longest`, the longest response time.
+    /// Computes the silence of a run of `elapsed` with these rows whose last response came at `last`. The end counts
+    /// only if requests were outstanding (errors since, or `open` requests), and if it exceeds `longest`, the longest
+    /// response time.
     pub(crate) fn of<'a>(
         rows: impl Iterator<Item = &'a Row>,
         elapsed: Duration,
@@ -46,9 +46,8 @@ impl Silence {
         silence
     }
 
-    /// Time to leave out when computing rates; `due` is `None` in a closed loop. In an open loop, requests that become
-    /// due during a pause are sent and counted after it, so leaving out the pause would give a rate above the requested
-    /// one.
+    /// Time that rates exclude; `due` is `None` in a closed loop. In an open loop, requests due during a pause are sent
+    /// and counted after it, so a rate without the pause would exceed the requested one.
     pub(crate) fn left_out(&self, due: Option<f64>) -> Duration {
         match due {
             Some(_) => self.at_end,

@@ -170,8 +170,7 @@ impl View<'_> {
         }
     }
 
-    /// Requests that are due and neither sent nor skipped, except one per thread that may be about to be sent. If the
-    /// run ended now they would be missed.
+    /// Requests due and neither sent nor skipped, except one per thread that may be about to be sent.
     pub(crate) fn waiting(&self) -> u64 {
         let Some(due) = self.plan.due_within(self.elapsed) else {
             return 0;

@@ -1,5 +1,4 @@
-//! Certainty of the percentiles of a run, from the variation between blocks of time and the number of independent
-//! responses with the same certainty. Pure.
+//! Certainty of percentiles, from the variation between blocks of time. Pure.
 
 use onrush_measure::blocks::{self, Block, Effective};
 use onrush_measure::histogram::Histogram;
@@ -31,8 +30,7 @@ impl BlockTimes {
         self.failed += failed;
     }
 
-    /// Number of requests with a time of at most `value`. A request without a response counts as slower than all
-    /// others.
+    /// Number of requests that took at most `value`. A request without a response counts as slower than all others.
     fn up_to(&self, value: u64) -> Block {
         Block {
             below: self.times.count_up_to(value),

@@ -6,8 +6,7 @@ use crate::report::rows::SecondRow;
 /// Names of the columns before those of the status classes.
 const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us";
 
-/// Returns the header and one row per second. Unknown values are empty, never 0; a class that the protocol lacks has no
-/// column.
+/// Returns a header and one row per second. Unknown values are empty, never 0; missing classes have no column.
 pub fn of(report: &Report) -> String {
     let classes = report.class_names();
     let names = classes.iter().filter(|name| !name.is_empty());

@@ -1,5 +1,4 @@
-//! Search for the highest rate at which a condition holds: the next rate to try, and when the answer is certain. Pure:
-//! takes results of trials, returns the next rate.
+//! Search for the highest rate at which a condition holds. Pure: takes results of trials, returns the next rate.
 //!
 //! ```text
 //! bracket   double the rate while the condition holds, or halve until it does:  lowest failed / highest held <= 2
@@ -7,8 +6,7 @@
 //! confirm   repeat the highest rate that held until it holds more often than not with 95 % confidence;
 //!           if it fails that, it counts as failed, and the next lower rate is confirmed
 //! ```
-//! Trials are noisy, and a burst of a neighbour makes any of them fail, so no single trial decides. The sign test makes
-//! no assumption about their distribution.
+//! Trials are noisy, so no single trial decides. The sign test makes no assumption about their distribution.
 
 mod json;
 mod score;
@@ -117,8 +115,7 @@ impl Trial {
 pub enum Step {
     /// Make a trial at this rate.
     Try(u64),
-    /// Make one more trial at this rate, which is the answer if it is confirmed. Trials of `Try` may be shorter than
-    /// these.
+    /// Make one more trial at this rate, the answer if confirmed. Trials of `Try` may be shorter.
     Confirm(u64),
     /// The search has ended.
     Done(Answer),

@@ -1,5 +1,4 @@
-//! Histograms of a run as an interval log of HdrHistogram: response and service times of each second, and all times of
-//! the whole run.
+//! A run as an HdrHistogram interval log: response and service times of each second, and all times of the whole run.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -22,8 +22,7 @@ pub struct Histograms {
     pub connect: String,
     /// Times of TLS handshakes.
     pub tls: String,
-    /// Response times minus the delays that the generator itself added; `None` in results of versions that did not
-    /// measure it.
+    /// Response times minus the generator's own delays; `None` in results of versions that did not measure it.
     #[serde(default)]
     pub undelayed: Option<String>,
     /// Waits of requests without a response, since their intended start.

@@ -26,8 +26,8 @@ impl Report {
         }
     }
 
-    /// Whether the report has the figure of a threshold, with enough values. If so, only requests without a response
-    /// can leave the threshold undecided.
+    /// Whether the report has the figure of a threshold, with enough values. Missing responses may still leave it
+    /// undecided.
     pub fn can_judge(&self, condition: &Threshold) -> bool {
         let figures = self.figures_for(condition);
         figures.is_ok_and(|figures| condition.is_measured(&figures))
@@ -111,8 +111,7 @@ impl Users<'_> {
             ..Figures::default()
         };
         *figures.times.of_mut(Kind::Response) = Histogram::from_base64(self.took)?;
-        // The waits of these users are not recorded, so they bound nothing: a percentile that they could change is
-        // unknown.
+        // The waits of these users are not recorded: a percentile that they could change is unknown.
         let others = self.failed + self.unfinished;
         figures.unanswered.record(0, 0, others);
         Ok(figures)

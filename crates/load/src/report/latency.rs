@@ -19,16 +19,14 @@ pub struct Latency {
     pub mean: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
-    /// Figures of which only a lower bound is known, by the names of percentiles and `max`: requests without a response
-    /// may have larger values.
+    /// Names of figures (percentiles, `max`) that are lower bounds, because requests without a response may be slower.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
     /// Values by percentile (`"99.9"`) of all requests, if the count of requests supports the percentile.
     #[serde(with = "ordered")]
     pub percentiles: Vec<(String, f64)>,
-    /// For the same percentiles, the interval that contains the true latency with a probability of [`CONFIDENCE`]. It
-    /// is computed from the blocks of time if `effective` has the percentile, otherwise as if the requests were
-    /// independent.
+    /// For the same percentiles, the interval that contains the true latency with a probability of [`CONFIDENCE`],
+    /// computed from blocks of time if `effective` has the percentile, otherwise as if the requests were independent.
     #[serde(with = "ordered", default)]
     pub intervals: Vec<(String, Interval)>,
     /// For the same percentiles, the number of independent responses with the same certainty; see
@@ -108,8 +106,8 @@ impl Latency {
         self.at_least.iter().any(|of| of == name)
     }
 
-    /// The figure called `name` as text, with `≥` if it is only a lower bound. `time` formats microseconds; `none` is the text
-    /// for a missing figure.
+    /// Formats the figure `name`, with `≥` if it is a lower bound; `time` formats microseconds, `none` is for a missing
+    /// figure.
     pub(crate) fn text(&self, name: &str, none: &str, time: impl Fn(f64) -> String) -> String {
         let figure = match name {
             "mean" => self.mean,

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{Counts, DatagramCounts};
 use crate::requests::memcached::filled::Filled;
 
-/// Commands, keys and values of a run. All answers count, including those shortly after the end, because the server has
-/// counted them, too.
+/// Commands, keys and values of a run, including those of late answers, which the server has counted, too.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MemcachedRow {
     /// Answered gets.

@@ -184,8 +184,7 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the start and the accuracy of the clock, if a start was configured or several generators started
-    /// together.
+    /// Start and accuracy of the clock, if a start was configured or several generators started together.
     fn clock_line(&self) -> Option<String> {
         let clock = &self.clock;
         let started = clock.started_at.as_ref()?;

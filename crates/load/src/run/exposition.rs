@@ -1,5 +1,4 @@
-//! Metrics of a run in progress in Prometheus' text format (version 0.0.4), updated each second. Pure;
-//! `exposition/server.rs` serves them.
+//! Prometheus metrics of a run in progress (text format 0.0.4). Pure; `exposition/server.rs` serves them.
 
 pub mod server;
 
@@ -9,8 +8,7 @@ use onrush_measure::histogram::Histogram;
 
 use crate::report::moment::Moment;
 
-/// Upper bounds of histogram buckets in microseconds: three per decade, from a loopback response to the default
-/// timeout.
+/// Bucket bounds (us): three per decade, from a loopback response to the default timeout.
 const BOUNDS_US: [u64; 17] = [
     50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 2_000_000, 5_000_000, 10_000_000,

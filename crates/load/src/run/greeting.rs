@@ -1,5 +1,4 @@
-//! Checks before a run that a memcached server answers over UDP, where no failed connect would reveal its absence:
-//! requests its version.
+//! Checks before a run that a memcached server answers over UDP: there is no connect that could fail.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};

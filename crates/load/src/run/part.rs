@@ -1,5 +1,4 @@
-//! One core's part of a run: its connections, and a task that sends the counters to the collecting thread once a
-//! second.
+//! One core's part of a run: its connections, and a task that sends the counters once a second.
 //!
 //! It starts plain connections (`connection.rs`), users of journeys, lanes of HTTP/2 or UDP sockets; no other part of
 //! the run depends on which.
@@ -146,8 +145,7 @@ pub(crate) fn run_core(
     }
 }
 
-/// Starts the core's part of the run together with the other cores, sends the counters once a second, and stops the
-/// core at the end.
+/// Starts the part together with the other cores, sends the counters once a second, and stops the core at the end.
 async fn lead(
     core: Core,
     run: Rc<CoreRun>,
@@ -182,8 +180,7 @@ async fn lead(
         }
         let reading = run.read();
         run.recorder.next_second();
-        // No buffer is free if the collecting thread had no CPU for seconds. This second is then joined with the next,
-        // so that the memory of the run does not grow.
+        // No buffer is free if the collecting thread had no CPU for seconds: join this second with the next.
         let measured = spares.empty.try_recv().ok().map(|mut empty| {
             run.unanswered(&mut empty.unanswered);
             empty.times = run.recorder.take_times(empty.times);

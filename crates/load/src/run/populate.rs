@@ -17,8 +17,7 @@ use crate::requests::memcached::workload::Workload;
 use crate::requests::memcached::{Carrier, Populate};
 use crate::run;
 
-/// Stores all keys of `plan` if populating is configured, and keeps the result for the report. In a distributed run
-/// each generator stores its share of the keys.
+/// Stores all keys if configured, and keeps the result for the report. Each generator stores its share.
 ///
 /// # Errors
 /// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] if nothing could be stored.

@@ -1,5 +1,4 @@
-//! Self-test: measures a server with known delays and compares the report with them. Also measures the limits of this
-//! machine.
+//! Self-test: compares reports with known delays of a server, and measures the limits of this machine.
 
 mod server;
 mod text;
@@ -49,8 +48,7 @@ pub struct Host {
     pub slip_1ms: Histogram,
     /// Responses per second of one thread over 50 connections, with the server on another thread.
     pub ceiling: f64,
-    /// Time that others took from the CPUs of generator and server while a thread on each did nothing but read the
-    /// clock.
+    /// Time taken from the CPUs of generator and server while a thread on each did nothing but read the clock.
     pub gaps: Vec<Gaps>,
 }
 
@@ -195,8 +193,7 @@ fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
     Ok(cores.join())
 }
 
-/// Whether generator and server have a CPU each to busy-poll on. Their figures then exclude this machine's wake-ups,
-/// which are measured separately.
+/// Whether generator and server can busy-poll on a CPU each. Their figures then exclude wake-ups, which `Host` has.
 fn polls() -> bool {
     cpu(1).is_some()
 }
@@ -247,8 +244,7 @@ fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Repo
     Ok((report, server.stop()))
 }
 
-/// Compares all percentiles with the distribution of the delays plus the delays of this machine: the recorded lateness
-/// of the server's timers, and the round trip.
+/// Compares all percentiles with those of the delays plus the lateness of the server's timers and the round trip.
 fn percentiles(
     case: &'static str,
     delay: Delay,

@@ -119,8 +119,7 @@ pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     }
 }
 
-/// The generator's part of the percentiles: requests sent late although a connection was free, and responses that
-/// waited to be read.
+/// The generator's part of percentiles: sending late despite a free connection, and responses that waited to be read.
 pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
     if evidence.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
         return None;

@@ -96,8 +96,7 @@ pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
     )
 }
 
-/// The excess bytes may have been taken for the response to another request, so responses cannot be matched with
-/// certainty.
+/// The excess bytes may have been taken for another response, so responses cannot be matched with certainty.
 pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
     even_one(
         evidence,

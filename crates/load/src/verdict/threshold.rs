@@ -183,8 +183,7 @@ impl Threshold {
         matches!(self.metric, Metric::Counted(Counted::Loss, _))
     }
 
-    /// Whether the metric needs to know which datagrams arrived, which is unknown if the peer neither returns nor
-    /// reports them.
+    /// Whether the metric needs to know which datagrams arrived; unknown if the peer neither returns nor reports them.
     pub fn is_about_receipt(&self) -> bool {
         match self.metric {
             Metric::Rate => true,

@@ -89,7 +89,7 @@ impl ByName {
 impl ClientCertVerifier for ByName {
     fn offer_client_auth(&self) -> bool {
         if !heard::has_hello() {
-            // Before it has read the hello, rustls calls this to decide whether to keep the data for verifying a client
+            // Before the hello, rustls calls this to decide whether to keep the transcript for verifying a client
             // certificate.
             let all = self.rules.iter().chain([&self.others]);
             return all.into_iter().any(|rule| rule.offer_client_auth());

@@ -33,8 +33,7 @@ pub struct Authorities {
     /// PEM file with their certificates.
     pub file: PathBuf,
     /// Files of certificate revocation lists, PEM or DER. If there are any, each authority in a client's chain must
-    /// have a list that has not expired, as OpenSSL requires: a client with unknown status is refused. Of several lists
-    /// of one authority the newest applies.
+    /// have a list that has not expired, as in OpenSSL. Of several lists of one authority the newest applies.
     pub revocation_lists: Vec<PathBuf>,
 }
 
@@ -68,8 +67,7 @@ impl Clients {
         })
     }
 
-    /// Returns the verifier of client certificates, and the contents of the files that it was built from. The errors
-    /// are all problems of the files.
+    /// Returns the verifier and the contents of its files, or all problems of the files.
     pub(crate) fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,

@@ -82,8 +82,7 @@ impl MessageDecrypter for NotingDecrypter {
         mut message: InboundOpaqueMessage<'a>,
         sequence: u64,
     ) -> Result<InboundPlainMessage<'a>, Error> {
-        // rustls expects the plaintext in place of the record, and the provider does not return a record that it
-        // refuses.
+        // rustls expects the plaintext in place of the record, and the provider does not return a refused record.
         let mut copy = message.payload.to_vec();
         let copied = InboundOpaqueMessage::new(message.typ, message.version, &mut copy);
         let length = match self.0.decrypt(copied, sequence) {

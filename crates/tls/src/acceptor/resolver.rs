@@ -23,8 +23,7 @@ impl Resolver {
         }
     }
 
-    /// Certificate that requests of the connection are checked against. As in nginx, a client that requests no name may
-    /// send requests for any host.
+    /// Certificate that requests are checked against. As in nginx, a client without SNI may send requests for any host.
     fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
         let is_of_interest = self.misdirected == Misdirected::Refuse
             && asked.is_some()

@@ -7,8 +7,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certified;
 
-/// Certificates by name. Of several for one name (such as RSA and ECDSA), the first is used whose signatures the client
-/// supports.
+/// Certificates by name. Of several for one name (RSA, ECDSA), the first whose signatures the client supports is used.
 #[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) certificates: Vec<Certified>,
@@ -89,8 +88,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Whether a request for `host` belongs on another connection: this certificate does not cover the host, and
-    /// another one does.
+    /// Whether a request for `host` belongs on another connection: another certificate covers the host, and this one
+    /// does not.
     pub(crate) fn misdirects(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let covering = self.names.covering(&host);

@@ -1,5 +1,4 @@
-//! Diagnoses a file that should contain certificates or a key, with a remedy. Pure: it examines bytes that could not be
-//! used.
+//! Diagnoses a file that should contain certificates or a key, and names the remedy. Pure.
 
 use x509_parser::der_parser::asn1_rs::{Any, FromDer, Integer, Oid, Sequence};
 
@@ -73,8 +72,7 @@ pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> St
     }
 }
 
-/// Error if the file starts with a byte order mark. The parser would skip the first line, and so take the second
-/// certificate of a chain for the first.
+/// Error for a byte order mark: the parser would skip the line, and take a chain's second certificate for the first.
 pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
     bytes.starts_with("\u{feff}".as_bytes()).then_some(
         "a byte order mark (BOM) stands before its first line: save the file as UTF-8 without one, or take it out: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE",

@@ -19,8 +19,8 @@ use crate::verify;
 /// Trusted server certificates.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Verify {
-    /// Those signed by the system's authorities, so that the administrator's changes and the system's updates apply. A
-    /// bundled list would be as old as this program.
+    /// Those signed by the system's authorities, so that the system's updates apply; a bundled list would become
+    /// outdated.
     #[default]
     System,
     /// The certificates in this PEM file, and those signed by them.

@@ -41,8 +41,7 @@ impl Incoming {
         &mut bytes[..self.shown]
     }
 
-    /// Makes one more record readable if it is complete. Bytes that are not a record are made readable as they are, so
-    /// that rustls refuses them.
+    /// Makes one more complete record readable. Bytes that are not a record are passed on, so that rustls refuses them.
     pub(super) fn show_next_record(&mut self) -> bool {
         if self.hello_version.is_none() {
             self.hello_version = self.bytes().get(HELLO_VERSION).map(|two| [two[0], two[1]]);

@@ -53,8 +53,7 @@ impl Side {
         incoming.consume(discard);
         let state = self.state();
         match step? {
-            // The handshake is complete. Later records belong to the session: rustls would decrypt them with keys that
-            // it is about to export.
+            // Later records belong to the session: rustls would decrypt them with keys that it is about to export.
             Step::Again if !state.wants_write() && !state.is_handshaking() => Ok(Step::Done),
             step => Ok(step),
         }

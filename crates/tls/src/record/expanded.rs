@@ -71,8 +71,7 @@ struct Entry {
     /// Zero exactly if there is no key.
     number: u64,
     key: Option<LessSafeKey>,
-    /// Used again since it was added or last examined. Keys used only once are replaced first, because their connection
-    /// is idle.
+    /// Used again since it was added or last examined. Keys used only once, of idle connections, are replaced first.
     is_used_again: bool,
 }
 

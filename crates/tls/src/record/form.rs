@@ -28,8 +28,7 @@ impl Form {
         }
     }
 
-    /// Bytes that may be encrypted in a record: the data, and in TLS 1.3 also the content type and padding (RFC 8446
-    /// 5.4).
+    /// Bytes that may be encrypted in a record: the data, and in TLS 1.3 also content type and padding (RFC 8446 5.4).
     pub(super) fn inner_max(self) -> usize {
         match self {
             Form::Tls13 => PLAINTEXT_MAX + 1,

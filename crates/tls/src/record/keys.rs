@@ -112,8 +112,7 @@ impl Keys {
         place.with(|| aead.expand(key), work)
     }
 
-    /// Nonce of RFC 8446 5.3, and for TLS 1.2 of RFC 7905 2. For TLS 1.2 with GCM, where any unique nonce is allowed,
-    /// it is the same.
+    /// Nonce (RFC 8446 5.3, RFC 7905 2). TLS 1.2 with GCM allows any unique nonce, so it uses the same.
     pub(super) fn nonce(&self) -> [u8; NONCE_LEN] {
         let mut nonce = self.iv;
         for (byte, number) in nonce[4..].iter_mut().zip(self.sequence.to_be_bytes()) {
@@ -122,8 +121,7 @@ impl Keys {
         nonce
     }
 
-    /// Additional data, authenticated and not encrypted (RFC 8446 5.2, RFC 5246 6.2.3.3): at most 13 bytes, and their
-    /// number.
+    /// Additional data of the AEAD (RFC 8446 5.2, RFC 5246 6.2.3.3): at most 13 bytes, and their number.
     pub(super) fn additional(&self, header: &[u8], data_bytes: usize) -> ([u8; 13], usize) {
         let mut additional = [0; 13];
         if self.form == Form::Tls13 {

@@ -28,8 +28,8 @@ impl Session {
             self.is_ended = true;
             return Ok(());
         }
-        // All others end the connection, except warnings in TLS 1.2 (RFC 5246 7.2) and user_canceled in TLS 1.3, which
-        // has no levels (RFC 8446 6).
+        // All others end the connection, except warnings in TLS 1.2 (RFC 5246 7.2) and user_canceled in TLS 1.3 (RFC
+        // 8446 6).
         let is_warning = match self.secrets {
             None => level == 1,
             Some(_) => alert == Alert::USER_CANCELED,

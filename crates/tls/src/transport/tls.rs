@@ -8,8 +8,7 @@ use crate::session::Session;
 
 pub(super) struct Tls {
     pub(super) session: Session,
-    /// The stream may hold the last messages of the handshake: tickets, which are sent with the first response, or
-    /// before the first wait for a request.
+    /// The stream may hold the handshake's tickets, which are sent with the first response or before the first wait.
     pub(super) is_greeting: bool,
     /// Records are being sent; new ones are encrypted after that.
     pub(super) is_sending: bool,
@@ -59,8 +58,7 @@ impl Tls {
         opened
     }
 
-    /// Replies to the peer's requests, unless a reply or data is still unsent. A peer that requests and never reads
-    /// gets one reply.
+    /// Replies to the peer's requests, unless a reply or data is still unsent: a peer that never reads gets one reply.
     pub(super) fn answer(&mut self, stream: &Stream) -> Result<(), Error> {
         if stream.has_unsent() {
             return Ok(());

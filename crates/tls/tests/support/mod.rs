@@ -1,5 +1,4 @@
-//! Checks shared by tests and fuzz targets: with any bytes both ends terminate, and nothing is received that was not
-//! sent.
+//! Checks shared by tests and fuzz targets: with any bytes both ends terminate, and receive only what was sent.
 
 use std::cell::Cell;
 use std::rc::Rc;

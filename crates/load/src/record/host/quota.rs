@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use onrush_machine::cgroup::{self, Version};
 use onrush_machine::process::number;
 
-/// Returns the longest throttled time of any of the groups, in microseconds; `None` if no group has a quota. `root` is
-/// `/` except in tests.
+/// Longest throttled time of any group (us); `None` if no group has a quota. `root` is `/` except in tests.
 pub(super) fn throttled_us(root: &Path) -> Option<u64> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));

@@ -64,8 +64,7 @@ pub(crate) fn masked(words: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// Splits an argument into its flag, the kind of the flag's value, and the value if the argument contains it. The flag
-/// is empty if there is none.
+/// Splits an argument into its flag (may be empty), the kind of the flag's value, and the value if attached.
 fn split(word: &str) -> (&str, Value, Option<&str>) {
     if let Some(long) = word.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();

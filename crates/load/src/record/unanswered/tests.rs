@@ -185,8 +185,7 @@ fn below(percentile: f64) -> Vec<u64> {
     runs.collect()
 }
 
-/// Whether the interval of a percentile, or its bound without an interval, contains the true value in a run with `below` requests
-/// below the percentile.
+/// Whether the interval of a percentile, or its bound, holds the true value in a run with `below` requests below it.
 fn holds(quantile: Quantile, loss: Loss, percentile: f64, below: u64, seed: u64) -> bool {
     let (mut random, at) = (Random(seed * 7919), percentile / 100.0);
     let (mut times, mut waits) = (Histogram::new(), Histogram::new());

@@ -50,8 +50,8 @@ impl Score {
         2 * count > self.trials - self.held
     }
 
-    /// Whether the condition holds by two of three trials; `None` before that. A rate that many trials could not
-    /// confirm counts as failed.
+    /// Whether the condition holds by two of three trials; `None` before that. A rate not confirmed in time counts as
+    /// failed.
     pub(super) fn leaning(self) -> Option<bool> {
         let majority = FIND_TRIALS_PER_RATE / 2 + 1;
         let is_unconfirmed = self.trials >= FIND_CONFIRM_MAX && self.doubt() > DOUBT_MAX;

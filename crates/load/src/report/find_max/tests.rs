@@ -2,8 +2,7 @@ use onrush_engine::random::Random;
 
 use super::*;
 
-/// Queue with one server and exponential times (M/M/1), with a generator of limited rate; the measured 99th percentile
-/// is off by up to `noise`.
+/// M/M/1 queue and a generator of limited rate; the measured 99th percentile is off by up to `noise`.
 struct Model {
     service_rate: f64,
     generator_max: f64,
@@ -180,8 +179,7 @@ fn a_target_like_a_coin_ends_the_search_without_a_promise() {
         ended += 1;
         promised += u32::from(matches!(search.next(), Step::Done(Answer::Found { .. })));
     }
-    // Testing after each trial finds five passes in a row sooner or later: the bound is per rate, not for the whole
-    // search.
+    // Testing after each trial finds five passes in a row sooner or later: the bound is per rate, not per search.
     assert_eq!(ended, 200);
     assert!(promised < 200, "{promised}");
 }

@@ -13,8 +13,8 @@ use super::charts::{latency_axis, legend, line};
 use super::time::time;
 use crate::report::find_max::{Answer, Held, Trial, sentence};
 
-/// Returns the page of a search at `target` for the highest rate at which `condition` holds. Without an answer the
-/// search was stopped early.
+/// Returns the page of a search for the highest rate at which `condition` holds; without an answer it was stopped
+/// early.
 pub fn search_page(
     target: &str,
     condition: &str,

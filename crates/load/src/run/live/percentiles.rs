@@ -12,8 +12,7 @@ use super::{Live, block};
 use crate::record::figures::Kind;
 use crate::record::unanswered::{Bounds, Censored};
 
-/// The most important response times, in 36 columns. Requests without a response may make them
-/// larger; such figures have the form "≥ x".
+/// The main response times in 36 columns, with `≥` if requests without a response may make them larger.
 pub(super) fn in_short(live: &Live) -> Line<'static> {
     let figures = &live.figures;
     let response = figures.times.of(Kind::Response);

@@ -18,8 +18,7 @@ pub(super) enum Delay {
     Exponential(Duration),
     /// The second delay for this share of the responses, otherwise the first.
     Bimodal(Duration, Duration, f64),
-    /// A stall that starts this long after the first request (first value) and lasts for the second value; no delay
-    /// otherwise.
+    /// A stall that starts after the first time since the first request, and lasts for the second; otherwise no delay.
     Stall(Duration, Duration),
     /// No delay; each connection is closed with this response.
     ClosesAfter(u64),
@@ -151,8 +150,7 @@ impl Seen {
                 arrived
             };
         }
-        // Spread evenly instead of random, so that the percentiles of any number of delays are those of the
-        // distribution.
+        // Spread evenly instead of random, so that any number of delays has the percentiles of the distribution.
         let at = (self.requests as f64 * GOLDEN).fract();
         arrived + delay.quantile(at).unwrap_or_default()
     }

@@ -81,8 +81,7 @@ impl Statistic {
         }
     }
 
-    /// Bounds from the `times` of responses and the `waits` of requests without a response, of which there is at least
-    /// one.
+    /// Bounds from the `times` of responses and the `waits` of at least one request without a response.
     fn bounds(self, times: &Histogram, waits: &Histogram) -> Bounds {
         let both = [times, waits].into_iter().filter(|part| part.count() > 0);
         let low = match self {

@@ -37,8 +37,7 @@ pub(crate) fn conforms(value: &Value, name: &str) {
     check(value, &schema, (&schema, name));
 }
 
-/// Panics if `value` at `place` does not conform to `schema`, a part of `whole`, or if `schema` has an unsupported
-/// keyword.
+/// Panics if `value` at `place` does not conform to `schema`, a part of `whole`, or if a keyword is unsupported.
 #[track_caller]
 pub(crate) fn check(value: &Value, schema: &Value, (whole, place): (&Value, &str)) {
     let keywords = schema.as_object().expect("a schema is an object").keys();

@@ -134,8 +134,7 @@ fn requiring(file: PathBuf) -> Arc<Acceptor> {
     Arc::new(Acceptor::new(setup).ok().unwrap().0)
 }
 
-/// Does a handshake and sends the client its tickets. Returns whether a session was resumed, or why the client was
-/// refused.
+/// Does a handshake and sends tickets. Returns whether a session was resumed, or why the client was refused.
 async fn log_in(
     site: &Site,
     acceptor: &Arc<Acceptor>,
