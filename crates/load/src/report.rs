@@ -57,7 +57,7 @@ use number::{microseconds, per_second, rounded};
 use rows::{Busy, PartRow, PortsRow, RequestRow, SecondRow, TlsRow};
 use warnings::warnings;
 
-/// Column headers of the lines that show the seconds of a run; those of h1load.
+/// Column headers of the lines for the seconds of a run, as in h1load.
 pub const COLUMNS: &str = Second::HEADER;
 
 /// Result of a run. The fields are the keys of the JSON; times are in microseconds unless the key has another unit.
@@ -104,13 +104,13 @@ pub struct Report {
     /// From the request being written to the complete head of its response.
     #[serde(default)]
     pub first_byte_us: Latency,
-    /// Of connections, from the first packet to connected.
+    /// Connect times, from the first packet of a connection.
     #[serde(default)]
     pub connect_us: Latency,
     /// Upper bound of the generator's own part of the mean connect time: it was busy and noticed the connect late.
     #[serde(default)]
     pub connect_own_us: Option<f64>,
-    /// Of connections, from connected to the end of the TLS handshake.
+    /// Times of TLS handshakes, from connected.
     #[serde(default)]
     pub tls_us: Latency,
     /// CPU time of the generator per response, user and system; `None` without responses.

@@ -355,7 +355,7 @@ fn a_rate_nobody_can_send_is_said() {
     })
     .unwrap();
     assert_eq!(report.verdict.state, State::Invalid, "{report}");
-    // Due datagrams were sent or skipped, except those of the last moment.
+    // All due datagrams were sent or skipped, except in the last moment.
     let due = report.sent + report.skipped;
     assert!((140_000_000..=150_100_000).contains(&due), "{due}");
 }

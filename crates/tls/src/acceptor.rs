@@ -26,7 +26,7 @@ use crate::error::{Subject, Trouble};
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 
-/// Versions and cipher suites; the names are those of Mozilla's recommendations.
+/// Versions and cipher suites, named as in Mozilla's recommendations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Profile {
     /// TLS 1.3 only.

@@ -38,7 +38,7 @@ pub struct ClientSetup {
     pub protocols: Vec<&'static str>,
     /// Versions and cipher suites.
     pub profile: Profile,
-    /// Offered versions; empty for those of the profile.
+    /// Offered versions; empty for the profile's versions.
     pub versions: Vec<Version>,
     /// Offered cipher suites in order of preference; empty for all. A version without any of them is not offered.
     pub ciphers: Vec<Cipher>,

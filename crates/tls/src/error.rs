@@ -16,7 +16,7 @@ pub enum HandshakeError {
     Connection(Error),
     /// The peer closed the connection during the handshake.
     Ended,
-    /// The client sent plain HTTP. It got a response that says so.
+    /// The client sent plain HTTP, and got a 400 response.
     PlainHttp,
     /// The peer's messages are longer than any handshake.
     TooLong,
@@ -53,7 +53,7 @@ impl fmt::Display for HandshakeError {
 
 impl std::error::Error for HandshakeError {}
 
-/// Messages for common errors; those of rustls for the others.
+/// Writes a message for common errors, or rustls's message.
 fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match error {
         rustls::Error::PeerIncompatible(

@@ -24,7 +24,7 @@ pub(crate) struct Session {
     opener: Opener,
     /// Current traffic secrets, for deriving the next keys; `None` with TLS 1.2, where keys do not change.
     secrets: Option<Secrets>,
-    /// Of a client with TLS 1.3.
+    /// `Some` for a TLS 1.3 client.
     tickets: Option<Box<Tickets>>,
     side: Side,
     /// Received bytes: decrypted and being consumed, then still encrypted.

@@ -1,4 +1,4 @@
-//! The results in a merged result, each counted once; those of a part that is itself merged are included. Pure.
+//! The results in a merged result, each counted once. A part may itself be merged. Pure.
 
 use std::collections::BTreeMap;
 

@@ -155,7 +155,7 @@ fn seconds_are_aligned_by_the_clock_and_lose_nothing() {
     ];
     let rows = merge(&parts).unwrap().seconds;
     let requests: Vec<u64> = rows.iter().map(|row| row.requests).collect();
-    // The rows of the late part begin almost a whole second after those of the early one.
+    // The rows of the parts are almost a whole second apart.
     assert_eq!(requests, [100, 100, 200, 200, 100, 50]);
     assert_eq!(rows.iter().map(|row| row.errors).sum::<u64>(), 8);
     assert_eq!(rows[2].connections, 20);

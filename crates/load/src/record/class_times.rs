@@ -1,4 +1,4 @@
-//! Response times by status class. Those of the most common class are derived: all times minus those of the others.
+//! Response times by status class. The most common class is derived: the times of all classes minus the other classes.
 
 use onrush_measure::histogram::Histogram;
 

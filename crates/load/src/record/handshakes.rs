@@ -18,7 +18,7 @@ pub(crate) struct Handshakes {
     pub(crate) sum_ns: u64,
     /// See [`Took::own_ns`].
     pub(crate) own_ns: u64,
-    /// Of the first handshake.
+    /// Version and cipher suite of the first handshake.
     pub(crate) version: Version,
     pub(crate) cipher: &'static str,
 }

@@ -36,7 +36,7 @@ pub(crate) struct StepRecord {
     pub(crate) failed: u64,
     /// Requests written: more than users if redirects were followed or requests resent.
     pub(crate) requests: u64,
-    /// Failures in the order of [`Failure::ALL`]: those that ended a journey, and failed checks that did not.
+    /// Failures in the order of [`Failure::ALL`], including failed checks after which the journey continued.
     pub(crate) failures: [u64; Failure::ALL.len()],
     /// Times of completed steps, from when they were due.
     pub(crate) took: Histogram,

@@ -70,7 +70,7 @@ impl Standing {
         self.failures[failure as usize]
     }
 
-    /// Failures by name, without those that did not happen.
+    /// Failures by name, without zeros.
     pub(crate) fn errors_by_kind(&self) -> BTreeMap<String, u64> {
         let kinds = Failure::ALL.into_iter().zip(self.failures);
         let happened = kinds.filter(|(_, count)| *count > 0);

@@ -21,9 +21,9 @@ pub struct Times {
     pub first_byte: Histogram,
     /// Response times minus the delays that the generator itself added.
     pub undelayed: Histogram,
-    /// Of connections, from the first packet to connected.
+    /// Connect times, from the first packet of a connection.
     pub connect: Histogram,
-    /// Of connections, from connected to the end of the TLS handshake.
+    /// Times of TLS handshakes, from connected.
     pub tls: Histogram,
 }
 

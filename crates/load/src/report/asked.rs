@@ -33,7 +33,7 @@ pub struct Asked {
     pub headers: Vec<String>,
     /// Time without received data after which a request fails.
     pub timeout_s: f64,
-    /// This generator's share of a distributed run; connections, count and rate are those of the share.
+    /// This generator's share of a distributed run, to which connections, count and rate refer.
     #[serde(default)]
     pub shard: Option<ShardRow>,
     /// Source addresses of connections, if given.

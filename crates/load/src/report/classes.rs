@@ -33,7 +33,7 @@ impl ClassRow {
     }
 }
 
-/// Returns the classes that occurred; `times` are those of all responses.
+/// Returns the classes that occurred; `times` covers all responses.
 pub(super) fn rows(record: &Record, times: &Histogram) -> Vec<ClassRow> {
     let names = record.class_names().into_iter().chain(["other"]);
     let split = record.classes.split(times);

@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 
-/// Names of the columns before those of the status classes.
+/// Names of the columns before the status classes.
 const HEADER: &str = "time_s,unix_s,connections,requests,errors,rps,bytes_per_s,ttfb_us,ttlb_us,p50_us,p99_us,p99_9_us,max_us,service_p99_us";
 
 /// Returns a header and one row per second. Unknown values are empty, never 0; missing classes have no column.

@@ -70,7 +70,7 @@ pub struct Trial {
     pub p99_us: Option<f64>,
     /// See `p50_us`.
     pub p99_9_us: Option<f64>,
-    /// Percentiles of which only a lower bound is known, by name; see
+    /// Names of percentiles with only a lower bound; see
     /// [`Latency::at_least`](crate::report::latency::Latency::at_least).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<String>,
@@ -135,7 +135,7 @@ pub enum Answer {
         trials: u32,
         /// Confidence that it holds more often than not.
         confidence: f64,
-        /// What limited the search above this rate.
+        /// Reason why no higher rate was found.
         ceiling: Ceiling,
     },
     /// The condition does not hold even at this rate.
@@ -155,7 +155,7 @@ pub enum Answer {
     },
 }
 
-/// What limited the search at the top.
+/// Reason why a search found no higher rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ceiling {

@@ -26,7 +26,7 @@ pub struct JourneyRow {
     pub failed: u64,
     /// Users still on it when the run ended.
     pub unfinished: u64,
-    /// Of users who completed it, from when the user was due to the last byte of the last response.
+    /// Times of completed journeys, from when the user was due to the last byte of the last response.
     pub latency_us: Latency,
     /// The same times as a histogram; see [`Histograms`](super::histograms::Histograms).
     pub histogram: String,
@@ -49,11 +49,11 @@ pub struct StepRow {
     pub unfinished: u64,
     /// Requests written: more than users if redirects were followed or requests resent.
     pub requests: u64,
-    /// Failures by kind: those that ended a journey, and failed checks that did not.
+    /// Failures by kind, including failed checks after which the journey continued.
     pub errors_by_kind: BTreeMap<String, u64>,
     /// Checks, in order.
     pub checks: Vec<CheckRow>,
-    /// Of users who completed it, from when it was due to the last byte of the response, including redirects.
+    /// Times of completed steps, from when the step was due to the last byte of the response, including redirects.
     pub latency_us: Latency,
     /// The same times as a histogram.
     pub histogram: String,

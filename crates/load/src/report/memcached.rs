@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{Counts, DatagramCounts};
 use crate::requests::memcached::filled::Filled;
 
-/// Commands, keys and values of a run, including those of late answers, which the server has counted, too.
+/// Commands, keys and values of a run, including late answers, which the server has counted, too.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MemcachedRow {
     /// Answered gets.
@@ -36,7 +36,7 @@ pub struct MemcachedRow {
     pub value_bytes_read: u64,
     /// Bytes of values stored.
     pub value_bytes_written: u64,
-    /// Bytes of requests; the report has those of answers.
+    /// Bytes of requests; bytes of answers are in the report.
     pub bytes_sent: u64,
     /// Keys answered with the value of another key.
     pub wrong_values: u64,

@@ -16,7 +16,7 @@ use crate::verdict::Verdict;
 pub struct Moment<'a> {
     /// Counters and rates of the second.
     pub second: Second,
-    /// Counters and rates of each core; those of a core that has ended are 0.
+    /// Counters and rates of each core; the rates of a core that has ended are 0.
     pub cores: &'a [Second],
     /// The second as in the report.
     pub row: SecondRow,
@@ -38,7 +38,7 @@ pub struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// Errors since the start by kind, without those that did not happen.
+    /// Errors since the start by kind, without zeros.
     pub fn errors_by_kind(&self) -> BTreeMap<String, u64> {
         self.view.standing.errors_by_kind()
     }
@@ -49,7 +49,7 @@ impl Moment<'_> {
         kinds.map(|(kind, count)| (kind.name(), count))
     }
 
-    /// Requests that are due and not yet sent.
+    /// Requests due and not yet sent.
     pub fn waiting(&self) -> u64 {
         self.view.waiting()
     }

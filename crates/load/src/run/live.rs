@@ -42,9 +42,9 @@ pub struct Live {
     pub seconds: VecDeque<SecondRow>,
     /// Figures of the whole run so far.
     pub figures: Figures,
-    /// Errors by kind, without those that did not happen.
+    /// Errors by kind, without zeros.
     pub errors_by_kind: BTreeMap<String, u64>,
-    /// Requests that are due and not yet sent.
+    /// Requests due and not yet sent.
     pub waiting: u64,
     /// Verdict so far.
     pub verdict: Verdict,
@@ -63,7 +63,7 @@ impl Live {
         self.seconds.back().map_or(0.0, |row| row.t)
     }
 
-    /// Share of the run that is done, by time or by count, whichever is further.
+    /// Progress of the run by time or by count, whichever is further.
     fn progress(&self) -> Option<f64> {
         let by_time = self.total_s.map(|total| self.elapsed_s() / total);
         let figures = &self.figures;

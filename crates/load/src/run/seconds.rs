@@ -16,7 +16,7 @@ use crate::run::part::Measured;
 pub(crate) struct Seconds {
     /// Seconds of each core that belong to no row yet.
     cores: Vec<VecDeque<Option<Measured>>>,
-    /// Of the current row.
+    /// Histograms of the current row.
     pub(crate) second: Times,
     pub(crate) whole: Times,
     /// Last reported waits of each core, and its waits at the end.

@@ -24,13 +24,13 @@ pub enum State {
 pub struct Reason {
     /// State of the run by this reason.
     pub state: State,
-    /// What was checked, in a few words.
+    /// Short name of the check.
     pub what: String,
     /// Measured value, with unit.
     pub measured: String,
     /// Bound, with unit.
     pub bound: String,
-    /// What to do about it.
+    /// Advice to the user.
     pub remedy: String,
 }
 

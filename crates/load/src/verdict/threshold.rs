@@ -240,7 +240,7 @@ impl Threshold {
         }
     }
 
-    /// Judges the condition at the end of a run; `figures` are those of its scope.
+    /// Judges the condition at the end of a run; `figures` must be of its scope.
     pub fn judge(&self, figures: &Figures) -> Outcome {
         let outcome = |fate, measured| self.outcome(fate, measured);
         let Bounds { low, high } = match self.measured(figures) {

@@ -16,7 +16,7 @@ use rustls::{
 
 use crate::heard;
 
-/// The provider's cipher suites; those of TLS 1.3 decrypt records as described above. Created once and never freed,
+/// The provider's cipher suites; TLS 1.3 suites decrypt as described above. Created once and never freed,
 /// because rustls requires a `'static` lifetime.
 static SUITES: LazyLock<Vec<SupportedCipherSuite>> = LazyLock::new(|| {
     let suites = aws_lc_rs::default_provider().cipher_suites;

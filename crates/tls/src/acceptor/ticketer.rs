@@ -1,4 +1,4 @@
-//! Tickets with a limited lifetime: those of rustls, with the end of the session inside.
+//! Tickets with a limited lifetime: rustls's tickets, with the end of the session inside.
 //!
 //! ```text
 //!   sealed by rustls | end of the session, Unix time 8 | rustls's session state |

@@ -23,7 +23,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Of a key that has not been expanded.
+    /// Position of a key without an expanded form.
     pub(super) const NOWHERE: Place = Place {
         index: u32::MAX,
         number: 0,
@@ -68,7 +68,7 @@ struct Expanded {
 }
 
 struct Entry {
-    /// Zero exactly if there is no key.
+    /// Zero if and only if `key` is `None`.
     number: u64,
     key: Option<LessSafeKey>,
     /// Used again since it was added or last examined. Keys used only once, of idle connections, are replaced first.

@@ -21,7 +21,7 @@ struct Pair {
     opener: Opener,
 }
 
-/// All suites of TLS 1.3, and those of TLS 1.2 for the ECDSA key of a generated certificate.
+/// All TLS 1.3 suites, and the TLS 1.2 suites for an ECDSA key, as generated certificates have.
 fn suites() -> impl Iterator<Item = SupportedCipherSuite> {
     let suites = aws_lc_rs::ALL_CIPHER_SUITES.iter().copied();
     suites.filter(|suite| !format!("{:?}", suite.suite()).contains("ECDHE_RSA"))

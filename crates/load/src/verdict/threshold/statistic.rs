@@ -1,4 +1,4 @@
-//! Percentile, mean, minimum or maximum of times, some of which may be right-censored. Pure.
+//! Percentile, mean, minimum or maximum of possibly right-censored times. Pure.
 
 use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
@@ -32,7 +32,7 @@ impl Statistic {
         })
     }
 
-    /// Returns the bounds of the statistic in nanoseconds; `waits` are those of requests without a response.
+    /// Returns the bounds of the statistic in nanoseconds; `waits` is for requests without a response.
     ///
     /// # Errors
     /// When there are too few values, including the waits.
