@@ -1,3 +1,5 @@
+//! TLS versions.
+
 /// A version of TLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Version {

@@ -1,3 +1,5 @@
+//! Comparisons of equal, shifted and noisy runs.
+
 use super::*;
 use crate::record::times::Times;
 use crate::record::unanswered::Unanswered;

@@ -1,3 +1,5 @@
+//! A comparison as text.
+
 use std::fmt;
 
 use onrush_measure::units;

@@ -1,3 +1,5 @@
+//! Result of one generator, as input of a merge or a comparison.
+
 use crate::report::Report;
 
 /// Result of one generator.

@@ -1,3 +1,5 @@
+//! Merging of results, and rejection of results that do not belong together.
+
 use crate::report::asked::ShardRow;
 use crate::report::rows::SecondRow;
 

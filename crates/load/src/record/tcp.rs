@@ -1,3 +1,5 @@
+//! Sums of TCP counters.
+
 use std::ops::AddAssign;
 
 use onrush_engine::TcpInfo;

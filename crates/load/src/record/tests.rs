@@ -1,3 +1,5 @@
+//! Counters and their sums.
+
 use onrush_measure::histogram::Histogram;
 
 use super::*;

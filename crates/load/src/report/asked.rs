@@ -1,3 +1,5 @@
+//! Options of a run in its result.
+
 use onrush_engine::Io;
 use serde::{Deserialize, Serialize};
 

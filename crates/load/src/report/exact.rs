@@ -1,3 +1,5 @@
+//! Histograms of a report with the exact means and maxima.
+
 use crate::record::figures::Kind;
 use crate::record::times::Times;
 use crate::report::Report;

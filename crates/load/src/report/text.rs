@@ -1,3 +1,5 @@
+//! The report as text.
+
 use std::fmt;
 
 use onrush_measure::units;

@@ -1,3 +1,5 @@
+//! Verdicts and their reasons.
+
 use super::*;
 use crate::record::evidence::{OwnPart, ThreadEvidence};
 

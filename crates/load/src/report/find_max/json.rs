@@ -1,3 +1,5 @@
+//! A search as JSON.
+
 use serde::Serialize;
 
 use super::undecided::{self, Undecided};

@@ -1,3 +1,5 @@
+//! Searches against queueing models and scripted trials.
+
 use onrush_engine::random::Random;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Charts of a result.
+
 mod distribution;
 
 use onrush_chart::{

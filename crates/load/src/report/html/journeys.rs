@@ -1,3 +1,5 @@
+//! Table of journeys and their steps.
+
 use std::fmt::Write;
 
 use onrush_chart::escape;

@@ -1,3 +1,5 @@
+//! The HTML page of a result.
+
 use super::*;
 use crate::report::histograms::Histograms;
 use crate::report::rows::SecondRow;

@@ -1,3 +1,5 @@
+//! Format of times in a page.
+
 use onrush_measure::units;
 
 pub(super) fn time(us: f64) -> String {

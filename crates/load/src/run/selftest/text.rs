@@ -1,3 +1,5 @@
+//! The result of the self-test as text.
+
 use std::fmt;
 
 use onrush_measure::histogram::Histogram;

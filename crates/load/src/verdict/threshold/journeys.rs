@@ -1,3 +1,5 @@
+//! Checks of conditions about journeys and steps, before a run.
+
 use super::{Place, Threshold};
 use crate::journey::steps::{Journeys, Step};
 

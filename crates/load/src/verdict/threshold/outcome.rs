@@ -1,3 +1,5 @@
+//! Result of judging a condition.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Parsing and judging of conditions.
+
 use super::*;
 
 fn threshold(text: &str) -> Threshold {

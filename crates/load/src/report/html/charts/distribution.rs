@@ -1,3 +1,5 @@
+//! Chart of the distribution of response times.
+
 use onrush_chart::{
     Axis, Column, Plot, Scale, Size, Stack, figure, linear_ticks, log_ticks, plain_number,
     time_tick,
