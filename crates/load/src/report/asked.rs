@@ -11,6 +11,7 @@ use crate::record::provenance::secret::{HIDDEN, is_secret};
 pub struct Asked {
     /// Connections over all threads.
     pub connections: usize,
+    /// Threads.
     pub threads: usize,
     /// CPUs to which threads are pinned, in turn; empty if they are not pinned.
     pub cpus: Vec<usize>,

@@ -92,6 +92,7 @@ const RIGHT: u16 = 42;
 const PERCENTILES: u16 = 40;
 const BESIDE_MIN: u16 = 30;
 
+/// Draws the view into `frame`.
 pub fn draw(frame: &mut Frame<'_>, live: &Live) {
     let foot = u16::from(frame.area().height > HEAD);
     let [head, middle, foot] = Layout::vertical([
