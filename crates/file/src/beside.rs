@@ -1,4 +1,4 @@
-//! A new file under a name of its own, until it is whole and takes its place.
+//! A temporary file that is renamed to its final name when it is complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::NAMES_TRIED_MAX;
 
-/// A new file beside the place that it is made for; it goes when it has not taken that.
+/// A new file in the directory of its target, under a temporary name. Dropping it removes that name.
 #[derive(Debug)]
 pub struct Beside {
     file: File,
@@ -17,17 +17,17 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Creates it in the directory of `place`, empty, with permissions of which the umask takes some away.
+    /// Creates an empty file next to `place`. The umask applies to `mode`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system's error.
     pub fn create(place: &Path, mode: u32) -> io::Result<Beside> {
         let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let process = std::process::id();
         let mut number = 0;
         loop {
             let own = format!(".{process}.{number}.part");
-            // A name of 255 bytes leaves no room for more.
+            // The temporary name must not exceed NAME_MAX either, so the target's name is truncated.
             let kept = NAME_BYTES_MAX - 1 - own.len();
             let mut beside = OsString::new();
             beside.push(".");
@@ -52,7 +52,8 @@ impl Beside {
         }
     }
 
-    /// The name of the place and the id of the process, from the name of such a file. A killed process leaves its file.
+    /// Parses a temporary name into the target's name and the id of the process that created it. A killed process
+    /// leaves its file.
     pub fn parse(name: &str) -> Option<(&str, u32)> {
         let mut parts = name
             .strip_prefix('.')?
@@ -63,26 +64,26 @@ impl Beside {
         Some((parts.next()?, process))
     }
 
-    /// The file, to be filled: what is written is added at its end.
+    /// The file, opened for appending.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Becomes the file at `place`; one that stood there has lost its name.
+    /// Renames the file to `place` and replaces a file there.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system's error.
     pub fn take_place_of(self, place: &Path) -> io::Result<File> {
         fs::rename(&self.path, place)?;
         self.file.try_clone()
     }
 
-    /// Becomes the file at `place`, where none may stand.
+    /// Links the file to `place`, which must be free.
     ///
     /// # Errors
-    /// Those of the system; `AlreadyExists` when something stands there.
+    /// Returns the system's error; `AlreadyExists` if `place` exists.
     pub fn take_free_place(self, place: &Path) -> io::Result<File> {
-        // rename(2) that replaces nothing is not known to every file system; link(2) replaces nothing on any.
+        // Not every file system supports RENAME_NOREPLACE (rename(2)); link(2) never replaces a file.
         fs::hard_link(&self.path, place)?;
         self.file.try_clone()
     }
@@ -90,12 +91,12 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // Gone already when it has taken its place.
+        // Fails if the file was renamed; that is fine.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The bytes of a file's name that Linux's file systems take (NAME_MAX, limits.h).
+/// Maximum length of a file name on Linux in bytes (NAME_MAX, limits.h).
 const NAME_BYTES_MAX: usize = 255;
 
 fn prefix(name: &OsStr, length: usize) -> &OsStr {

@@ -1,4 +1,4 @@
-//! Reading a file that a user has named.
+//! Reads a file named by the user.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -12,20 +12,20 @@ use rustix::fs::OFlags;
 
 use crate::limits::PIPE_SILENCE_MAX;
 
-/// Why a file cannot be read. Displays as the end of a sentence whose begin is the name of the file.
+/// Why a file cannot be read. `Display` writes the part of the message after the file's name.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// The system refuses.
+    /// The system refused.
     System(io::Error),
-    /// It is something else than a file or a pipe: "a directory", "a device", "a socket".
+    /// Neither a file nor a pipe: "a directory", "a device", "a socket".
     Kind(&'static str),
-    /// A pipe without a writer, in which nothing is.
+    /// An empty pipe without a writer.
     NoWriter,
-    /// A pipe whose writer sends nothing and does not close it.
+    /// A pipe whose writer neither writes nor closes it.
     Silent,
-    /// It has more than so many bytes.
+    /// Longer than this many bytes.
     TooLong(u64),
-    /// Its byte with this number, from 0, belongs to no UTF-8.
+    /// Not UTF-8 from this byte offset on.
     NotText(usize),
 }
 
@@ -67,7 +67,7 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// A number of bytes as people write it.
+/// A number of bytes with a unit.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -84,7 +84,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A file that was opened to be read, or the end of a pipe, such as what a shell makes of `<(command)`.
+/// A file or pipe opened for reading, such as the pipe of a shell's `<(command)`.
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -92,10 +92,11 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens it. Never waits: not for the writer of a pipe, nor for a device.
+    /// Opens the file without waiting for the writer of a pipe.
     ///
     /// # Errors
-    /// When the system refuses, or it is neither a file nor a pipe. A device is not opened: for some that does something.
+    /// If the system refuses, or `path` is neither a file nor a pipe. Devices are not opened, because opening one may
+    /// have side effects.
     pub fn open(path: &Path) -> Result<Input, Unreadable> {
         expect_file(&fs::metadata(path)?)?;
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -104,20 +105,20 @@ impl Input {
             .custom_flags(flags.bits() as i32)
             .open(path)?;
         let found = file.metadata()?;
-        // Somebody may have put another thing in its place.
+        // The path may have been replaced since it was checked.
         expect_file(&found)?;
         Ok(Input { file, found })
     }
 
-    /// What the system says of it.
+    /// The file's metadata when it was opened.
     pub fn metadata(&self) -> &Metadata {
         &self.found
     }
 
-    /// All of it, of at most `bytes_max` bytes: no more than one byte beyond is ever in memory.
+    /// Reads the whole file, up to `bytes_max` bytes. Never holds more than one byte beyond that in memory.
     ///
     /// # Errors
-    /// When it is longer, the system refuses, or a pipe has no writer or a silent one.
+    /// If the file is longer, the system refuses, or a pipe has no writer or a silent one.
     pub fn read(self, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
         let mut bytes = Vec::new();
         if self.found.len() > bytes_max {
@@ -134,10 +135,10 @@ impl Input {
         Ok(bytes)
     }
 
-    /// [`Input::read`] of UTF-8.
+    /// [`Input::read`] for UTF-8.
     ///
     /// # Errors
-    /// As those, and when it is no text.
+    /// As [`Input::read`], and if the content is not UTF-8.
     pub fn read_text(self, bytes_max: u64) -> Result<String, Unreadable> {
         String::from_utf8(self.read(bytes_max)?)
             .map_err(|error| Unreadable::NotText(error.utf8_error().valid_up_to()))
@@ -146,7 +147,7 @@ impl Input {
     fn read_pipe(&self, bytes_max: u64, bytes: &mut Vec<u8>) -> Result<(), Unreadable> {
         loop {
             let room = (bytes_max + 1).saturating_sub(bytes.len() as u64);
-            // What was read before the pipe was empty is kept.
+            // `read_to_end` keeps the bytes read before an error.
             match (&self.file).take(room).read_to_end(bytes) {
                 Ok(0) if room > 0 && bytes.is_empty() => return Err(Unreadable::NoWriter),
                 Ok(_) => return Ok(()),
@@ -156,7 +157,7 @@ impl Input {
         }
     }
 
-    /// Until the pipe's writer has written or closed it.
+    /// Waits until the pipe's writer writes or closes it.
     fn wait(&self) -> Result<(), Unreadable> {
         let silence = Timespec {
             tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,
@@ -165,7 +166,7 @@ impl Input {
         let mut polled = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)];
         match poll(&mut polled, Some(&silence)) {
             Ok(0) => Err(Unreadable::Silent),
-            // A signal has its own handler.
+            // A signal is handled elsewhere; the caller reads again.
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(io::Error::from(error).into()),
         }
@@ -186,18 +187,18 @@ fn expect_file(found: &Metadata) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// What is in the file at `path`, of at most `bytes_max` bytes.
+/// Reads the file at `path`, up to `bytes_max` bytes.
 ///
 /// # Errors
-/// As those of [`Input::open`] and [`Input::read`].
+/// As [`Input::open`] and [`Input::read`].
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
     Input::open(path)?.read(bytes_max)
 }
 
-/// The text in the file at `path`, of at most `bytes_max` bytes of UTF-8.
+/// Reads the file at `path` as UTF-8, up to `bytes_max` bytes.
 ///
 /// # Errors
-/// As those of [`read`], and when it is no text.
+/// As [`read`], and if the content is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Unreadable> {
     Input::open(path)?.read_text(bytes_max)
 }
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_pipe_is_read_while_its_writer_writes() {
-        // More than a pipe holds, so that the reader meets it empty; opened by name, as what `<(command)` stands for.
+        // More than the pipe's capacity, so that the reader finds it empty; opened by name as with `<(command)`.
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let sent = vec![b'y'; 300_000];
         let bytes = sent.clone();

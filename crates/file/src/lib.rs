@@ -1,11 +1,10 @@
-//! Files that users name: read within a bound, written whole or not at all.
+//! Reads and writes files named by the user: reads are bounded, writes are atomic where possible.
 //!
-//! A name can lead to anything: an endless device, a pipe without a writer, a directory. Anything but a file is refused with one sentence and
-//! without a wait, and a file takes no more memory than its reader allows.
+//! A name can lead to anything: an endless device, a pipe without a writer, a directory. Such names are refused with a
+//! message and without blocking.
 //!
-//! `input.rs` reads a file within a bound and never waits for one that is not a regular file, `output.rs` writes a
-//! file whole or not at all, and `pattern.rs` expands a pattern. Other crates open files named by a user only to serve them;
-//! tune has its own readers, which stay below a root directory.
+//! `input.rs` reads, `output.rs` writes, `pattern.rs` expands patterns. Other crates open files named by a user only to
+//! serve them; tune has its own readers, which stay below a root directory.
 #![forbid(unsafe_code)]
 
 mod beside;

@@ -1,17 +1,17 @@
-//! Every bound of reading and writing files, each with its reason.
+//! Bounds of reading and writing files, each with its reason.
 
 use std::time::Duration;
 
-/// How long a pipe may be silent whose writer has not closed it, and how long its reader may take nothing: longer than a
-/// command behind `<(…)` takes to ask for a password, and a thread that reads a file again does not hang for ever.
+/// How long a pipe's writer may write nothing, or its reader read nothing. Longer than the command in `<(…)` needs to
+/// ask for a password; finite so that a thread that reloads a file does not hang.
 pub const PIPE_SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How long the reader of a pipe is waited for that is to be written: longer than a shell takes to start the command behind
-/// a pipe that it has made.
+/// How long to wait for a pipe's reader before writing. Longer than a shell needs to start the command at the other end
+/// of its pipe.
 pub const PIPE_READER_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// How many names are tried for the file that becomes the output: one is free unless somebody takes them on purpose.
+/// Temporary names tried for an output file. The first is free unless somebody takes the names on purpose.
 pub(crate) const NAMES_TRIED_MAX: u32 = 16;
 
-/// Names in a directory that is looked into for a pattern.
+/// Maximum number of names read from a directory to match a pattern.
 pub const NAMES_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! Writing a file that a user has named.
+//! Writes a file named by the user.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -8,43 +8,43 @@ use std::path::{Path, PathBuf};
 use crate::beside::Beside;
 use crate::pipe::Pipe;
 
-/// A file that is going to be written. It is looked at before the work whose result it takes, so that a name that cannot
-/// be written costs no work.
+/// A file to be written later. Creating an `Output` checks that the file can be written, before the work that produces
+/// its content.
 ///
-/// A file comes to be whole or not at all: what is written goes beside it and takes its place at the end. What stood there
-/// stays until then, and stays when writing fails, or the program is killed. Only where that cannot be done (a device, a
-/// pipe, a file with several names or of another owner, a directory that takes no file) is it written in its place.
+/// The file is replaced atomically: the content is written to a temporary file next to it, which is renamed at the end.
+/// Until then, and if writing fails or the program is killed, the old file stays. A file is written in place where it
+/// cannot be replaced: a device, a file with several hard links or another owner, a directory that is not writable.
 ///
-/// A pipe is open from the look on: it has a reader then, which sees no end before what is written.
+/// A pipe is opened immediately, so that its reader does not see end of file before the content is written.
 #[derive(Debug)]
 pub struct Output {
-    /// As it was named.
+    /// The path as given.
     path: PathBuf,
-    /// Where it is, behind all links.
+    /// The path with all links resolved.
     place: PathBuf,
     how: How,
-    /// The permissions of a new file, of which the process's umask takes some away.
+    /// Permissions of a new file, before the umask.
     mode: u32,
 }
 
 #[derive(Debug)]
 enum How {
-    /// Under another name first; with the permissions of the file that it takes the place of.
+    /// Write a temporary file and rename it, with the permissions of the file that it replaces.
     Beside(Option<Permissions>),
-    /// In its place.
+    /// Write in place.
     Within,
-    /// Open already.
+    /// Write to the pipe, which is open.
     Pipe(Pipe),
 }
 
 impl Output {
-    /// Looks whether the file at `path` can be written. Nothing of it changes yet. The reader of a pipe is waited for, but
-    /// not for ever.
+    /// Checks that the file at `path` can be written, without changing it. Waits up to
+    /// [`PIPE_READER_WAIT_MAX`](crate::limits::PIPE_READER_WAIT_MAX) for the reader of a pipe.
     ///
     /// # Errors
-    /// Those of the system, and one for a directory, for a socket and for a pipe that nobody reads.
+    /// Returns the system's error, and an error for a directory, a socket, or a pipe without a reader.
     pub fn new(path: &Path) -> io::Result<Output> {
-        // What /dev/stdout leads to is open already, and another file in its place would not be.
+        // /dev/stdout leads to an open file, and replacing that file by name would not redirect the descriptor.
         let is_open = ["/dev", "/proc"]
             .iter()
             .any(|above| path.starts_with(above));
@@ -77,11 +77,11 @@ impl Output {
         })
     }
 
-    /// As [`Output::new`], for a file that belongs where it is named, such as one of a directory that others may write in: a
-    /// link is refused, and one that comes later is replaced and not followed.
+    /// [`Output::new`] for a directory in which others may write: refuses a symbolic link, and replaces one that
+    /// appears later instead of following it.
     ///
     /// # Errors
-    /// Those of [`Output::new`], and one for a link.
+    /// As [`Output::new`], and an error for a link.
     pub fn here(path: &Path) -> io::Result<Output> {
         if path.is_symlink() {
             let what = "it is a link: expected a file, or a name that is free";
@@ -90,20 +90,19 @@ impl Output {
         Output::new(path)
     }
 
-    /// When it is new, nobody but its owner may read it. A file that was there keeps its permissions.
+    /// Makes a new file readable by its owner alone. An existing file keeps its permissions.
     #[must_use]
     pub fn for_owner(mut self) -> Output {
         self.mode = OWNER;
         self
     }
 
-    /// As it was named.
+    /// The path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether writing it can take as long as somebody at its other end likes: it is a pipe or a device, such as a
-    /// terminal.
+    /// Whether writing may block for an unbounded time: the file is a pipe or a device such as a terminal.
     pub fn may_wait(&self) -> bool {
         match self.how {
             How::Pipe(_) => true,
@@ -112,8 +111,8 @@ impl Output {
         }
     }
 
-    /// Whether the file at `other` is the same, under whatever name. What is no file, such as `/dev/null`, takes what
-    /// several write, and is never the same.
+    /// Whether `other` is the same file, under whatever name. Anything but a regular file, such as `/dev/null`, may be
+    /// written several times and never counts as the same.
     pub fn is_same(&self, other: &Path) -> bool {
         match (fs::metadata(&self.place), fs::metadata(other)) {
             (Ok(own), Ok(other)) => {
@@ -124,18 +123,18 @@ impl Output {
         }
     }
 
-    /// Writes it with `fill`.
+    /// Writes the content with `fill`.
     ///
     /// # Errors
-    /// Those of `fill` and the system, and one for a pipe whose reader takes nothing. What stood there then still does; a
-    /// file that had to be written in its place is empty.
+    /// Returns an error of `fill` or the system, and one for a pipe whose reader stops reading. The old file then
+    /// stays; a file written in place is truncated to zero.
     pub fn write(self, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         let Output {
             place, how, mode, ..
         } = self;
         match how {
             How::Beside(permissions) => {
-                // Under its other name, too, nobody reads it who may not.
+                // The temporary file must not be readable by more users than the final one.
                 let mode = permissions.as_ref().map_or(mode, PermissionsExt::mode);
                 let beside = Beside::create(&place, mode & EVERYBODY)?;
                 filled(beside.file(), fill)?;
@@ -153,7 +152,7 @@ impl Output {
                     .open(&place)?;
                 let outcome = filled(&file, fill);
                 if outcome.is_err() && file.metadata().is_ok_and(|found| found.is_file()) {
-                    // A part would look like the whole.
+                    // A partial file could be mistaken for a complete one.
                     let _ = file.set_len(0);
                 }
                 outcome
@@ -165,11 +164,11 @@ impl Output {
 
 fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<How> {
     if !found.is_file() {
-        // Not opened: a device may do something.
+        // Not opened, because opening a device may have side effects.
         return Ok(How::Within);
     }
     drop(OpenOptions::new().write(true).open(place)?);
-    // Another file in its place would belong to us, and its other names would lead to the old one.
+    // Replacing the file would change its owner, and its other hard links would keep the old content.
     let is_only_ours = found.uid() == rustix::process::geteuid().as_raw() && found.nlink() == 1;
     if is_only_ours && Beside::create(place, OWNER).is_ok() {
         return Ok(How::Beside(Some(found.permissions())));
@@ -177,12 +176,12 @@ fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<How> {
     Ok(How::Within)
 }
 
-/// The permissions of a file for all, before the umask.
+/// Permissions of a file for everybody, before the umask.
 const EVERYBODY: u32 = 0o666;
-/// The permissions of a file for its owner.
+/// Permissions of a file for its owner.
 const OWNER: u32 = 0o600;
 
-/// The name itself is a link in none of its parts but perhaps those above.
+/// Resolves links in the directory part. The last component need not exist.
 fn name_of(path: &Path) -> Option<PathBuf> {
     let above = match path.parent() {
         Some(above) if above != Path::new("") => above,
@@ -197,7 +196,7 @@ fn filled(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     writer.flush()
 }
 
-/// File systems of other machines say only then that they were full.
+/// Flushes the content to disk: network file systems report a full disk only at this point.
 fn settled(file: &File) -> io::Result<()> {
     match file.sync_data() {
         Err(error)
@@ -352,11 +351,11 @@ mod tests {
             error.to_string(),
             "it is a pipe that nobody reads: expected a file, or a pipe with its reader"
         );
-        // An end to write, too, so that it waits for what is written.
+        // Open for writing too, so that the reader does not see end of file before the content arrives.
         let both = OpenOptions::new().read(true).write(true).open(&path);
         let mut end = both.expect("a pipe");
         let output = Output::new(&path).expect("a pipe");
-        // More than a pipe holds, so that the writer meets it full.
+        // More than the pipe's capacity, so that the writer finds it full.
         let sent = vec![b'y'; 300_000];
         let bytes = sent.clone();
         let writer = std::thread::spawn(move || output.write(|out| out.write_all(&bytes)));

@@ -1,4 +1,4 @@
-//! Patterns of file names, as glob(3) takes them: `*`, `?` and `[…]`, none of which matches a `/` or a leading dot.
+//! File name patterns as in glob(3): `*`, `?` and `[…]`, none of which matches a `/` or a leading dot.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,10 +12,10 @@ pub fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '['])
 }
 
-/// The names in a directory, in any order; of more than [`NAMES_MAX`] some.
+/// Names in a directory in any order, at most [`NAMES_MAX`] of them.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the system's error.
 pub fn names(directory: &Path) -> io::Result<Vec<OsString>> {
     let entries = fs::read_dir(directory)?.take(NAMES_MAX);
     entries
@@ -23,11 +23,11 @@ pub fn names(directory: &Path) -> io::Result<Vec<OsString>> {
         .collect()
 }
 
-/// The paths that `pattern` stands for when it is taken from `directory`, in the order of the bytes of their names: `list`
-/// says what is in a directory. What follows the last part that is a pattern may not exist.
+/// Expands `pattern` relative to `directory`, sorted by the bytes of the names; `list` lists a directory. Components
+/// after the last pattern need not exist.
 ///
 /// # Errors
-/// That of the first directory that cannot be listed.
+/// Returns the error of the first directory that cannot be listed.
 pub fn matching<E>(
     directory: &Path,
     pattern: &str,
@@ -63,14 +63,14 @@ pub fn matching<E>(
     Ok(found)
 }
 
-/// Whether one name is of the pattern.
+/// Whether a name matches one component of a pattern.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
     }
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
-    // Where to go on when the letters behind the last `*` do not fit.
+    // Where to resume if the characters after the last `*` do not match.
     let mut star: Option<(usize, usize)> = None;
     let (mut at, mut letter) = (0, 0);
     while letter < name.len() {
@@ -102,11 +102,11 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern[at..].iter().all(|letter| *letter == '*')
 }
 
-/// The length of the class that a pattern begins with, when `letter` is in it.
+/// Length of the bracket expression at the start of `pattern`, if it matches `letter`.
 fn class(pattern: &[char], letter: char) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some('!' | '^'));
     let begin = if negated { 2 } else { 1 };
-    // What stands first is never the end.
+    // A `]` in the first position is a literal.
     let end = pattern.iter().skip(begin + 1).position(|end| *end == ']')? + begin + 1;
     let inside = &pattern[begin..end];
     let mut is_in = false;

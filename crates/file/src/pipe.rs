@@ -1,4 +1,4 @@
-//! The end of a pipe that is written, which waits for its reader only so long.
+//! The write end of a named pipe, with bounded waits for its reader.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,18 +14,18 @@ use rustix::io::Errno;
 
 use crate::limits::{PIPE_READER_WAIT_MAX, PIPE_SILENCE_MAX};
 
-/// How often the reader of a pipe is looked for.
+/// Interval at which opening the pipe is retried.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A pipe with a reader.
+/// A pipe that had a reader when it was opened.
 #[derive(Debug)]
 pub(crate) struct Pipe(File);
 
 impl Pipe {
-    /// Opens it. Its reader is waited for, but not for ever.
+    /// Opens the pipe, and waits up to [`PIPE_READER_WAIT_MAX`] for a reader.
     ///
     /// # Errors
-    /// Those of the system, and one when it has no reader (`ENXIO`, fifo(7)).
+    /// Returns the system's error, and an error if there is still no reader (`ENXIO`, fifo(7)).
     pub(crate) fn open(path: &Path) -> io::Result<Pipe> {
         let mut options = OpenOptions::new();
         options
@@ -47,7 +47,7 @@ impl Pipe {
         }
     }
 
-    /// Until its reader has made room, or has gone.
+    /// Waits until the reader has made room or closed the pipe.
     fn wait(&self) -> io::Result<()> {
         let silence = Timespec {
             tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,
@@ -60,7 +60,7 @@ impl Pipe {
                 let what = format!("it is a pipe whose reader has taken nothing for {seconds} s");
                 Err(io::Error::new(io::ErrorKind::TimedOut, what))
             }
-            // A signal has its own handler.
+            // A signal is handled elsewhere; the caller writes again.
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -100,7 +100,7 @@ mod tests {
         (directory, path)
     }
 
-    /// A reader that was there before the writer.
+    /// A reader that does not wait for a writer.
     fn reader(path: &PathBuf) -> fs::File {
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         let mut options = OpenOptions::new();
@@ -135,11 +135,11 @@ mod tests {
         let first = reader(&path);
         let output = Output::new(&path).expect("somebody reads");
         assert!(output.may_wait());
-        // More than a pipe holds, so that the writer meets it full.
+        // More than the pipe's capacity, so that the writer finds it full.
         let sent = vec![b'z'; 300_000];
         let expected = sent.clone();
         let thread = std::thread::spawn(move || output.write(|writer| writer.write_all(&sent)));
-        // Blocks until there is something, unlike the first.
+        // Blocks until there is data, unlike the first reader.
         let mut second = OpenOptions::new().read(true).open(&path).expect("a reader");
         drop(first);
         let mut read = Vec::new();

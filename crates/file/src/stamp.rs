@@ -1,13 +1,14 @@
-//! Whether files have changed since they were read.
+//! Detects changed files by polling their metadata.
 //!
-//! A file's stamp follows the links that certbot and Kubernetes swap, and tells of changes on file systems that report none.
+//! A stamp follows symbolic links, which certbot and Kubernetes swap, and also detects changes on file systems without
+//! notifications.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What tells one state of a file from another.
+/// Identifies one version of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp(Found);
 
@@ -15,30 +16,31 @@ pub struct Stamp(Found);
 enum Found {
     File(State),
     Nothing,
-    /// This process may not look, as one that has become another user since it read the file.
+    /// Permission denied, for example after the process changed its user.
     Denied,
 }
 
-/// A file as far as it can be told without reading it.
+/// Metadata that changes with the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State {
-    /// Device and inode: which file it is.
+    /// Device and inode.
     file: (u64, u64),
     length: u64,
-    /// When its content was changed, which whoever changes it may set back (`cp -p`, `rsync -t`, `touch -d`).
+    /// mtime. The user can set it back (`cp -p`, `rsync -t`, `touch -d`).
     modified: (i64, i64),
-    /// When anything of it was changed, which the kernel alone sets.
+    /// ctime, which only the kernel sets.
     changed: (i64, i64),
 }
 
 impl Stamp {
-    /// Whether this process may not look, as one that has become another user since it read the file.
+    /// Whether the process lacks permission to look at the file, for example because it changed its user after reading
+    /// it.
     pub fn is_denied(self) -> bool {
         self.0 == Found::Denied
     }
 }
 
-/// The stamp of `file` at this moment.
+/// Takes the stamp of `file`.
 pub fn stamp(file: &Path) -> Stamp {
     Stamp(match fs::metadata(file) {
         Ok(found) => Found::File(State {
@@ -52,14 +54,14 @@ pub fn stamp(file: &Path) -> Stamp {
     })
 }
 
-/// What has been seen of a set of files.
+/// Watches a set of files for changes.
 pub struct Look {
     read: Vec<Stamp>,
     last: Vec<Stamp>,
 }
 
 impl Look {
-    /// Of files that were `read` with these stamps.
+    /// Starts with the stamps that the files had when they were read.
     pub fn new(read: Vec<Stamp>) -> Look {
         Look {
             last: read.clone(),
@@ -67,8 +69,8 @@ impl Look {
         }
     }
 
-    /// Whether the files are others than those that were read, and were so the last time already. Of one that may not be
-    /// looked at nothing is known, and nothing has changed.
+    /// Whether the files differ from those last read and have not changed since the previous call. A file without
+    /// permission counts as unchanged.
     pub fn has_changed(&mut self, mut now: Vec<Stamp>) -> bool {
         if now.len() == self.read.len() {
             for (now, read) in now.iter_mut().zip(&self.read) {
@@ -110,7 +112,7 @@ mod tests {
         assert_eq!(stamp(&path), before);
         let modified = fs::metadata(&path).and_then(|found| found.modified());
         let modified = modified.expect("it is there");
-        // The kernel's times move on with its tick.
+        // The kernel's file times advance with its timer tick.
         while stamp(&path) == before {
             fs::write(&path, "two").expect("it is ours");
             let file = fs::File::options().write(true).open(&path);

@@ -37,7 +37,8 @@ fn membership(line: &str) -> Option<(&str, &str)> {
     Some((parts.next()?, parts.next()?))
 }
 
-/// Mounts of the hierarchy of a controller, from `/proc/PID/mountinfo`: the group that is the root of the mount, and its directory.
+/// Mounts of a controller's hierarchy, from `/proc/PID/mountinfo`: the group at the root of each mount, and the mount
+/// point.
 ///
 /// `31 23 0:28 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu` (proc_pid_mountinfo(5))
 pub fn mounts(
@@ -62,7 +63,7 @@ pub fn mounts(
     })
 }
 
-/// A path of mountinfo, in which white space and backslashes stand as octal numbers: `\040`.
+/// Decodes octal escapes in a path of mountinfo: `\040`.
 fn unescaped(text: &str) -> String {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
@@ -77,8 +78,8 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The path of a group relative to the root of a mount; empty for the root itself, and `None` for a group that is not below it. Both paths are
-/// relative to the reader's control group namespace: a group outside of it begins with `/..`.
+/// Path of a group relative to the root of a mount: empty for the root itself, `None` if the group is not below it.
+/// Both paths are relative to the reader's control group namespace; a group outside of it begins with `/..`.
 pub fn below(path: &str, root: &str) -> Option<String> {
     let rest = match root {
         "/" => path,

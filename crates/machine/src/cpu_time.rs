@@ -1,15 +1,15 @@
-//! `/proc/stat`: what every CPU did, in ticks of 10 ms since boot.
+//! `/proc/stat`: CPU time since boot, in ticks of 10 ms.
 
-/// Ticks of one CPU, or of all together. Guest time is part of user time.
+/// Ticks of one CPU, or of all CPUs. Guest time is part of user time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// In programs, including those of low priority.
+    /// In programs, including nice time.
     pub user: u64,
     /// In the kernel, for programs.
     pub system: u64,
-    /// Doing nothing.
+    /// Idle.
     pub idle: u64,
-    /// Doing nothing while a program waited for a disk.
+    /// Idle while a program waited for a disk.
     pub iowait: u64,
     /// In interrupts.
     pub irq: u64,
@@ -35,7 +35,7 @@ impl CpuTicks {
         }
     }
 
-    /// All ticks.
+    /// Sum of all ticks.
     pub fn sum(self) -> u64 {
         let busy = [self.user, self.system, self.irq, self.softirq, self.steal];
         let idle = self.idle.saturating_add(self.iowait);
@@ -43,7 +43,7 @@ impl CpuTicks {
     }
 }
 
-/// The ticks of each CPU that is online, in the order of the file.
+/// Ticks of each online CPU, in the order of the file.
 pub fn by_cpu(stat: &str) -> impl Iterator<Item = (usize, CpuTicks)> {
     stat.lines().filter_map(|line| {
         let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
@@ -53,7 +53,7 @@ pub fn by_cpu(stat: &str) -> impl Iterator<Item = (usize, CpuTicks)> {
     })
 }
 
-/// The ticks of all CPUs together, from the first line.
+/// Ticks of all CPUs together, from the first line.
 pub fn of_all(stat: &str) -> Option<CpuTicks> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     Some(CpuTicks::read(line.split_ascii_whitespace()))

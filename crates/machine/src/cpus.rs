@@ -1,4 +1,4 @@
-//! Sets of CPUs, in the two spellings of the kernel: lists (`0-3,8`) and masks (`0000,000001ff`).
+//! Sets of CPUs in the kernel's two formats: lists (`0-3,8`) and masks (`0000,000001ff`).
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// The set without a CPU.
+    /// The empty set.
     pub fn new() -> CpuSet {
         CpuSet::default()
     }
 
-    /// Reads `0-3,8`; the empty text is the empty set. `None` for anything else.
+    /// Parses `0-3,8`. An empty string is the empty set; `None` if the string is not a list.
     pub fn parse_list(text: &str) -> Option<CpuSet> {
         let mut set = CpuSet::new();
         let text = text.trim();
@@ -37,7 +37,7 @@ impl CpuSet {
         Some(set)
     }
 
-    /// Reads `0000,000001ff`: words of 32 bits in hexadecimal, the highest first. `None` for anything else.
+    /// Parses `0000,000001ff`: hexadecimal words of 32 bits, the highest first. `None` if the string is not a mask.
     pub fn parse_mask(text: &str) -> Option<CpuSet> {
         let mut set = CpuSet::new();
         for (at, word) in text.trim().rsplit(',').enumerate() {
@@ -54,7 +54,7 @@ impl CpuSet {
         Some(set)
     }
 
-    /// The mask in the width of another: as many words, and as many digits in the first, as the kernel prints here.
+    /// Formats the set as a mask with as many words and leading digits as `model`, a mask that this kernel printed.
     pub fn mask_like(&self, model: &str) -> String {
         let model = model.trim();
         let digits_first = model.split(',').next().map_or(1, str::len).clamp(1, 8);
@@ -87,7 +87,10 @@ impl CpuSet {
             .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
     }
 
-    /// Adds a CPU. Panics at [`CPUS_MAX`]: whoever reads numbers from outside checks them there.
+    /// Adds a CPU.
+    ///
+    /// # Panics
+    /// If `cpu` is [`CPUS_MAX`] or more. Check numbers from outside first.
     pub fn insert(&mut self, cpu: usize) {
         assert!(cpu < CPUS_MAX, "CPU {cpu} is beyond the largest kernel");
         if self.words.len() <= cpu / 64 {
@@ -107,7 +110,7 @@ impl CpuSet {
         self.words.iter().enumerate().flat_map(bits)
     }
 
-    /// How many there are.
+    /// Number of CPUs.
     pub fn len(&self) -> usize {
         self.words
             .iter()
@@ -115,7 +118,7 @@ impl CpuSet {
             .sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -131,22 +134,22 @@ impl CpuSet {
         Some((self.words.len() - 1) * 64 + 63 - word.leading_zeros() as usize)
     }
 
-    /// The CPUs of both.
+    /// CPUs in either set.
     pub fn union(&self, other: &CpuSet) -> CpuSet {
         self.combined(other, |one, two| one | two)
     }
 
-    /// The CPUs that both have.
+    /// CPUs in both sets.
     pub fn intersection(&self, other: &CpuSet) -> CpuSet {
         self.combined(other, |one, two| one & two)
     }
 
-    /// The CPUs that only this one has.
+    /// CPUs in this set but not in the other.
     pub fn minus(&self, other: &CpuSet) -> CpuSet {
         self.combined(other, |one, two| one & !two)
     }
 
-    /// Whether both have a CPU in common.
+    /// Whether the sets share a CPU.
     pub fn intersects(&self, other: &CpuSet) -> bool {
         self.words
             .iter()
@@ -154,12 +157,12 @@ impl CpuSet {
             .any(|(one, two)| one & two != 0)
     }
 
-    /// Whether the other has all CPUs of this one.
+    /// Whether the other set contains all CPUs of this one.
     pub fn is_subset(&self, other: &CpuSet) -> bool {
         self.minus(other).is_empty()
     }
 
-    /// In a sentence: `CPU 3`, `CPUs 0-3,8`.
+    /// The set for a message: `CPU 3`, `CPUs 0-3,8`.
     pub fn named(&self) -> String {
         format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })
     }
@@ -176,7 +179,7 @@ impl CpuSet {
     }
 }
 
-/// Writes CPUs in the order given, consecutive numbers as a range: `0-2,5`.
+/// Formats CPUs in the given order, with consecutive numbers as a range: `0-2,5`.
 pub fn ranges(cpus: impl IntoIterator<Item = usize>) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for cpu in cpus {
@@ -213,7 +216,7 @@ impl FromIterator<usize> for CpuSet {
     }
 }
 
-/// As a list: `0-3,8`; nothing for the empty set.
+/// A list such as `0-3,8`; empty for the empty set.
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&ranges(self.iter()))

@@ -1,5 +1,5 @@
-//! `/proc/net`: what the kernel counts of interfaces (`dev`), of packets by CPU (`softnet_stat`), and of IP, TCP and UDP (`snmp`,
-//! `netstat`, `snmp6`).
+//! `/proc/net`: the kernel's counters of interfaces (`dev`), of packets per CPU (`softnet_stat`), and of IP, TCP and
+//! UDP (`snmp`, `netstat`, `snmp6`).
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Direction {
     }
 }
 
-/// Reads `dev`.
+/// Parses `dev`.
 pub fn interfaces(dev: &str) -> BTreeMap<String, Interface> {
     /// Columns of each direction.
     const COLUMNS: usize = 8;
@@ -57,25 +57,25 @@ pub fn interfaces(dev: &str) -> BTreeMap<String, Interface> {
     dev.lines().filter_map(line).collect()
 }
 
-/// Packet counters of one CPU (`softnet_seq_show` in net/core/net-procfs.c of the kernel). `None`: this kernel has no such
-/// column.
+/// Packet counters of one CPU (`softnet_seq_show` in net/core/net-procfs.c of the kernel). `None`: this kernel lacks
+/// the column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Softnet {
     /// The CPU, in the file since Linux 5.10. Older kernels have one row per online CPU, in order.
     pub cpu: Option<usize>,
-    /// Packets handled.
+    /// Packets processed.
     pub processed: u64,
-    /// Packets dropped because its queue was full.
+    /// Packets dropped because the CPU's backlog was full.
     pub dropped: u64,
-    /// Times it had to stop with packets left.
+    /// Times polling stopped with packets left because its budget or time was used up.
     pub squeezed: Option<u64>,
-    /// Times another CPU handed it packets.
+    /// Times another CPU passed packets to this one (RPS).
     pub steered: Option<u64>,
     /// Packets dropped by the flow limit.
     pub flow_limit: Option<u64>,
 }
 
-/// Reads `softnet_stat`: a row in hexadecimal for each CPU that is online.
+/// Parses `softnet_stat`: one row of hexadecimal numbers per online CPU.
 pub fn softnet(text: &str) -> impl Iterator<Item = Softnet> {
     text.lines().filter_map(|line| {
         let words = line.split_ascii_whitespace();
@@ -94,8 +94,8 @@ pub fn softnet(text: &str) -> impl Iterator<Item = Softnet> {
     })
 }
 
-/// Reads `snmp` or `netstat`: the table, the name and the value of each counter. Lines come in pairs: `Tcp: RtoMin RetransSegs` and
-/// `Tcp: 200 17`. Values may be negative.
+/// Parses `snmp` or `netstat` into table, name and value of each counter. Lines come in pairs: `Tcp: RtoMin
+/// RetransSegs` and `Tcp: 200 17`. Values may be negative.
 pub fn counters(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     let names = text.lines().step_by(2);
     let values = text.lines().skip(1).step_by(2);
@@ -111,7 +111,7 @@ pub fn counters(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// Reads `snmp6`: a name and a value in each line (`Udp6RcvbufErrors   17`).
+/// Parses `snmp6`: a name and a value per line (`Udp6RcvbufErrors   17`).
 pub fn counters6(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines()
         .filter_map(|line| line.trim().split_once(char::is_whitespace))

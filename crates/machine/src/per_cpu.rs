@@ -1,18 +1,18 @@
-//! Tables with a column for each CPU: `/proc/interrupts` and `/proc/softirqs`.
+//! Tables with a column per CPU: `/proc/interrupts` and `/proc/softirqs`.
 
 /// A row of such a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row<'text> {
     /// The text before the colon: the number of an interrupt, or a name such as `LOC` or `NET_RX`.
     pub label: &'text str,
-    /// The count of each CPU that is online.
+    /// Count of each online CPU.
     pub counts: Vec<(usize, u64)>,
-    /// The text after the counts: the controller, the number there, the trigger and the handlers of an interrupt.
+    /// The text after the counts: controller, hardware interrupt number, trigger and handlers.
     pub rest: &'text str,
 }
 
-/// The rows of a table. Its head names the CPUs; offline CPUs have no column. Rows without a count for each CPU are skipped, as in a
-/// truncated file.
+/// Parses the rows of a table. The header names the CPUs; offline CPUs have no column. Rows without a count for each
+/// CPU are skipped, such as the last one of a truncated file.
 pub fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
     let mut lines = text.lines();
     let cpu = |word: &str| word.strip_prefix("CPU")?.parse::<usize>().ok();

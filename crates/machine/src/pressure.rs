@@ -1,7 +1,8 @@
-//! Pressure stall information: the time in which work waited for a resource (Documentation/accounting/psi.rst of the kernel).
+//! Pressure stall information: time in which work waited for a resource (Documentation/accounting/psi.rst of the
+//! kernel).
 
-/// The kinds of a file below `/proc/pressure`, each with its microseconds since boot: `some` is the time in which at least one
-/// thread waited, `full` the time in which all threads with work waited.
+/// Parses a file below `/proc/pressure` into kinds and microseconds since boot: `some` is the time in which at least
+/// one thread waited, `full` the time in which all non-idle threads waited.
 ///
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1217586064`
 pub fn stalls(text: &str) -> impl Iterator<Item = (&str, u64)> {

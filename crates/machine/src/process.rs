@@ -1,6 +1,7 @@
 //! Files of a process or thread below `/proc/PID`: `stat`, `status`, `schedstat`.
 
-/// A number of `stat` (`17 (name) S …`), counted from 1 as in proc_pid_stat(5). The name may contain anything, brackets too.
+/// Numeric field of `stat` (`17 (name) S …`), counted from 1 as in proc_pid_stat(5). The name may contain spaces and
+/// parentheses.
 pub fn field(stat: &str, number: usize) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let at = number.checked_sub(3)?;
@@ -17,7 +18,7 @@ pub fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Ticks of CPU time in `stat`, user and system, of all living threads or of one.
+/// Ticks of CPU time in `stat`: user and system, of a process's living threads or of one thread.
 pub fn ticks(stat: &str) -> Option<(u64, u64)> {
     Some((field(stat, 14)?, field(stat, 15)?))
 }
@@ -33,13 +34,13 @@ pub fn number(text: &str, key: &str) -> Option<u64> {
     value(text, key)?.parse().ok()
 }
 
-/// The bytes after `key`, such as `RssAnon:` of `status` or `MemTotal:` of `/proc/meminfo`, which have kibibytes.
+/// The bytes after `key`, such as `RssAnon:` in `status` or `MemTotal:` in `/proc/meminfo`, converted from KiB.
 pub fn bytes(text: &str, key: &str) -> Option<u64> {
     let kibibytes: u64 = value(text, key)?.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes.saturating_mul(1024))
 }
 
-/// Nanoseconds on a CPU and nanoseconds in the queue for one, from `schedstat` (`121979 118672 2`).
+/// Nanoseconds on a CPU and nanoseconds in the run queue, from `schedstat` (`121979 118672 2`).
 pub fn on_cpu_and_queued(schedstat: &str) -> Option<(u64, u64)> {
     let mut numbers = schedstat.split_ascii_whitespace().map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

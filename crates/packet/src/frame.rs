@@ -1,5 +1,5 @@
-//! Test datagrams as whole frames: Ethernet (IEEE 802.3), IPv4 (RFC 791) or IPv6 (RFC 8200), and UDP (RFC 768), for who sends
-//! them past the network stack.
+//! Test datagrams as complete frames for senders that bypass the network stack: Ethernet (IEEE 802.3), IPv4 (RFC 791)
+//! or IPv6 (RFC 8200), and UDP (RFC 768).
 //!
 //! ```text
 //!  0          14            34 or 54   42 or 62
@@ -12,49 +12,49 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::header::{HEADER_BYTES, Header};
 
-/// Bytes of an Ethernet header without tags.
+/// Length of an Ethernet header without VLAN tags.
 pub const ETHERNET_BYTES: usize = 14;
-/// Bytes of an IPv4 header without options.
+/// Length of an IPv4 header without options.
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
-/// Where a header of [`Header`] has its number.
+/// Offset of the sequence number in a [`Header`].
 const SEQUENCE_AT: usize = 8;
 
-/// UDP in IPv4's protocol and IPv6's next header.
+/// Protocol number of UDP (IPv4 protocol, IPv6 next header).
 const UDP: u8 = 17;
-/// The time to live, and the hop limit, that Linux gives.
+/// TTL and hop limit, as Linux sets them by default.
 const HOPS: u8 = 64;
 
-/// Both ends of a frame. Addresses of the network have one family.
+/// Source and target of a frame. Both IP addresses must have the same family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ends {
-    /// The MAC address of the interface that sends it.
+    /// MAC address of the sending interface.
     pub source_mac: [u8; 6],
-    /// That of whoever takes it on this link: the target, or a router.
+    /// MAC address of the next hop: the target or a router.
     pub target_mac: [u8; 6],
-    /// The address and port that it comes from.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// Those that it goes to.
+    /// Target address and port.
     pub target: SocketAddr,
 }
 
-/// A frame with a test datagram whose number is 0.
+/// A frame that contains a test datagram with sequence number 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// All of it but the check sequence, which the interface makes.
+    /// The whole frame without its check sequence, which the interface adds.
     pub bytes: Vec<u8>,
-    /// Where the payload begins.
+    /// Offset of the UDP payload.
     pub payload_at: usize,
-    /// Where the datagram's number stands.
+    /// Offset of the sequence number.
     pub sequence_at: usize,
-    /// Where the checksum of UDP stands.
+    /// Offset of the UDP checksum.
     pub checksum_at: usize,
-    /// The ones' complement sum of what that covers, not yet inverted.
+    /// Ones' complement sum of the data under the checksum, not inverted.
     pub checksum_sum: u16,
 }
 
-/// Bytes of headers before the payload of a datagram between addresses of this family, Ethernet's among them.
+/// Bytes before the UDP payload for this address family, including the Ethernet header.
 pub fn head_bytes(target: IpAddr) -> usize {
     let network = match target {
         IpAddr::V4(_) => IPV4_BYTES,
@@ -64,8 +64,8 @@ pub fn head_bytes(target: IpAddr) -> usize {
 }
 
 impl Frame {
-    /// The frame of a datagram with `size` bytes of payload, `header` first. `None` where the addresses have two families, or the
-    /// size has no room for the header or none in a datagram.
+    /// Builds the frame of a datagram with `size` bytes of payload that starts with `header`. `None` if the address
+    /// families differ, or if `size` is below [`HEADER_BYTES`] or too large for a datagram.
     pub fn new(ends: &Ends, header: &Header, size: u16) -> Option<Frame> {
         let length = u16::try_from(UDP_BYTES).ok()?.checked_add(size)?;
         let mut bytes = Vec::with_capacity(head_bytes(ends.target.ip()) + usize::from(size));
@@ -85,12 +85,12 @@ impl Frame {
         bytes.extend(header.bytes());
         let pattern = usize::from(size).checked_sub(HEADER_BYTES)?;
         bytes.extend((0..pattern).map(|at| at as u8));
-        // The pseudo header of RFC 768, which RFC 8200 8.1 has in another form with the same sum.
+        // The pseudo header of RFC 768. That of RFC 8200 section 8.1 has the same sum.
         let pseudo = [u16::from(UDP), length].map(u16::to_be_bytes);
         let parts = [&addresses[..], pseudo.as_flattened(), &bytes[udp_at..]];
         let checksum_sum = sum(parts);
         let checksum_at = udp_at + 6;
-        // A sum of 0 would say that there is none.
+        // A checksum of 0 means "no checksum", so it is sent as all ones (RFC 768).
         let checksum = match !checksum_sum {
             0 => u16::MAX,
             other => other,
@@ -106,7 +106,7 @@ impl Frame {
     }
 }
 
-/// Writes the type of the frame and the header of IP for `length` bytes of UDP, and returns both addresses.
+/// Appends the EtherType and the IP header for `length` bytes of UDP, and returns both addresses.
 fn network(ends: &Ends, length: u16, bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
     match (ends.source.ip(), ends.target.ip()) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
@@ -115,7 +115,7 @@ fn network(ends: &Ends, length: u16, bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
             let total = u16::try_from(IPV4_BYTES).ok()?.checked_add(length)?;
             let mut header = vec![0x45, 0];
             header.extend(total.to_be_bytes());
-            // No identification, and it may not be parted (RFC 6864 4.1).
+            // Identification 0, Don't Fragment set (RFC 6864 section 4.1).
             header.extend([0, 0, 0x40, 0, HOPS, UDP, 0, 0]);
             header.extend(&addresses);
             let checksum = !sum([&header[..]]);
@@ -136,7 +136,7 @@ fn network(ends: &Ends, length: u16, bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-/// The ones' complement sum of pairs of bytes (RFC 1071); all parts but the last have an even number of them.
+/// Ones' complement sum (RFC 1071). Every part but the last must have an even length.
 fn sum<'bytes>(parts: impl IntoIterator<Item = &'bytes [u8]>) -> u16 {
     let of_part = |part: &[u8]| -> u64 {
         let pairs = part.chunks(2).map(|pair| {
@@ -185,7 +185,7 @@ mod tests {
             frame.bytes[..14],
             *b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x08\0"
         );
-        // RFC 791 3.1, field by field.
+        // RFC 791 section 3.1, field by field.
         let ip = b"\x45\0\0\x2e\0\0\x40\0\x40\x11\x26\xbd\x0a\0\0\x01\x0a\0\0\x02";
         assert_eq!(frame.bytes[14..34], ip[..]);
         let read = Header::read(&frame.bytes[42..]).unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a receiver does: all with the checksum in its place comes to ones only.
+        /// Verifies like a receiver: the sum of all words with the checksum in place is all ones.
         #[test]
         fn checksums_are_right(size in 18u16..1500, run: u32, port: u16, six: bool) {
             let ends = match six {

@@ -8,24 +8,24 @@
 //!  +------+------+-----------+-----------------+-----------------+------------------------+
 //! ```
 
-/// Bytes of a header.
+/// Length of a header.
 pub const HEADER_BYTES: usize = 18;
 
-/// The first byte of each header. No text and no protocol that is common on UDP begins with it: DNS, memcached's frame, NTP and QUIC
-/// have other bytes there in what they send first, and two further bytes must fit.
+/// First byte of every header. No common UDP protocol starts its first message with it (DNS, memcached, NTP, QUIC), and
+/// two more bytes must match.
 pub const MARK: u8 = 0xD7;
 
-/// Nanoseconds of a header wrap here, after 78 hours.
+/// Timestamps wrap after 48 bits, which is 78 hours.
 const SENT_MASK: u64 = (1 << 48) - 1;
 
-/// What a datagram is. The high half of the byte is the version of this format, 1.
+/// Type of a datagram. The high four bits of its byte are the version of the format, 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// One to be counted, or to be sent back by an echo.
+    /// A test datagram, to be counted or echoed.
     Data,
-    /// Asks the receiver what it has counted of the run and flow. The sequence is the question's own number.
+    /// Asks the receiver for its counters of the flow. The sequence number identifies the question.
     Question,
-    /// The response to a question, with its number.
+    /// The response to a question, with the same number.
     Report,
 }
 
@@ -48,30 +48,30 @@ impl Kind {
     }
 }
 
-/// Whose a datagram is: a flow of a run.
+/// Identifies a flow of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Flow {
-    /// The run's number, chosen at random, so that datagrams of another run are known as such.
+    /// Random id of the run, so that datagrams of another run are recognized.
     pub run: u32,
-    /// The number of the flow within the run: one socket of the sender.
+    /// Number of the flow within the run: one socket of the sender.
     pub number: u16,
 }
 
-/// The beginning of a test datagram.
+/// Header of a test datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
-    /// Whose it is.
+    /// Its flow.
     pub flow: Flow,
-    /// Its number within its flow, from 0; it wraps, see [`window::Window`](crate::window::Window).
+    /// Sequence number within the flow, from 0. It wraps; see [`window::Window`](crate::window::Window).
     pub sequence: u32,
-    /// When it was sent by the sender's clock, in nanoseconds since a moment of the sender's choice. 48 bits of it travel.
+    /// Send time in nanoseconds by the sender's clock. Only the low 48 bits are transmitted.
     pub sent: u64,
 }
 
 impl Header {
-    /// Its bytes.
+    /// Encodes the header.
     pub fn bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0] = MARK;
@@ -83,7 +83,7 @@ impl Header {
         bytes
     }
 
-    /// The header that a datagram begins with; `None` for one that is no test datagram, or one of a format that came later.
+    /// Decodes the header of a datagram. `None` if it is not a test datagram, or has another version.
     #[inline]
     pub fn read(datagram: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER_BYTES] = datagram.first_chunk()?;
@@ -112,8 +112,7 @@ impl Header {
     }
 }
 
-/// How long after `sent`, as a header has it, `now` is by the same clock, in nanoseconds. A time that seems to lie ahead is one
-/// that has wrapped.
+/// Nanoseconds from `sent`, a header's timestamp, to `now` by the same clock, modulo 48 bits.
 pub fn since(sent: u64, now: u64) -> u64 {
     now.wrapping_sub(sent) & SENT_MASK
 }

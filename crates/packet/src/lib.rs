@@ -1,5 +1,5 @@
-//! Messages between both ends of a run of test packets, and the counters of the receiving end; the frame of memcached's datagrams
-//! (`memcached.rs`). Pure: no I/O and no clock; times are nanoseconds that the caller has measured.
+//! Messages between sender and receiver of a run with test packets, the receiver's counters, and the frame of
+//! memcached's UDP protocol (`memcached.rs`). No I/O and no clock: callers pass times in nanoseconds.
 //!
 //! ```text
 //!  load udp://  ── Data (run, flow, sequence, time) ──> sink: Tally of the flow

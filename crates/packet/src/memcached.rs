@@ -1,43 +1,42 @@
-//! The frame that memcached's datagrams begin with (memcached, doc/protocol.txt, "UDP protocol"): which request a datagram
-//! belongs to, and which part of its message it is.
+//! Frame header of memcached's UDP protocol (memcached, doc/protocol.txt, "UDP protocol").
 //!
 //! ```text
 //!   0          2          4          6          8
 //!   │ id       │ sequence │ datagrams│ 0        │ payload …     each big-endian
 //! ```
 
-/// Bytes of a frame.
+/// Length of a frame header.
 pub const FRAME_BYTES: usize = 8;
 
-/// Bytes of a datagram of an answer, its frame among them, as memcached parts them: what passes any network that Ethernet is part
-/// of.
+/// Length of a full response datagram, frame header included (UDP_MAX_PAYLOAD_SIZE in memcached): it fits an Ethernet
+/// MTU.
 pub const ANSWER_BYTES: usize = 1400;
 
-/// What a datagram says of itself.
+/// Frame header of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// The request, as whoever asks numbers it.
+    /// Request id, chosen by the client.
     pub id: u16,
-    /// Which datagram of its message it is, from 0.
+    /// Index of the datagram within its message, from 0.
     pub sequence: u16,
-    /// How many its message has. With 0 there is no message: memcached 1.6 sends such a frame, alone, where it has looked for
-    /// some keys of a long list and found none.
+    /// Number of datagrams in the message. memcached 1.6 sends 0 in a frame without payload after it found none of the
+    /// next keys of a long list.
     pub datagrams: u16,
 }
 
-/// Why the beginning of a datagram is no frame.
+/// Why a datagram has no valid frame header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WrongFrame {
-    /// It is too short.
+    /// Shorter than a frame header.
     Truncated,
-    /// What must be 0 is not.
+    /// The reserved bytes are not 0.
     Reserved,
-    /// The number is beyond those of the message.
+    /// The index is not below the number of datagrams.
     Sequence,
 }
 
 impl Frame {
-    /// That of a message which is one datagram.
+    /// Frame header of a message of one datagram.
     pub fn only(id: u16) -> Frame {
         Frame {
             id,
@@ -46,7 +45,7 @@ impl Frame {
         }
     }
 
-    /// As it is sent.
+    /// Encodes the frame header.
     pub fn bytes(self) -> [u8; FRAME_BYTES] {
         let mut bytes = [0; FRAME_BYTES];
         bytes[..2].copy_from_slice(&self.id.to_be_bytes());
@@ -55,10 +54,10 @@ impl Frame {
         bytes
     }
 
-    /// Reads a datagram: its frame and what follows.
+    /// Splits a datagram into its frame header and payload.
     ///
     /// # Errors
-    /// When it does not begin with one.
+    /// If the frame header is not valid.
     pub fn read(datagram: &[u8]) -> Result<(Frame, &[u8]), WrongFrame> {
         let Some((frame, payload)) = datagram.split_first_chunk::<FRAME_BYTES>() else {
             return Err(WrongFrame::Truncated);
@@ -113,7 +112,7 @@ mod tests {
         ] {
             assert_eq!(Frame::read(datagram), Err(expected), "{datagram:?}");
         }
-        // As memcached 1.6.18 answers a list of a hundred keys that it does not have.
+        // Response of memcached 1.6.18 to a list of a hundred keys that it does not have.
         let nothing = Frame::read(&[0, 27, 0, 0, 0, 0, 0, 0]);
         assert!(nothing.is_ok_and(|(frame, _)| frame.datagrams == 0));
     }

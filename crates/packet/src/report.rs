@@ -1,5 +1,5 @@
-//! What a receiver says when it is asked about a flow. A report is never longer than the question, so that nobody can have a
-//! sink send more to a third party than was sent to it.
+//! Questions about a flow, and reports in response. A report is never longer than its question, so a sink cannot be
+//! used for a traffic amplification attack.
 //!
 //! ```text
 //!  header (18) | received 8 | bytes 8 | duplicated 8 | reordered 8 | too late 8 | next 8 | jitter, nanoseconds 8
@@ -9,39 +9,39 @@
 use crate::header::{Flow, HEADER_BYTES, Header, Kind};
 use crate::tally::Tally;
 
-/// Bytes of a report, and the fewest of a question.
+/// Length of a report, and minimum length of a question.
 pub const REPORT_BYTES: usize = HEADER_BYTES + 9 * 8 + 8;
 
-/// What a flow's receiver does with datagrams.
+/// What the receiver does with test datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It counts them.
+    /// Counts them.
     Sink,
-    /// It counts them and sends them back.
+    /// Counts them and sends them back.
     Echo,
 }
 
-/// What a receiver says of a flow.
+/// Report of a receiver about one flow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Report {
-    /// Which flow.
+    /// The flow.
     pub flow: Flow,
-    /// The number of the question.
+    /// Number of the question.
     pub question: u32,
-    /// What has come of it.
+    /// Counters of the flow.
     pub tally: Tally,
-    /// Datagrams that its socket had no room for since it was made, as the kernel counts them (SO_RXQ_OVFL, socket(7)): of all
-    /// flows of the socket. The kernel says so with the next datagram that it has room for.
+    /// Datagrams of all flows dropped because the socket's receive buffer was full, since the socket was created
+    /// (SO_RXQ_OVFL, socket(7)). The kernel reports the count with the next datagram that it queues.
     pub dropped: u64,
-    /// CPU time of the thread that owns the socket since it began, in nanoseconds.
+    /// CPU time of the thread that owns the socket since its start, in nanoseconds.
     pub cpu: u64,
-    /// The number of that thread's core in its program: flows of one core have one socket and one thread.
+    /// Number of that thread's core in its process. Flows of one core share a socket and a thread.
     pub core: u16,
-    /// What it does with datagrams.
+    /// What the receiver does with test datagrams.
     pub role: Role,
 }
 
-/// A question about a flow, of the fewest bytes that a report needs.
+/// Encodes a question about a flow, with the minimum length.
 pub fn question(flow: Flow, number: u32) -> [u8; REPORT_BYTES] {
     let header = Header {
         kind: Kind::Question,
@@ -54,8 +54,7 @@ pub fn question(flow: Flow, number: u32) -> [u8; REPORT_BYTES] {
     bytes
 }
 
-/// Which flow a datagram asks about, and the question's number; `None` for one that asks nothing, or is shorter than the report
-/// would be.
+/// Decodes a question into flow and number. `None` if the datagram is not a question, or is shorter than a report.
 pub fn read_question(datagram: &[u8]) -> Option<(Flow, u32)> {
     let header = Header::read(datagram)?;
     match header.kind {
@@ -65,7 +64,7 @@ pub fn read_question(datagram: &[u8]) -> Option<(Flow, u32)> {
 }
 
 impl Report {
-    /// Its bytes.
+    /// Encodes the report.
     pub fn bytes(&self) -> [u8; REPORT_BYTES] {
         let header = Header {
             kind: Kind::Report,
@@ -109,7 +108,7 @@ impl Report {
         bytes
     }
 
-    /// The report that a datagram is; `None` for another one.
+    /// Decodes a report. `None` if the datagram is not one.
     pub fn read(datagram: &[u8]) -> Option<Report> {
         let header = Header::read(datagram)?;
         let whole: &[u8; REPORT_BYTES] = datagram.try_into().ok()?;

@@ -1,37 +1,36 @@
-//! What a receiver has counted of one flow.
+//! Receiver's counters of one flow.
 
 use crate::header::Header;
 use crate::window::{Arrived, Window};
 
-/// What has come of a flow. Each datagram that has come is in exactly one of `received`, `duplicated` and `too_late`.
+/// Counters of one flow. Each datagram that arrived is in exactly one of `received`, `duplicated` and `too_late`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tally {
-    /// Datagrams that came for the first time.
+    /// Datagrams received for the first time.
     pub received: u64,
-    /// Bytes of payload of these, headers of this format among them.
+    /// Payload bytes of these, test headers included.
     pub bytes: u64,
-    /// Datagrams that had come before.
+    /// Datagrams received before.
     pub duplicated: u64,
-    /// Of those received, how many came behind one with a higher number (RFC 4737 3.3).
+    /// Received datagrams that arrived after one with a higher number (RFC 4737 section 3.3).
     pub reordered: u64,
-    /// Datagrams that came so late that it is not known whether they had come before; see
+    /// Datagrams below the window, for which it is unknown whether they arrived before; see
     /// [`WINDOW`](crate::limits::WINDOW).
     pub too_late: u64,
-    /// The number behind the highest one that came.
+    /// Highest number received plus one; 0 if there is none.
     pub next: u64,
-    /// How much the time on the way varies, in nanoseconds, smoothed as in RFC 3550 6.4.1. The clocks of both ends need
-    /// not agree, only run alike.
+    /// Smoothed variation of the transit time in nanoseconds (RFC 3550 section 6.4.1). The clocks of both ends need the
+    /// same rate, not the same time.
     pub jitter: f64,
 }
 
 impl Tally {
-    /// Numbers below the highest one that have not come, as far as that is known: those behind the highest are not among them.
+    /// Numbers below the highest one that have not arrived. Datagrams lost after the highest are not included.
     pub fn missing(&self) -> u64 {
         self.next.saturating_sub(self.received)
     }
 
-    /// Adds what was counted of another flow. The jitter is the larger one; the sum of the highest numbers is how many were sent
-    /// at least.
+    /// Adds the counters of another flow. The jitter is the maximum; `next` becomes a lower bound of the number sent.
     pub fn add(&mut self, other: &Tally) {
         self.received += other.received;
         self.bytes += other.bytes;
@@ -43,17 +42,17 @@ impl Tally {
     }
 }
 
-/// One flow, as its receiver knows it.
+/// Counts the datagrams of one flow.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
     window: Window,
     tally: Tally,
-    /// Arrival less departure of the datagram before, in nanoseconds of two clocks.
+    /// Transit time of the previous datagram: arrival minus departure, in nanoseconds of two different clocks.
     transit: Option<i64>,
 }
 
 impl Counter {
-    /// What has come so far.
+    /// Counters so far.
     pub fn tally(&self) -> Tally {
         Tally {
             next: self.window.next(),
@@ -61,7 +60,7 @@ impl Counter {
         }
     }
 
-    /// A datagram of the flow with so many bytes has come at `now`, in nanoseconds of the receiver's clock.
+    /// Counts a datagram of `bytes` bytes that arrived at `now`, in nanoseconds of the receiver's clock.
     #[inline]
     pub fn arrive(&mut self, header: &Header, bytes: usize, now: u64) {
         match self.window.arrive(header.sequence) {
@@ -80,8 +79,8 @@ impl Counter {
         self.tally.bytes += bytes as u64;
     }
 
-    /// Takes the time on the way into the jitter. Only of datagrams in their order: RFC 3550 takes neighbours by arrival, and
-    /// what was reordered would count twice.
+    /// Updates the jitter. Called for datagrams in order only: RFC 3550 compares datagrams consecutive in arrival, so
+    /// one that was reordered would count twice.
     fn transit(&mut self, header: &Header, now: u64) {
         let transit = now.wrapping_sub(header.sent).cast_signed();
         if let Some(before) = self.transit.replace(transit) {
@@ -129,7 +128,7 @@ mod tests {
             shaken.arrive(&header(number, sent), 18, sent + ahead + way);
         }
         assert_eq!(steady.tally().jitter, 0.0);
-        // Each differs from the one before by 160 ns, which is where the smoothing comes to.
+        // Each transit time differs from the previous one by 160 ns, so the jitter converges to that.
         let jitter = shaken.tally().jitter;
         assert!((159.0..=160.0).contains(&jitter), "{jitter}");
     }

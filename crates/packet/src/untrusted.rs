@@ -1,15 +1,14 @@
-//! Bytes of strangers, for tests and for the fuzzer: whatever comes as a datagram is read as what it says, or is none of ours, and
-//! each test datagram is counted once.
+//! Checks for arbitrary input, shared by tests and fuzz targets.
 
 use crate::header::{HEADER_BYTES, Header};
 use crate::memcached::Frame;
 use crate::report::{Report, read_question};
 use crate::tally::Counter;
 
-/// Any datagram: what is read of it is written as it came.
+/// Decodes any datagram and encodes it again.
 ///
 /// # Panics
-/// When it is not.
+/// If the result differs from the input.
 pub fn datagram(input: &[u8]) {
     if let Some(header) = Header::read(input) {
         assert_eq!(header.bytes(), input[..HEADER_BYTES], "a header");
@@ -27,10 +26,10 @@ pub fn datagram(input: &[u8]) {
     }
 }
 
-/// Any numbers of test datagrams, four bytes each: each is received, duplicated or too late.
+/// Counts datagrams with any sequence numbers, four bytes each.
 ///
 /// # Panics
-/// When one is not, or is more than one of these.
+/// If a datagram is not counted as exactly one of received, duplicated and too late.
 pub fn arrivals(input: &[u8]) {
     let mut counter = Counter::default();
     let (numbers, _) = input.as_chunks::<4>();

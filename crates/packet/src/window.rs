@@ -1,26 +1,26 @@
-//! Which numbers of a flow have come: what tells lost, duplicated and reordered datagrams apart.
+//! Sequence numbers received of a flow, to detect lost, duplicated and reordered datagrams.
 
 use crate::limits::WINDOW;
 
-/// What the arrival of a number was.
+/// How a sequence number arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrived {
-    /// The next one, or one further ahead.
+    /// It is higher than all before.
     InOrder,
-    /// One for the first time, behind one with a higher number (RFC 4737 3.3).
+    /// For the first time, after a higher number (RFC 4737 section 3.3).
     Reordered,
-    /// One that had come before.
+    /// Not for the first time.
     Duplicate,
-    /// One so far behind that it cannot be known whether it had come before.
+    /// Below the window, so it is unknown whether it arrived before.
     TooLate,
 }
 
-/// The numbers of a flow that have come, as far as they are remembered. Numbers on the wire have 32 bits; here they go on.
+/// The last [`WINDOW`] sequence numbers of a flow. Numbers have 32 bits on the wire and 64 bits here.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// The number behind the highest one that has come.
+    /// Highest number received plus one.
     next: u64,
-    /// One bit for each of the [`WINDOW`] numbers below `next`, set when it has come; number `n` is bit `n % WINDOW`.
+    /// One bit per number below `next`, set if the number was received; number `n` is bit `n % WINDOW`.
     come: Box<[u64]>,
 }
 
@@ -34,12 +34,12 @@ impl Default for Window {
 }
 
 impl Window {
-    /// The number behind the highest one that has come: how many have been sent at least.
+    /// Highest number received plus one: a lower bound of the number sent.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Number `sequence`, as it is on the wire, has come. Of the numbers that it may stand for it is the one next to the
+    /// Records the arrival of `sequence`, a number as on the wire. It is extended to the 64-bit number closest to the
     /// highest so far (RFC 1982).
     #[inline]
     pub fn arrive(&mut self, sequence: u32) -> Arrived {
@@ -75,7 +75,7 @@ impl Window {
         }
     }
 
-    /// Numbers `from` to `to`, without it, have not come.
+    /// Clears the bits of numbers `from..to`.
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
             self.come.fill(0);
@@ -98,7 +98,7 @@ impl Window {
     }
 }
 
-/// The word and the bit of a number.
+/// Word and bit of a number.
 fn place(number: u64) -> (usize, u64) {
     let at = number % WINDOW;
     ((at / 64) as usize, 1 << (at % 64))
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(window.arrive(0), Arrived::TooLate);
         assert_eq!(window.arrive(1), Arrived::Reordered);
         assert_eq!(window.arrive(1), Arrived::Duplicate);
-        // Before the first there is none.
+        // No number is below the first.
         assert_eq!(Window::default().arrive(u32::MAX), Arrived::TooLate);
     }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set of all that has come.
+        /// Compares the window with a set of all numbers received.
         #[test]
         fn a_window_agrees_with_a_set(steps in prop::collection::vec((-70_000i64..70_000, 0u8..4), 1..400)) {
             let mut window = Window::default();

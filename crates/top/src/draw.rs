@@ -1,4 +1,4 @@
-//! The view in a terminal.
+//! Draws the view in a terminal.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,16 +12,16 @@ use crate::moment::{Core, Request, Server, Traffic};
 use crate::unit::{amount, share, time};
 use crate::view::{Mode, Pace, Table, View};
 
-/// Lines of a table: its head, and a row at least.
+/// Fewest lines of a table: the header and one row.
 const TABLE_MIN: u16 = 2;
 
-/// From this width on there is room for what is nice to have.
+/// Terminal width in columns from which the optional columns are drawn.
 const WIDE: u16 = 90;
 
-/// Bars of a row.
+/// Width of a row's sparkline in columns.
 const BARS: usize = 20;
 
-/// Draws it on a terminal of 60 columns and 15 lines or more; on a smaller one as far as it fits.
+/// Draws the view. A terminal of 60 columns and 15 lines has room for everything; a smaller one is cropped.
 pub fn draw(frame: &mut Frame<'_>, view: &View) {
     let [head, body, foot] = Layout::vertical([
         Constraint::Length(3),
@@ -79,7 +79,8 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Each table gets as many lines as it has rows, the first ones first.
+/// Gives each table the lines that its rows need, in order, and keeps [`TABLE_MIN`] lines and a gap for each later
+/// table.
 fn overview(frame: &mut Frame<'_>, view: &View, area: Rect) {
     type Draw = fn(&mut Frame<'_>, &View, Rect);
     let tables: [(usize, Draw); 4] = [
@@ -104,7 +105,7 @@ fn overview(frame: &mut Frame<'_>, view: &View, area: Rect) {
     }
 }
 
-/// A column: its head, and its width; the first one of a table takes what is left.
+/// Title and width of a column; a width of 0 takes the remaining space.
 type Column = (&'static str, u16);
 
 fn grid<'r>(columns: &[Column], rows: Vec<Row<'r>>) -> Grid<'r> {
@@ -119,7 +120,7 @@ fn grid<'r>(columns: &[Column], rows: Vec<Row<'r>>) -> Grid<'r> {
     Grid::new(rows, widths).header(head.style(dim()))
 }
 
-/// The first cell to the left, the others to the right.
+/// Aligns the first cell left and the others right.
 fn row<'r>(cells: Vec<String>) -> Row<'r> {
     Row::new(
         cells
@@ -171,7 +172,7 @@ fn alarm() -> Style {
     Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)
 }
 
-/// The cells that routes and servers have in common.
+/// Cells that routes and servers have in common.
 fn figures(traffic: &Traffic) -> Vec<String> {
     vec![
         amount(traffic.rate),
@@ -181,7 +182,7 @@ fn figures(traffic: &Traffic) -> Vec<String> {
     ]
 }
 
-/// Rows with errors are not overlooked.
+/// Red for rows with errors.
 fn style(traffic: &Traffic) -> Style {
     match traffic.errors > 0.0 {
         true => Style::new().fg(Color::Red),

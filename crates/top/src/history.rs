@@ -1,26 +1,26 @@
-//! What was, as a line of bars.
+//! Rates of the last seconds, drawn as sparklines.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::moment::Moment;
 
-/// Seconds that are kept.
+/// Seconds kept.
 const KEPT: usize = 240;
 
-/// Bars from the lowest to the highest.
+/// From the lowest bar to the highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Rates of the last seconds, by what they are of.
+/// Rates of the last seconds by name: [`History::TOTAL`], [`of_route`] or [`of_server`].
 #[derive(Debug, Default)]
 pub struct History {
     rates: BTreeMap<String, VecDeque<f64>>,
 }
 
 impl History {
-    /// The name of all clients together. No route has it: theirs have a path.
+    /// Name of the total over all clients. It collides with no route, whose names have a prefix.
     pub const TOTAL: &'static str = "";
 
-    /// Takes the next second. What is not there any more is forgotten.
+    /// Appends a second. Routes and servers that are missing in it are forgotten.
     pub fn push(&mut self, moment: &Moment) {
         let mut before = std::mem::take(&mut self.rates);
         let mut keep = |name: String, rate: f64| {
@@ -43,7 +43,7 @@ impl History {
         }
     }
 
-    /// The last `width` seconds, a bar each, the highest as high as can be.
+    /// The last `width` seconds, one bar each, scaled to the highest of them.
     pub fn bars(&self, name: &str, width: usize) -> String {
         let rates = self.rates.get(name);
         let rates = rates.into_iter().flatten();
@@ -57,12 +57,12 @@ impl History {
     }
 }
 
-/// The name of a route.
+/// Name of a route's rates.
 pub fn of_route(name: &str) -> String {
     format!("route {name}")
 }
 
-/// The name of a server.
+/// Name of a server's rates.
 pub fn of_server(group: &str, address: &str) -> String {
     format!("server {group} {address}")
 }

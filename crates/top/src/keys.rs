@@ -1,31 +1,31 @@
-//! What keys do.
+//! Key bindings.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::view::{Mode, Pace, Table, View, Wish};
 
-/// What a key asks of the caller.
+/// Action that a key requests from the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// Nothing but to draw.
+    /// Redraw only.
     Nothing,
-    /// To end.
+    /// Quit.
     End,
-    /// To have this done.
+    /// Change the state of a server.
     Wish(Wish),
 }
 
-/// The keys, in a line.
+/// Help line with all keys.
 pub const HELP: &str =
     "q quit  Tab table  s sort  / filter  p pause  up/down choose  d drain  u bring back";
 
 impl View {
-    /// A key was pressed.
+    /// Handles a key press.
     pub fn press(&mut self, key: KeyEvent) -> Asked {
         if key.kind == KeyEventKind::Release {
             return Asked::Nothing;
         }
-        // In raw mode Ctrl-C is a key.
+        // In raw mode Ctrl-C is an ordinary key.
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Asked::End;
         }

@@ -1,65 +1,65 @@
-//! What a server says of a second.
+//! One second of a server's activity.
 
 use serde_json::Value;
 
-/// A second of a server's life, as `/v1/live` describes it. What is not there is zero, empty or unknown.
+/// Parsed response of `/v1/live`. Missing members are zero, empty or `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
-    /// What is always true of it: program, process, phase, configuration, driver.
+    /// Description of the process: version, process id, phase, configuration, driver, uptime.
     pub server: String,
-    /// Seconds that it is about.
+    /// Length of the interval in seconds.
     pub interval: f64,
-    /// All clients together.
+    /// Sum over all listeners.
     pub total: Traffic,
     /// Open connections.
     pub connections: u64,
-    /// Requests that have begun and not ended.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// By their numbers.
+    /// Cores in the order of their numbers.
     pub cores: Vec<Core>,
-    /// Of the configuration in force and of those before it.
+    /// Routes of the current configuration and of earlier ones still in use.
     pub routes: Vec<Traffic>,
     /// Groups with their servers.
     pub groups: Vec<Group>,
-    /// The oldest ones.
+    /// The oldest requests in flight.
     pub requests: Vec<Request>,
-    /// How many more there are.
+    /// Number of requests in flight that `requests` leaves out.
     pub requests_not_listed: u64,
-    /// Cores that did not answer, and are missing in what is said.
+    /// Cores that did not respond; their figures are missing from the sums.
     pub silent: Vec<u64>,
 }
 
-/// Requests that ended within the interval, of a route, a group, a server or of all.
+/// Requests that ended within the interval: of a route, a group, a server, or in total.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    /// What it is called.
+    /// Name of the route, group or server.
     pub name: String,
-    /// A second.
+    /// Requests per second.
     pub rate: f64,
-    /// Responses with a status from 500 on and requests without any, a second.
+    /// Responses with a 5xx status and requests without a response, per second.
     pub errors: f64,
-    /// Bytes of responses a second.
+    /// Bytes sent in responses per second.
     pub bytes: f64,
-    /// Seconds that half of the requests did not exceed.
+    /// Median duration in seconds.
     pub p50: Option<f64>,
-    /// The same of 99 of a hundred.
+    /// 99th percentile of the duration in seconds.
     pub p99: Option<f64>,
 }
 
 /// One core over the interval.
 #[derive(Clone, Debug, Default)]
 pub struct Core {
-    /// Its number.
+    /// Number of the core.
     pub number: u64,
-    /// The CPU that it is pinned to.
+    /// CPU that the core is pinned to.
     pub cpu: Option<u64>,
-    /// The share of the time for which it ran.
+    /// Share of the interval for which the core ran.
     pub busy: f64,
-    /// The share for which it waited for its CPU.
+    /// Share of the interval for which the core waited for its CPU.
     pub waiting: Option<f64>,
-    /// The share of its CPU that went to soft interrupts.
+    /// Share of its CPU's time spent in softirqs.
     pub softirq: Option<f64>,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
     /// Open connections.
     pub connections: u64,
@@ -68,50 +68,50 @@ pub struct Core {
 /// A group of servers.
 #[derive(Clone, Debug, Default)]
 pub struct Group {
-    /// Requests of its routes.
+    /// Requests forwarded to the group.
     pub traffic: Traffic,
-    /// Requests on their way to its servers.
+    /// Requests in flight to its servers.
     pub in_flight: u64,
-    /// Requests that wait for capacity.
+    /// Requests that wait for a free server.
     pub queued: u64,
-    /// In the order of the configuration.
+    /// Servers in the order of the configuration.
     pub servers: Vec<Server>,
 }
 
-/// One server of a group.
+/// A server of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// Its group.
+    /// Name of its group.
     pub group: String,
-    /// Where it is.
+    /// Its address.
     pub address: String,
-    /// `up`, or why not.
+    /// `up`, or the reason why it is not.
     pub state: String,
-    /// What an administrator wants of it.
+    /// State set by an administrator.
     pub wanted: String,
-    /// Requests on their way to it.
+    /// Requests in flight to it.
     pub in_flight: u64,
-    /// What it responded. The times are to the first byte.
+    /// Its responses. The percentiles are times to the first byte.
     pub traffic: Traffic,
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Seconds since its head had come.
+    /// Seconds since its head was complete.
     pub age: f64,
-    /// Where it is on its way.
+    /// Stage of its processing.
     pub state: String,
-    /// Its client.
+    /// Address of the client.
     pub client: String,
-    /// Where it is sent.
+    /// Server that it is forwarded to.
     pub server: String,
-    /// Its method and target.
+    /// Method and target.
     pub line: String,
 }
 
 impl Moment {
-    /// What `/v1/live` says.
+    /// Parses the response of `/v1/live`.
     pub fn of(said: &Value) -> Moment {
         let interval = said["interval"].as_f64().filter(|&seconds| seconds > 0.0);
         let interval = interval.unwrap_or(1.0);
@@ -149,7 +149,7 @@ impl Moment {
     }
 }
 
-/// All listeners together. Percentiles of several cannot be added: the worst of those that had requests is shown.
+/// Sum over all listeners. Percentiles cannot be added: the result has the highest of any listener.
 fn total(listeners: &Value, interval: f64) -> Traffic {
     let mut total = Traffic::default();
     for listener in all(listeners) {
@@ -238,7 +238,7 @@ impl Server {
         }
     }
 
-    /// Its state, and what an administrator wants where that is something else.
+    /// The server's state, or the administrator's setting if that differs.
     pub fn condition(&self) -> String {
         match self.wanted.as_str() {
             "up" | "-" => self.state.clone(),

@@ -1,4 +1,4 @@
-//! The same as plain text, once.
+//! The view as plain text, printed once.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use crate::moment::Traffic;
 use crate::unit::{amount, share, time};
 use crate::view::View;
 
-/// What the view shows, a line for each row.
+/// Renders the view, one line per row.
 pub fn text(view: &View) -> String {
     let moment = &view.moment;
     let mut text = format!("{}\n", moment.server);
     let mut line = |words: String| {
-        // A string takes everything.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{words}");
     };
     line(format!(

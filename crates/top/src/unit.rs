@@ -1,6 +1,6 @@
-//! Numbers as people read them, in few characters.
+//! Short numbers with units.
 
-/// Seconds with a unit that suits them; `-` where they are not known.
+/// Seconds with a suitable unit; `-` if unknown.
 pub fn time(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".to_owned(),
@@ -11,7 +11,7 @@ pub fn time(seconds: Option<f64>) -> String {
     }
 }
 
-/// A number with three digits and a unit of thousands.
+/// Three significant digits with a decimal prefix.
 pub fn amount(number: f64) -> String {
     let mut number = number;
     for unit in ["", " k", " M", " G"] {
@@ -28,7 +28,7 @@ pub fn amount(number: f64) -> String {
     format!("{number:.0} T")
 }
 
-/// A share of one, in percent.
+/// A fraction of one as a percentage.
 pub fn share(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

@@ -1,26 +1,26 @@
-//! What of a server is looked at: which table, in which order, and what is chosen.
+//! State of the display: table, order, filter, selection.
 
 use std::time::Duration;
 
 use crate::history::History;
 use crate::moment::{Moment, Request, Server, Traffic};
 
-/// A table.
+/// A table of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Table {
-    /// All of them, as far as there is room.
+    /// All tables, as far as they fit.
     #[default]
     Overview,
     /// Routes.
     Routes,
     /// Servers of all groups.
     Servers,
-    /// Requests under way.
+    /// Requests in flight.
     Requests,
 }
 
 impl Table {
-    /// In the order of their keys.
+    /// Tables in the order of their keys, with their names.
     pub const ALL: [(Table, &'static str); 4] = [
         (Table::Overview, "overview"),
         (Table::Routes, "routes"),
@@ -28,29 +28,29 @@ impl Table {
         (Table::Requests, "requests"),
     ];
 
-    /// The one behind it.
+    /// Next table, cyclic.
     pub fn next(self) -> Table {
         let at = Table::ALL.iter().position(|(table, _)| *table == self);
         Table::ALL[(at.unwrap_or(0) + 1) % Table::ALL.len()].0
     }
 }
 
-/// What rows are sorted by.
+/// Sort key of routes and servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// The busiest first.
+    /// Highest request rate first.
     #[default]
     Rate,
-    /// Those with the most errors first.
+    /// Highest error rate first.
     Errors,
-    /// Those with the longest times first.
+    /// Highest p99 first.
     Slowest,
     /// By name.
     Name,
 }
 
 impl Order {
-    /// The one behind it.
+    /// Next order, cyclic.
     pub fn next(self) -> Order {
         match self {
             Order::Rate => Order::Errors,
@@ -60,7 +60,7 @@ impl Order {
         }
     }
 
-    /// What it is called.
+    /// Name shown in the footer.
     pub fn name(self) -> &'static str {
         match self {
             Order::Rate => "rate",
@@ -71,40 +71,40 @@ impl Order {
     }
 }
 
-/// Something that is to be done with a server.
+/// Requested change of a server's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wish {
-    /// Its group.
+    /// Group of the server.
     pub group: String,
-    /// Where it is.
+    /// Address of the server.
     pub address: String,
     /// `up` or `drain`.
     pub state: &'static str,
 }
 
-/// What keys mean at the moment.
+/// How keys are interpreted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// Each key does something.
+    /// Each key is a command.
     #[default]
     Looking,
-    /// They are letters of the filter.
+    /// Keys edit the filter.
     Filtering,
-    /// One is a yes, every other a no.
+    /// `y` confirms; any other key cancels.
     Confirming(Wish),
 }
 
-/// Whether the view follows the server.
+/// Whether the view is updated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Pace {
-    /// It shows each second.
+    /// Updated each second.
     #[default]
     Live,
-    /// It shows the second at which it was stopped.
+    /// Frozen at the second in which it was paused.
     Paused,
 }
 
-/// The view.
+/// State of the display.
 #[derive(Debug, Default)]
 pub struct View {
     pub(crate) moment: Moment,
@@ -114,16 +114,16 @@ pub struct View {
     pub(crate) filter: String,
     pub(crate) mode: Mode,
     pub(crate) pace: Pace,
-    /// The chosen server, by its row.
+    /// Row of the selected server.
     pub(crate) row: usize,
-    /// What came of the last wish, or what is wrong.
+    /// Result of the last change, or an error; empty if there is neither.
     pub(crate) notice: String,
-    /// How long nothing has come that should have.
+    /// Time since the last response, if one is overdue.
     pub(crate) silence: Option<Duration>,
 }
 
 impl View {
-    /// The next second.
+    /// Shows the next second, unless paused.
     pub fn push(&mut self, moment: Moment) {
         self.history.push(&moment);
         if self.pace == Pace::Live {
@@ -132,17 +132,17 @@ impl View {
         self.row = self.row.min(self.servers().len().saturating_sub(1));
     }
 
-    /// Nothing has come for so long, or what is shown is new.
+    /// Sets the time since the last response; `None` if responses arrive in time.
     pub fn silent_for(&mut self, silence: Option<Duration>) {
         self.silence = silence;
     }
 
-    /// Says something below the tables until the next key.
+    /// Shows a message below the tables until the next key.
     pub fn notice(&mut self, text: String) {
         self.notice = text;
     }
 
-    /// The routes that pass the filter, in order.
+    /// Routes that match the filter, sorted.
     pub fn routes(&self) -> Vec<&Traffic> {
         let routes = self.moment.routes.iter();
         let mut routes: Vec<&Traffic> = routes.filter(|route| self.shows(&[&route.name])).collect();
@@ -150,7 +150,7 @@ impl View {
         routes
     }
 
-    /// The servers that pass the filter, in order.
+    /// Servers that match the filter, sorted.
     pub fn servers(&self) -> Vec<&Server> {
         let shown = |server: &&Server| {
             let words = [&server.group, &server.address, &server.traffic.name];
@@ -161,7 +161,7 @@ impl View {
         servers
     }
 
-    /// The requests that pass the filter, the oldest first.
+    /// Requests that match the filter, oldest first.
     pub fn requests(&self) -> Vec<&Request> {
         let shown = |request: &&Request| {
             let words = [
