@@ -1,38 +1,38 @@
-//! A stack of areas: what the parts of a column make together, over the width of a chart. Pure.
+//! Stacked areas over the width of a chart.
 //!
-//! Each part is one path, however many columns there are, and a second one on its upper edge whose strokes differ from
-//! part to part, for those who see no colours.
+//! Each part is one path, plus a second path for its upper edge. Edges differ in stroke, so that parts can be
+//! distinguished without colour.
 
 use std::fmt::Write;
 
 use super::legend;
 
-/// One column of a stack, from bottom to top.
+/// One column of a stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Where it begins on the x axis.
+    /// Start on the x axis.
     pub from: f64,
-    /// Where it ends.
+    /// End on the x axis.
     pub to: f64,
-    /// The heights of its parts.
+    /// Heights of its parts, from bottom to top.
     pub parts: Vec<f64>,
 }
 
-/// Columns and what their parts are.
+/// Columns and the parts they consist of.
 #[derive(Debug, Clone, Default)]
 pub struct Stack {
     /// Name and colour class of each part.
     pub parts: Vec<(&'static str, &'static str)>,
-    /// By x.
+    /// Columns in ascending order of x.
     pub columns: Vec<Column>,
 }
 
-/// Edges of more columns than this would be a black band: who sees no colours has lightness there.
+/// Edges are left out above this number of columns: they would merge into a black band.
 const EDGES_MAX: usize = 60;
-/// Columns that end and begin this close to each other, in units of the drawing, touch.
+/// Columns closer than this touch, in units of the drawing.
 const TOUCHES: f64 = 0.05;
 
-/// Two columns for each unit of width at most: the one with the most in it and the one with the least.
+/// Keeps at most two columns per unit of width: the one with the highest total and the one with the lowest.
 pub(crate) fn thinned(stack: &Stack, x: impl Fn(f64) -> f64) -> Vec<Column> {
     let total = |column: &Column| column.parts.iter().sum::<f64>();
     let unit = |column: &Column| x((column.from + column.to) / 2.0).floor();
@@ -70,7 +70,7 @@ pub(crate) fn thinned(stack: &Stack, x: impl Fn(f64) -> f64) -> Vec<Column> {
     columns
 }
 
-/// Draws the parts from bottom to top, and no higher than `top`; `x` and `y` say where values lie.
+/// Draws the parts from bottom to top, clipped at `top`; `x` and `y` map values to coordinates.
 pub(crate) fn draw(
     svg: &mut String,
     stack: &Stack,
@@ -112,7 +112,7 @@ pub(crate) fn draw(
     }
 }
 
-/// A part of one column, in the units of the drawing.
+/// A part of one column in drawing coordinates.
 struct Step {
     left: f64,
     right: f64,
@@ -120,7 +120,7 @@ struct Step {
     high: f64,
 }
 
-/// Writes steps that touch as one closed area, and the upper edge of it.
+/// Writes adjacent steps as one closed area and its upper edge.
 fn finish(run: &mut Vec<Step>, area: &mut String, edge: &mut String) {
     let Some(first) = run.first() else {
         return;

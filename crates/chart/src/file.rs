@@ -1,18 +1,18 @@
-//! The charts of a page as files of their own, for slides, documents and converters: an SVG that brings its colours.
+//! Extracts the charts of a page as standalone SVG files for slides, documents and converters.
 //!
-//! Programs that turn SVG into pictures know neither variables of style sheets nor what a page around a chart has. So
-//! the rules for charts are taken from the page's style sheet, once for light and once for dark, with all colours written
-//! out, and what only a page can use (values for the pointer, the cursor) is left out.
+//! SVG converters support neither CSS variables nor the page around a chart. So the rules for charts are taken from the
+//! page's style sheet, for light and dark mode, with variables replaced by colours. Interactive parts (hover values,
+//! cursor) are removed.
 
 use std::fmt::Write;
 
 use super::legend;
 use super::page::STYLE;
 
-/// Where the style sheet's colours for the dark begin.
+/// Start of the style sheet's colours for dark mode.
 const DARK: &str = "@media screen and (prefers-color-scheme: dark)";
 
-/// The charts of a page: the title of each, and an SVG that brings its style sheet.
+/// Title and standalone SVG of each chart on a page.
 pub fn charts(page: &str) -> Vec<(String, String)> {
     const BEGIN: &str = "<svg class=\"chart";
     const END: &str = "</svg>";
@@ -22,7 +22,7 @@ pub fn charts(page: &str) -> Vec<(String, String)> {
         let (body, _) = part.split_once(END)?;
         let (_, titled) = body.split_once("<title>")?;
         let (title, _) = titled.split_once("</title>")?;
-        // Values for the pointer may hold what looks like the end of the tag: it ends at the title.
+        // Hover values may contain `>`, so the tag ends where the title starts.
         let at = body.find("><title>")?;
         let (classes, attributes) = body[..at].split_once('"')?;
         let attributes = without(attributes, "data-hover");
@@ -39,7 +39,7 @@ pub fn charts(page: &str) -> Vec<(String, String)> {
     charts.collect()
 }
 
-/// Attributes without the one of this name, in quotes of either kind.
+/// Removes an attribute; its quotes may be single or double.
 fn without(attributes: &str, name: &str) -> String {
     let Some((before, rest)) = attributes.split_once(&format!(" {name}=")) else {
         return attributes.to_owned();
@@ -49,7 +49,7 @@ fn without(attributes: &str, name: &str) -> String {
     format!("{before}{after}")
 }
 
-/// Attributes with a drawing that is so much higher.
+/// Increases the height in `viewBox`.
 fn higher(attributes: &str, by: f64) -> String {
     const VIEW: &str = " viewBox=\"0 0 ";
     let parts = attributes.split_once(VIEW).and_then(|(before, rest)| {
@@ -61,7 +61,7 @@ fn higher(attributes: &str, by: f64) -> String {
     parts.unwrap_or_else(|| attributes.to_owned())
 }
 
-/// The rules for charts, light ones first.
+/// CSS rules for charts: light mode, then dark mode.
 fn style() -> String {
     let (light, rest) = STYLE.split_once(DARK).unwrap_or((STYLE, ""));
     let (dark, rules) = rest.split_once("\n}\n").unwrap_or(("", rest));
@@ -75,13 +75,13 @@ fn style() -> String {
     )
 }
 
-/// The variables of a style sheet.
+/// The variables of a style sheet with their values.
 struct Colours<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Colours<'a> {
     fn of(text: &'a str) -> Colours<'a> {
         let variable = |declaration: &'a str| {
-            // The first one stands behind the brace.
+            // The first declaration follows the opening brace.
             let (_, variable) = declaration.split_once("--")?;
             let (name, value) = variable.split_once(':')?;
             Some((name, value.trim()))
@@ -89,7 +89,7 @@ impl<'a> Colours<'a> {
         Colours(text.split(';').filter_map(variable).collect())
     }
 
-    /// The rules for charts with colours in the place of variables.
+    /// The CSS rules for charts with variables replaced.
     fn rules(&self, rules: &str) -> String {
         let mut text = format!(".paper {{ fill: {}; }}", self.value("paper"));
         let classes = classes(rules);
@@ -143,7 +143,7 @@ impl<'a> Colours<'a> {
     }
 }
 
-/// Colour classes, and the variable that each of them is.
+/// Colour classes and their variables.
 fn classes(rules: &str) -> Vec<(&str, &str)> {
     each_rule(rules)
         .filter_map(|(selector, declarations)| {
@@ -154,14 +154,14 @@ fn classes(rules: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Selectors and declarations of each rule that stands in no other.
+/// Selectors and declarations of each top-level rule.
 fn each_rule(rules: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = rules;
     std::iter::from_fn(move || {
         loop {
             let (head, behind) = rest.split_once('{')?;
             let head = head.rsplit("*/").next()?.trim();
-            // The rules of an at-rule end with a brace of their own.
+            // At-rules contain nested braces.
             let end = match head.starts_with('@') {
                 true => matching(behind)?,
                 false => behind.find('}')?,
@@ -174,7 +174,7 @@ fn each_rule(rules: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Where the brace is that closes one that was opened before `text`.
+/// Offset of the brace that closes one opened before `text`.
 fn matching(text: &str) -> Option<usize> {
     let mut depth = 1;
     for (at, letter) in text.char_indices() {

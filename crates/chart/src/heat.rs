@@ -1,58 +1,58 @@
-//! A heat map: a row for each thing, a column for each moment, stronger where there was more. Pure.
+//! Heat map: one row per item, one column per interval, darker for higher values.
 //!
-//! It has one colour, from the paper's to its own, so that it reads without colours, too; what the largest value of a row was stands at its
-//! end. A cell has the largest value of its moments, so that no peak is lost where these are many.
+//! It uses one hue, so that it can be read without colour. Each row is labelled with its maximum. A cell shows the
+//! maximum of its interval, so that no peak is lost.
 
 use std::fmt::Write;
 
 use super::hover::attribute;
 use super::{Axis, escape};
 
-/// Rows of the same kind, under one heading.
+/// Rows with the same unit, under one heading.
 #[derive(Debug, Clone)]
 pub struct HeatGroup {
-    /// What its values are.
+    /// Name of the quantity.
     pub name: String,
-    /// The value of the strongest cells.
+    /// Value of the darkest cells.
     pub end: f64,
-    /// From top to bottom.
+    /// Rows from top to bottom.
     pub rows: Vec<HeatRow>,
-    /// Text of a value.
+    /// Formats a value.
     pub text: fn(f64) -> String,
 }
 
-/// One row.
+/// One row of the map.
 #[derive(Debug, Clone)]
 pub struct HeatRow {
-    /// What it is of.
+    /// Name of the item.
     pub name: String,
-    /// By x.
+    /// Cells in ascending order of x.
     pub cells: Vec<HeatCell>,
 }
 
-/// A value that holds from one x to another.
+/// A value over a range of x.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeatCell {
-    /// Where it begins.
+    /// Start of the range.
     pub from: f64,
-    /// Where it ends.
+    /// End of the range.
     pub to: f64,
-    /// From 0 on.
+    /// The value, 0 or more.
     pub value: f64,
 }
 
-/// The whole map.
+/// A heat map.
 #[derive(Debug, Clone)]
 pub struct Heat {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// In words, for those who cannot see it.
+    /// Text alternative for screen readers.
     pub description: String,
-    /// The horizontal axis.
+    /// Horizontal axis.
     pub x: Axis,
-    /// From top to bottom.
+    /// Groups from top to bottom.
     pub groups: Vec<HeatGroup>,
-    /// Text of an x value.
+    /// Formats an x value.
     pub x_text: fn(f64) -> String,
 }
 
@@ -60,15 +60,15 @@ const LEFT: f64 = 104.0;
 const RIGHT: f64 = 324.0;
 const ROW: f64 = 13.0;
 const HEADING: f64 = 20.0;
-/// Steps above none: more are not told apart.
+/// Levels above zero; more cannot be distinguished by eye.
 const LEVELS: usize = 8;
-/// Rows of a group under the pointer: those with the largest values.
+/// Rows shown per group in the hover text: those with the highest values.
 const HOVER_ROWS: usize = 6;
-/// Letters of a row's name: what has room at the left.
+/// Maximum length of a row's name in characters, limited by the left margin.
 const NAME_MAX: usize = 16;
 
 impl Heat {
-    /// The map as an `<svg>` element.
+    /// Renders the map as an `<svg>` element.
     pub fn svg(&self) -> String {
         let count = self.columns();
         let maps: Vec<Vec<Vec<f64>>> = self
@@ -98,14 +98,14 @@ impl Heat {
         svg
     }
 
-    /// As many columns as there are moments, and no more than there are units of width.
+    /// One column per interval, but at most one per unit of width.
     fn columns(&self) -> usize {
         let rows = self.groups.iter().flat_map(|group| &group.rows);
         let most = rows.map(|row| row.cells.len()).max().unwrap_or(0);
         most.clamp(1, (RIGHT - LEFT) as usize)
     }
 
-    /// The largest value of each column.
+    /// Maximum of each column.
     fn row(&self, row: &HeatRow, count: usize) -> Vec<f64> {
         let mut columns = vec![0.0_f64; count];
         let at = |x: f64| (self.x.scale.place(x).clamp(0.0, 1.0) * count as f64).round() as usize;
@@ -140,7 +140,7 @@ impl Heat {
         );
     }
 
-    /// As that of other charts: `[[place, "9 s", [["name", "class", "value"], …]], …]`.
+    /// Hover values as in other charts: `[[place, "9 s", [["name", "class", "value"], …]], …]`.
     fn hover(&self, maps: &[Vec<Vec<f64>>], count: usize) -> String {
         let entry = |column: usize| {
             let mut rows: Vec<(String, &str, String)> = Vec::new();
@@ -164,7 +164,7 @@ impl Heat {
     }
 }
 
-/// A heading with the scale, and the rows below it.
+/// Draws a group: heading with scale, then its rows.
 fn draw_group(svg: &mut String, group: &HeatGroup, map: &[Vec<f64>], top: f64) {
     let line = top + 13.0;
     let _ = write!(
@@ -211,7 +211,7 @@ fn draw_group(svg: &mut String, group: &HeatGroup, map: &[Vec<f64>], top: f64) {
     }
 }
 
-/// Adds a row's cells to the path of each level; neighbours of one level are one cell.
+/// Adds a row's cells to the path of each level; adjacent cells of the same level are merged.
 fn draw_row(paths: &mut [String], values: &[f64], end: f64, top: f64) {
     let level = |value: f64| {
         (value / end * LEVELS as f64)
@@ -280,7 +280,7 @@ mod tests {
         assert!(columns.len() <= 222);
         assert_eq!(columns.iter().filter(|value| **value == 1.0).count(), 1);
         let svg = heat.svg();
-        // Once in the scale, once in the map.
+        // One in the scale, one in the map.
         assert_eq!(svg.matches("class=\"heat8\"").count(), 2);
         assert!(
             svg.contains("CPU &lt;1&gt;") && svg.contains(">100 %<"),

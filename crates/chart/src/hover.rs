@@ -1,15 +1,15 @@
-//! The values of a chart for the pointer and the keyboard (`data-hover`, read by `script.js`). Pure.
+//! Values of a chart for pointer and keyboard (`data-hover`, read by `script.js`).
 
 use std::collections::BTreeMap;
 
-/// Places closer than this, in units of the drawing, are one: nobody points more exactly.
+/// Positions closer than this are merged, in units of the drawing: a pointer is not more precise.
 const TOGETHER: f64 = 1.0;
 
-/// Values by place.
+/// Values by position.
 #[derive(Default)]
 pub(crate) struct Hover<'a>(BTreeMap<u32, Entry<'a>>);
 
-/// What is shown at one place.
+/// Values shown at one position.
 struct Entry<'a> {
     place: f64,
     x: f64,
@@ -17,8 +17,8 @@ struct Entry<'a> {
 }
 
 impl<'a> Hover<'a> {
-    /// Adds the name, class and value of a row at a place that stands for `x`. Of several values of one row at one
-    /// place the largest stays.
+    /// Adds a row (name, class, value) at position `place`, which corresponds to `x`. Of several values with the same
+    /// name and position, the largest is kept.
     pub(crate) fn add(&mut self, place: f64, x: f64, row: (&'a str, &'a str, f64)) {
         let unit = (place / TOGETHER).round().max(0.0) as u32;
         let entry = self.0.entry(unit).or_insert_with(|| Entry {
@@ -33,7 +33,7 @@ impl<'a> Hover<'a> {
         }
     }
 
-    /// `[[place, "99 %", [["name", "class", "value"], …]], …]`, by place.
+    /// Serializes as `[[place, "99 %", [["name", "class", "value"], …]], …]` in ascending order of position.
     pub(crate) fn json(self, x_text: fn(f64) -> String, y_text: fn(f64) -> String) -> String {
         let entries: Vec<_> = self
             .0
@@ -50,7 +50,7 @@ impl<'a> Hover<'a> {
     }
 }
 
-/// The attribute with this JSON. In simple quotes: JSON is full of double ones, each of which would take six bytes.
+/// The `data-hover` attribute. In single quotes, because each double quote of the JSON would be escaped to six bytes.
 pub(crate) fn attribute(json: &str) -> String {
     let json = json.replace('&', "&amp;").replace('<', "&lt;");
     format!("data-hover='{}'", json.replace('\'', "&#39;"))

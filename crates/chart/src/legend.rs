@@ -1,28 +1,28 @@
-//! The head of a chart that stands alone: its title, and who is who in it. On a page both are beside the chart.
+//! Header of a standalone chart: title and legend. On a page both are outside of the chart.
 
 use std::fmt::Write;
 
 use super::mark::mark;
 
-/// What [`series`] writes before a name.
+/// Prefix that [`series`] writes before a name.
 const BEGIN: &str = "<g class=\"series\" data-name=\"";
-/// About the width of a letter of a legend, in units of the drawing.
+/// Approximate width of a legend's character, in units of the drawing.
 const LETTER: f64 = 5.8;
-/// A line of dashes and a mark before a name.
+/// Width of the line sample and mark before a name.
 const SAMPLE: f64 = 26.0;
 const LEFT: f64 = 8.0;
 const RIGHT: f64 = 372.0;
 const ROW: f64 = 15.0;
 const TITLE: f64 = 20.0;
-/// Letters of a title that have room in a line.
+/// Maximum length of a title line in characters.
 const TITLE_LINE: usize = 56;
 
-/// What is drawn of one line or area, with its name. `name` is text of a page: letters with a meaning are escaped.
+/// Groups the elements of one line or area under its name. `name` must be escaped.
 pub(crate) fn series(name: &str, drawn: &str) -> String {
     format!("{BEGIN}{name}\">{drawn}</g>")
 }
 
-/// A line or an area of a chart.
+/// A line or an area in the legend.
 struct Entry<'a> {
     name: &'a str,
     class: &'a str,
@@ -36,7 +36,7 @@ enum Kind {
     Area,
 }
 
-/// The head of a chart with this title and content, and its height. Names and title are text of a page.
+/// Header with title and legend of `content`, and its height. Names and title are already escaped.
 pub(crate) fn head(title: &str, content: &str) -> (String, f64) {
     let mut svg = String::new();
     let mut y = 0.0;
@@ -62,7 +62,7 @@ pub(crate) fn head(title: &str, content: &str) -> (String, f64) {
     (svg, y + 6.0)
 }
 
-/// A title in lines, parted between words.
+/// Wraps a title at spaces.
 fn lines(title: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in title.split(' ') {
@@ -106,7 +106,7 @@ fn entries(content: &str) -> Vec<Entry<'_>> {
 }
 
 impl Entry<'_> {
-    /// `y` is the foot of its text.
+    /// `y` is the baseline of the text.
     fn draw(&self, svg: &mut String, x: f64, y: f64) {
         let class = self.class;
         let middle = y - 4.0;

@@ -1,19 +1,18 @@
-//! Charts as SVG text, and the page around them. Pure: numbers in, markup out; colours and fonts come from the page's
-//! style sheet.
+//! Charts as SVG, and the HTML page around them. No I/O; colours and fonts come from the page's style sheet.
 //!
-//! A chart is drawn for 380 units of width, the width of a phone: there it is shown at its own size, and a wide page
-//! shows three beside each other, so its letters are never shrunk. Every chart carries a title and a description for
-//! readers who cannot see it, and its values for pointer and keyboard (`data-hover`, read by `script.js`).
+//! A chart is 380 units wide, the width of a phone, where it is shown at its own size; a wide page shows three side by
+//! side. So text is never scaled down. Every chart has a title and a description for screen readers, and its values for
+//! pointer and keyboard (`data-hover`, read by `script.js`).
 //!
-//! `area.rs` draws stacked areas, `heat.rs` maps, `strip.rs` rounds, `hover.rs` the values for pointer and keyboard;
-//! `file.rs` makes charts as files of their own.
+//! `area.rs` draws stacked areas, `heat.rs` heat maps, `strip.rs` dot plots of rounds, `hover.rs` the values for
+//! pointer and keyboard; `file.rs` extracts charts as standalone files.
 //!
 //! # Invariants
 //!
-//! - A line or an area has at most two points per unit of width, the lowest and the highest value: it does not grow
-//!   with time, and loses no peak.
-//! - A difference in colour is also one in shape, stroke or lightness.
-//! - A page fetches nothing: it opens offline, and from a mail.
+//! - A line or an area has at most two points per unit of width, the lowest and the highest value: its size does not
+//!   grow with time, and no peak is lost.
+//! - Elements that differ in colour also differ in shape, stroke or lightness.
+//! - A page loads nothing: it works offline and as an attachment.
 #![forbid(unsafe_code)]
 
 mod area;
@@ -54,12 +53,12 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// How numbers become places on an axis.
+/// Maps numbers to positions on an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// First and last number.
+    /// Linear from the first to the last number.
     Linear(f64, f64),
-    /// First and last number, both above 0; each factor of ten has the same length.
+    /// Logarithmic from the first to the last number, both above 0.
     Log(f64, f64),
 }
 
@@ -71,7 +70,7 @@ impl Scale {
         }
     }
 
-    /// 0 at the beginning of the axis, 1 at its end.
+    /// Position of a value: 0 at the start of the axis, 1 at its end.
     pub fn place(self, value: f64) -> f64 {
         match self {
             Scale::Linear(from, to) => (value - from) / (to - from),
@@ -80,67 +79,67 @@ impl Scale {
     }
 }
 
-/// An axis with what is written on it.
+/// An axis with its labels.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// Name of the quantity; empty if the caption has it.
+    /// Name of the quantity; empty if the caption contains it.
     pub label: String,
     /// Range and scale.
     pub scale: Scale,
-    /// The numbers with a tick, and their labels.
+    /// Ticks: value and label.
     pub ticks: Vec<(f64, String)>,
 }
 
-/// One line of a chart; broken where a segment ends.
+/// A line of a chart, with a gap between segments.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// For the pointer.
+    /// Name in the legend and the hover text.
     pub name: String,
     /// Colour class.
     pub class: String,
-    /// Dashed lines are a control or a reference.
+    /// Whether the line is dashed, to distinguish it from others of its colour.
     pub is_dashed: bool,
-    /// Its points, by x.
+    /// Segments of points in ascending order of x.
     pub segments: Vec<Vec<(f64, f64)>>,
-    /// What its points stand for: an x, and the smallest and the largest value there.
+    /// Error bars: x, minimum and maximum.
     pub ranges: Vec<(f64, f64, f64)>,
 }
 
 /// A chart.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// Its title.
+    /// Title.
     pub title: String,
     /// Text alternative for screen readers.
     pub description: String,
-    /// The horizontal axis.
+    /// Horizontal axis.
     pub x: Axis,
-    /// The vertical axis.
+    /// Vertical axis.
     pub y: Axis,
-    /// Drawn above the stack.
+    /// Lines, drawn above the stack.
     pub lines: Vec<Line>,
-    /// Columns.
+    /// Stacked areas.
     pub stack: Stack,
-    /// Vertical rules, such as those between rounds.
+    /// Positions of vertical rules, such as those between rounds.
     pub rules: Vec<f64>,
-    /// How large it is.
+    /// Size.
     pub size: Size,
-    /// Text of an x value under the pointer.
+    /// Formats an x value for the hover text.
     pub x_text: fn(f64) -> String,
-    /// Text of a y value under the pointer.
+    /// Formats a y value for the hover text.
     pub y_text: fn(f64) -> String,
 }
 
-/// The two sizes of charts.
+/// Size of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// 380 by 240 units.
     Full,
-    /// Half as high.
+    /// 380 units wide, and half as high as `Full`.
     Small,
 }
 
-/// The rectangle the data is drawn in.
+/// Drawing area of a chart.
 struct Frame {
     width: f64,
     height: f64,
@@ -184,7 +183,7 @@ impl Plot {
         frame.bottom - self.y.scale.place(value) * (frame.bottom - frame.top)
     }
 
-    /// The chart as an `<svg>` element.
+    /// Renders the chart as an `<svg>` element.
     pub fn svg(&self) -> String {
         let frame = self.size.frame();
         let mut svg = format!(
@@ -240,7 +239,7 @@ impl Plot {
         }
         for (value, text) in &self.x.ticks {
             let x = self.x(*value);
-            // The last word ends where the axis does.
+            // The last label is right-aligned to stay within the chart.
             let anchor = if x > frame.right - 12.0 {
                 "end"
             } else {
@@ -292,7 +291,7 @@ impl Plot {
                 line.class,
                 points.join(" ")
             );
-            // Few points are shown as what they are: measurements, not a curve.
+            // Few points are marked individually, as measurements rather than a curve.
             let is_measured = !line.is_dashed || !line.ranges.is_empty();
             if segment.len() <= 12 && is_measured {
                 for (x, y) in segment {
@@ -320,7 +319,7 @@ impl Plot {
     }
 }
 
-/// Two points for each unit of width at most, the highest and the lowest: no peak is lost where points are many.
+/// Keeps at most two points per unit of width, the lowest and the highest, so that no peak is lost.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept = Vec::new();
     for group in points.chunk_by(|a, b| a.0.floor() == b.0.floor()) {

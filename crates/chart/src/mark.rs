@@ -1,9 +1,9 @@
-//! Marks of points: a shape for each colour class, so that who sees no colours can tell lines apart.
+//! Point marks: one shape per colour class, so that lines can be distinguished without colour.
 
 use std::fmt::Write;
 
-/// A mark at a point, as SVG. The shape follows from the class: `o1` … `o6` and `t1` … `t6` of the style sheet; other
-/// classes have a dot.
+/// Renders a mark as SVG. The shape depends on the class: `o1` … `o6` and `t1` … `t6` of the style sheet; other classes
+/// get a dot.
 pub(crate) fn mark(class: &str, x: f64, y: f64) -> String {
     let shape: &[(f64, f64)] = match class {
         "o2" | "o5" => &[(0.0, -3.4), (3.4, 0.0), (0.0, 3.4), (-3.4, 0.0)],
@@ -26,7 +26,7 @@ pub(crate) fn mark(class: &str, x: f64, y: f64) -> String {
     )
 }
 
-/// The mark of a class alone, for a legend.
+/// Mark of a class for a legend.
 pub fn legend_mark(class: &str) -> String {
     format!(
         "<svg class=\"mark\" width=\"12\" height=\"12\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">{}</svg>",
@@ -34,7 +34,7 @@ pub fn legend_mark(class: &str) -> String {
     )
 }
 
-/// A part of a stack alone, with its upper edge, for a legend.
+/// Area with upper edge for a legend.
 pub fn legend_area(class: &str) -> String {
     format!(
         "<svg class=\"mark\" width=\"20\" height=\"12\" viewBox=\"0 0 20 12\" aria-hidden=\"true\">\

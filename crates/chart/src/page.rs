@@ -1,15 +1,15 @@
-//! The page around charts: one file that opens offline. Everything on it is inline; nothing is fetched.
+//! The HTML page around charts: a single file with everything inline, which works offline.
 
 use crate::escape;
 
-/// The style sheet of all pages.
+/// Style sheet of all pages.
 pub(crate) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// How the values of charts are read without a pointer.
+/// Explains how to read the values of charts without a pointer.
 const KEYS: &str = "<p class=\"keys\">Values of a chart: point at it, or go to it with Tab and along it with the arrow keys.</p>\n";
 
-/// A whole page with this title around `body`, which is markup.
+/// Builds a page with this title around `body`, which is HTML.
 pub fn page(title: &str, body: &str) -> String {
     let title = escape(title);
     let keys = if body.contains("data-hover") {
@@ -26,7 +26,7 @@ pub fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A chart with its caption.
+/// A chart with a caption.
 pub fn figure(title: &str, subtitle: &str, svg: &str) -> String {
     format!(
         "<figure><figcaption><b>{}</b><span>{}</span></figcaption>{svg}</figure>\n",
@@ -49,7 +49,7 @@ mod tests {
             assert!(!page.contains(reference), "{reference}");
         }
     }
-    /// The variables of a style sheet that are colours.
+    /// Colour variables of a style sheet.
     fn colours(text: &'static str) -> BTreeMap<&'static str, [f64; 3]> {
         let variable = |declaration: &'static str| {
             let (name, value) = declaration.trim().split_once(": #")?;
@@ -61,7 +61,7 @@ mod tests {
         text.split(';').filter_map(variable).collect()
     }
 
-    /// Relative luminance and contrast by WCAG 2.2.
+    /// Contrast ratio from relative luminances (WCAG 2.2).
     fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
         let linear = |part: f64| match part {
             ..=0.04045 => part / 12.92,

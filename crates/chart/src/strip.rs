@@ -1,32 +1,32 @@
-//! Rounds as dots on lines, and one value beside its target. Pure.
+//! Dot plot of rounds, and bullet graph of a value with its target.
 
 use std::fmt::Write;
 
 use super::hover::{Hover, attribute};
 use super::{escape, linear_ticks, plain_number};
 
-/// One row of a strip: a variant and its rounds.
+/// One row of a dot plot: a variant and its rounds.
 #[derive(Debug, Clone)]
 pub struct StripRow {
-    /// The variant.
+    /// Name of the variant.
     pub name: String,
     /// Colour class.
     pub class: String,
     /// Number and value of each round.
     pub rounds: Vec<(u32, f64)>,
-    /// The median of the values.
+    /// Median of the values.
     pub median: f64,
-    /// How it is written.
+    /// The median as text.
     pub median_text: String,
 }
 
-/// Height of a row: its name, and its line below.
+/// Height of a row: the name, and the line of dots below it.
 const ROW: f64 = 38.0;
 const LEFT: f64 = 4.0;
 const RIGHT: f64 = 372.0;
 const TOP: f64 = 6.0;
 
-/// Every round as a dot, the median as a bar; the axis begins at zero, so that lengths compare.
+/// Draws every round as a dot and the median as a bar. The axis starts at zero, so that lengths are proportional.
 pub fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) -> String) -> String {
     let bottom = TOP + ROW * rows.len() as f64;
     let largest = rows
@@ -70,7 +70,7 @@ pub fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) -> String
     svg
 }
 
-/// Each round at the place of its dot.
+/// Hover value of each round.
 fn hover(rows: &[StripRow], x: impl Fn(f64) -> f64, text: fn(f64) -> String) -> String {
     let names: Vec<(String, &StripRow, f64)> = rows
         .iter()
@@ -117,16 +117,16 @@ fn draw_row(svg: &mut String, row: &StripRow, top: f64, x: impl Fn(f64) -> f64) 
     );
 }
 
-/// Where values should be.
+/// Target of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
-    /// Here or below.
+    /// This value or less.
     AtMost(f64),
-    /// Here or above.
+    /// This value or more.
     AtLeast(f64),
 }
 
-/// A value with its range beside a target, small enough for a table cell. `class` colours it by its verdict.
+/// Bullet graph of a median with its range and target, sized for a table cell. `class` selects the colour.
 pub fn bullet(median: f64, min: f64, max: f64, target: Target, class: &str) -> String {
     let (Target::AtMost(goal) | Target::AtLeast(goal)) = target;
     let end = (goal * 1.35).max(max * 1.06);

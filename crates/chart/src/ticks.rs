@@ -1,6 +1,6 @@
-//! What is written on axes. Pure.
+//! Axis ticks and labels.
 
-/// Round numbers from 0 to at least `largest`, about `count` of them.
+/// About `count` round numbers from 0 to at least `largest`.
 pub fn linear_ticks(largest: f64, count: usize) -> Vec<f64> {
     if largest <= 0.0 || !largest.is_finite() {
         return vec![0.0, 1.0];
@@ -16,7 +16,7 @@ pub fn linear_ticks(largest: f64, count: usize) -> Vec<f64> {
     (0..=steps).map(|index| index as f64 * step).collect()
 }
 
-/// 1, 2, 5, 10 … from below `min` to above `max`; only powers of ten when the range is wide.
+/// 1, 2, 5, 10 … from below `min` to above `max`; only powers of ten if the range is wide.
 pub fn log_ticks(min: f64, max: f64) -> Vec<f64> {
     let min = min.max(1e-3);
     let max = max.max(min * 1.5);
@@ -45,7 +45,7 @@ pub fn log_ticks(min: f64, max: f64) -> Vec<f64> {
     all[from..=to].to_vec()
 }
 
-/// The percentiles an axis of `1 / (1 - p)` from the median to `last` is marked with: the nines, and its end.
+/// Ticks of a percentile axis, which is linear in log(1 / (1 - p)): 50, 90, 99, 99.9 … and `last`.
 pub fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
     let named = |percentile: f64| {
         let name = onrush_measure::units::percentile(percentile);
@@ -62,10 +62,10 @@ pub fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
     if last <= highest * 1.02 {
         return ticks;
     }
-    // As many digits as the nines around it have.
+    // As many digits as the neighbouring ticks have.
     let digits = 10_f64.powf((last.log10().floor() - 1.0).max(0.0));
     let end = ((100.0 - 100.0 / last) * digits).round() / digits;
-    // Its name would be written over that of a tick nearby.
+    // Drop the last tick if its label would overlap that of the end.
     let room = (last / highest).ln() / (last / 2.0).ln();
     if room < END_ROOM && ticks.len() > 1 {
         ticks.pop();
@@ -74,15 +74,15 @@ pub fn percentile_ticks(last: f64) -> Vec<(f64, String)> {
     ticks
 }
 
-/// The share of an axis that the name of a percentile takes: 45 of 320 units.
+/// Fraction of the axis that a percentile label needs: 45 of 320 units.
 const END_ROOM: f64 = 0.15;
 
-/// `1 / (1 - p)`: one in how many requests is slower.
+/// `1 / (1 - p)`: one request in this many is slower.
 pub fn tail(percentile: f64) -> f64 {
     100.0 / (100.0 - percentile)
 }
 
-/// A tick without needless zeros: `2.5`, `50k`, `1.2M`.
+/// A number without trailing zeros: `2.5`, `50k`, `1.2M`.
 pub fn plain_number(value: f64) -> String {
     let (scaled, suffix) = if value.abs() >= 1e6 {
         (value / 1e6, "M")
@@ -96,7 +96,7 @@ pub fn plain_number(value: f64) -> String {
     format!("{text}{suffix}")
 }
 
-/// Microseconds on an axis: `50 µs`, `2 ms`, `1 s`.
+/// A time in microseconds as a label: `50 µs`, `2 ms`, `1 s`.
 pub fn time_tick(us: f64) -> String {
     if us >= 1e6 {
         return format!("{} s", plain_number(us / 1e6));

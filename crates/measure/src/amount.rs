@@ -1,12 +1,13 @@
-//! Amounts as people write them: durations, counts, sizes, shares and rates. Every flag, key and condition is read by these functions,
-//! so that a string has one meaning everywhere. `docs/load.md` has the grammar as a table.
+//! Parses amounts: durations, counts, sizes, percentages and rates. All flags, configuration keys and conditions use
+//! these functions, so that a string has one meaning everywhere. `docs/load.md` has the grammar as a table.
 //!
-//! An amount is a decimal number and its unit, with or without blanks between and around them: `1.5s`, `10k`, `4MiB`, `0.1%`.
+//! An amount is a decimal number and its unit, with optional blanks around and between them: `1.5s`, `10k`, `4MiB`,
+//! `0.1%`.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A string that is not an amount of its kind: a sentence with the string and the accepted forms.
+/// Error of the parsers: a message with the string and the accepted forms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotAmount(String);
 
@@ -20,9 +21,9 @@ impl std::error::Error for NotAmount {}
 
 /// A kind of amount.
 struct Kind {
-    /// Units, with the number of smallest units in each.
+    /// Unit names, and how many of the smallest unit each is.
     units: &'static [(&'static str, u64)],
-    /// The accepted forms, as the end of a sentence.
+    /// Accepted forms, the second part of the error message.
     expected: &'static str,
 }
 
@@ -41,7 +42,7 @@ const DURATION: Kind = Kind {
     expected: "a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d",
 };
 
-/// Letters are read in either case, so `m` and `M` are the same here and in [`SIZE`].
+/// Units are case-insensitive, so `m` and `M` are the same here and in [`SIZE`].
 const COUNT: Kind = Kind {
     units: &[
         ("", 1),
@@ -53,7 +54,7 @@ const COUNT: Kind = Kind {
     expected: "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m",
 };
 
-/// `kb` and `mb` are missing: some read them as powers of 1,000.
+/// `kb` and `mb` are left out because they are ambiguous: powers of 1,000 or of 1,024.
 const SIZE: Kind = Kind {
     units: &[
         ("", 1),
@@ -82,10 +83,10 @@ const RATE: Kind = Kind {
     expected: "a rate: expected a number per second, minute or hour, such as 100/s, 6k/m or 90/h",
 };
 
-/// A duration: `500us`, `250ms`, `1.5s`, `2m`, `1h`, `7d`. Its unit is in lower case; a bare number is refused.
+/// Parses a duration: `500us`, `250ms`, `1.5s`, `2m`, `1h`, `7d`. The unit is required and in lower case.
 ///
 /// # Errors
-/// When `text` is not a duration.
+/// If `text` is not a duration.
 pub fn duration(text: &str) -> Result<Duration, NotAmount> {
     let (number, nanoseconds) = DURATION.split(text, str::eq)?;
     let nanoseconds = DURATION.scaled(text, number, nanoseconds)?;
@@ -93,10 +94,10 @@ pub fn duration(text: &str) -> Result<Duration, NotAmount> {
     Ok(Duration::new(seconds, (nanoseconds % 1_000_000_000) as u32))
 }
 
-/// A duration; a bare number has `unit`.
+/// Parses a duration; a number without a unit is in `unit`.
 ///
 /// # Errors
-/// When `text` is not a duration.
+/// If `text` is not a duration.
 pub fn duration_or(text: &str, unit: &str) -> Result<Duration, NotAmount> {
     match text
         .trim_end()
@@ -107,50 +108,51 @@ pub fn duration_or(text: &str, unit: &str) -> Result<Duration, NotAmount> {
     }
 }
 
-/// A count: `100`, `10k`, `1.5M`, `2g`, with powers of 1,000.
+/// Parses a count: `100`, `10k`, `1.5M`, `2g`, with powers of 1,000.
 ///
 /// # Errors
-/// When `text` is not a count.
+/// If `text` is not a count.
 pub fn count(text: &str) -> Result<u64, NotAmount> {
     COUNT.whole(text, 1)
 }
 
-/// A number of bytes: `512`, `64k`, `1.5m`, `4MiB`, with powers of 1,024.
+/// Parses a number of bytes: `512`, `64k`, `1.5m`, `4MiB`, with powers of 1,024.
 ///
 /// # Errors
-/// When `text` is not a number of bytes.
+/// If `text` is not a number of bytes.
 pub fn size(text: &str) -> Result<u64, NotAmount> {
     SIZE.whole(text, 1)
 }
 
-/// A number with or without a fraction, and with the units of a [`count`]: `99.5`, `10k`.
+/// Parses a number with an optional fraction and the units of a [`count`]: `99.5`, `10k`.
 ///
 /// # Errors
-/// When `text` is not a number.
+/// If `text` is not a number.
 pub fn number(text: &str) -> Result<f64, NotAmount> {
     NUMBER.real(text)
 }
 
-/// A share in percent: `0.1%` is 0.1.
+/// Parses a percentage: `0.1%` is 0.1.
 ///
 /// # Errors
-/// When `text` is not a share.
+/// If `text` is not a percentage.
 pub fn percent(text: &str) -> Result<f64, NotAmount> {
     SHARE.real(text)
 }
 
-/// A share in units of 1/`parts` percent.
+/// Parses a percentage in units of 1/`parts` percent.
 ///
 /// # Errors
-/// When `text` is not a share, or not a whole number of these parts.
+/// If `text` is not a percentage, or not a whole number of these units.
 pub fn percent_in(text: &str, parts: u64) -> Result<u64, NotAmount> {
     SHARE.whole(text, parts)
 }
 
-/// The count or number of a rate, and the seconds that it is for: `6k/m` is `6k` in 60. `None` for a bare number: the caller has the period.
+/// Splits a rate into its number and its period in seconds: `6k/m` is `6k` in 60. The period is `None` if `text` has
+/// none.
 ///
 /// # Errors
-/// When `text` is for another time than a second, a minute or an hour.
+/// If the period is not a second, a minute or an hour.
 pub fn split_rate(text: &str) -> Result<(&str, Option<u64>), NotAmount> {
     let Some((number, unit)) = text.split_once('/') else {
         return Ok((text, None));
@@ -163,10 +165,10 @@ pub fn split_rate(text: &str) -> Result<(&str, Option<u64>), NotAmount> {
     }
 }
 
-/// A rate in a second: `100`, `100/s`, `6k/m`, `90/h`.
+/// Parses a rate per second: `100`, `100/s`, `6k/m`, `90/h`.
 ///
 /// # Errors
-/// When `text` is not a rate.
+/// If `text` is not a rate.
 pub fn per_second(text: &str) -> Result<f64, NotAmount> {
     let (number, seconds) = split_rate(text)?;
     let number = NUMBER.real(number).map_err(|_| RATE.refused(text))?;
@@ -178,7 +180,7 @@ impl Kind {
         NotAmount(format!("{text:?} is not {}", self.expected))
     }
 
-    /// The number in `text`, and the factor of its unit.
+    /// Splits `text` into its number and the factor of its unit.
     fn split<'t>(
         &self,
         text: &'t str,
@@ -201,7 +203,7 @@ impl Kind {
     fn whole(&self, text: &str, parts: u64) -> Result<u64, NotAmount> {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let whole = self.scaled(text, number, factor * parts)?;
-        // Callers use the largest number for "no limit".
+        // Callers use `u64::MAX` as "no limit".
         let whole = u64::try_from(whole).ok().filter(|whole| *whole < u64::MAX);
         whole.ok_or_else(|| too_large(text))
     }
@@ -210,23 +212,23 @@ impl Kind {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let number: f64 = number.parse().map_err(|_| self.refused(text))?;
         let number = number * factor as f64;
-        // A number with enough digits is read as infinity.
+        // A number with enough digits parses as infinity.
         match number.is_finite() {
             true => Ok(number),
             false => Err(too_large(text)),
         }
     }
 
-    /// `number` times `factor`, exactly.
+    /// `number` times `factor`, without rounding.
     fn scaled(&self, text: &str, number: &str, factor: u64) -> Result<u128, NotAmount> {
-        // More places are refused, so that a power of ten times a factor fits into u128.
+        // More decimal places are refused, so that a power of ten times a factor fits into u128.
         const PLACES_MAX: usize = 15;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let fraction = fraction.trim_end_matches('0');
         if fraction.len() > PLACES_MAX || fraction.contains('.') {
             return Err(self.refused(text));
         }
-        // An empty part is 0: `.5` and `5.` are numbers.
+        // An empty part is 0: `.5` and `5.` are valid.
         let digits = |digits: &str| format!("0{digits}").parse::<u128>();
         let whole = digits(whole).map_err(|_| too_large(text))?;
         let whole = whole.checked_mul(u128::from(factor));

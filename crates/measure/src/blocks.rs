@@ -1,33 +1,31 @@
-//! How sure a percentile of one run is, whose requests are not independent of each other.
+//! Confidence interval of a percentile of one run, whose requests are not independent.
 //!
-//! Requests that are under way at the same time wait in the same queues and for the same CPUs, so a thousand of them say less
-//! than a thousand independent ones. The run is cut into blocks of time, long enough for one to know little of the next
-//! (batch means: Law, Simulation Modeling and Analysis, section 9.5.3), and what is looked at is the share of each block
-//! that lies at or below the percentile's value. Those shares vary more than chance among independent requests would
-//! explain, and by as much more the interval is wider. From an error of the share comes an interval of the value by reading
-//! the distribution at both ends of it (Woodruff, Confidence Intervals for Medians and Other Position Measures, JASA 47,
-//! 1952); the requests of a block are a cluster of a ratio estimator (Cochran, Sampling Techniques, section 9A.2).
+//! Concurrent requests wait in the same queues and for the same CPUs, so they carry less information than the same
+//! number of independent ones. The run is divided into blocks of time that are long enough to be nearly independent
+//! (batch means: Law, Simulation Modeling and Analysis, section 9.5.3). The statistic is the share of each block's
+//! requests at or below the percentile's value. The interval is widened by as much as these shares vary more than those
+//! of independent requests would. The interval of the share becomes one of the value by reading the distribution at
+//! both ends (Woodruff, Confidence Intervals for Medians and Other Position Measures, JASA 47, 1952); the requests of a
+//! block are a cluster of a ratio estimator (Cochran, Sampling Techniques, section 9A.2).
 
 use crate::percentile;
 
-/// Blocks that a run is cut into, at most: with more the t-distribution hardly changes, and neighbours know more of each
-/// other.
+/// Maximum number of blocks: more hardly change the t-distribution, and shorter blocks are more correlated.
 pub const BLOCKS_MAX: usize = 30;
 
-/// Blocks that it takes to say how much they vary.
+/// Minimum number of blocks for an estimate of their variance.
 pub const BLOCKS_MIN: usize = 6;
 
-/// What a block of time had.
+/// Requests of a block of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Block {
     /// Requests at or below the value.
     pub below: u64,
-    /// Requests.
+    /// All requests.
     pub count: u64,
 }
 
-/// Joins neighbours, so that at most [`BLOCKS_MAX`] blocks are left, as equal in length as whole ones can be. A last block
-/// that is shorter than the others belongs to the one before.
+/// Joins adjacent parts into at most [`BLOCKS_MAX`] blocks of equal length. A shorter rest is added to the last block.
 pub fn join<T>(parts: &[T]) -> impl Iterator<Item = &[T]> {
     let length = parts.len().div_ceil(BLOCKS_MAX).max(1);
     let whole = parts.len() / length;
@@ -40,9 +38,9 @@ pub fn join<T>(parts: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// How many independent requests would be as sure of the share at or below a value as these blocks are, and how many degrees
-/// of freedom that estimate has; never more than there are requests. `None` with fewer than [`BLOCKS_MIN`] blocks that had
-/// requests, or where all requests lie on one side.
+/// Effective sample size: the number of independent requests that would give the same confidence in the share at or
+/// below a value, and the degrees of freedom of that estimate. It never exceeds the number of requests. `None` with
+/// fewer than [`BLOCKS_MIN`] non-empty blocks, or if all requests are on one side of the value.
 pub fn effective_count(blocks: &[Block]) -> Option<Effective> {
     let used = blocks.iter().filter(|block| block.count > 0);
     let blocks: Vec<Block> = used.copied().collect();
@@ -68,18 +66,18 @@ pub fn effective_count(blocks: &[Block]) -> Option<Effective> {
     })
 }
 
-/// See [`effective_count`].
+/// Effective sample size; see [`effective_count`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effective {
-    /// Independent requests that would be as sure.
+    /// Number of independent requests with the same confidence.
     pub count: f64,
     /// Degrees of freedom of the estimate.
     pub degrees: u32,
 }
 
 impl Effective {
-    /// The shares of all requests between which the share at or below the true percentile lies with `confidence` (between 0
-    /// and 1): `percentile` is above 0 and below 100.
+    /// Interval that contains, with `confidence` (between 0 and 1), the share of requests at or below the true
+    /// percentile. `percentile` is above 0 and below 100.
     pub fn shares(self, percentile: f64, confidence: f64) -> (f64, f64) {
         let share = percentile / 100.0;
         let error = (share * (1.0 - share) / self.count).sqrt();
@@ -87,22 +85,22 @@ impl Effective {
         ((share - reach).max(0.0), (share + reach).min(1.0))
     }
 
-    /// The same interval as ranks, from 1, among `count` requests; never narrower than for independent requests. `None` if the
-    /// requests do not bound the percentile on both sides.
+    /// The same interval as ranks, from 1, among `count` requests; never narrower than for independent requests. `None`
+    /// if the requests do not bound the percentile on both sides.
     pub fn ranks(self, count: u64, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (independent_low, independent_high) =
             percentile::interval_ranks(count, percentile, confidence)?;
         let (low, high) = self.shares(percentile, confidence);
         let low = (low * count as f64).floor() as u64;
         let high = (high * count as f64).ceil() as u64 + 1;
-        // Rank 0, or a rank above `count`: the requests do not bound the percentile on that side.
+        // Rank 0 and ranks above `count` do not exist: the percentile is not bounded on that side.
         let is_bounded = low > 0 && high <= count;
         is_bounded.then(|| (low.min(independent_low), high.max(independent_high)))
     }
 }
 
-/// The quantile of Student's t-distribution at `share` (above 0.5, below 1), for six degrees of freedom or more to within a
-/// hundredth: the Cornish-Fisher expansion (Abramowitz & Stegun 26.7.5).
+/// Quantile of Student's t-distribution at `share` (above 0.5, below 1). Accurate to 0.01 for six degrees of freedom or
+/// more: the Cornish-Fisher expansion (Abramowitz & Stegun 26.7.5).
 pub fn student_quantile(share: f64, degrees: u32) -> f64 {
     let z = normal_quantile(share);
     let v = f64::from(degrees);
@@ -114,7 +112,8 @@ pub fn student_quantile(share: f64, degrees: u32) -> f64 {
     z + first / v + second / v.powi(2) + third / v.powi(3) + fourth / v.powi(4)
 }
 
-/// The quantile of the normal distribution at `share` (above 0.5, below 1), to within 0.00045: Abramowitz & Stegun 26.2.23.
+/// Quantile of the normal distribution at `share` (above 0.5, below 1), accurate to 0.00045: Abramowitz & Stegun
+/// 26.2.23.
 pub fn normal_quantile(share: f64) -> f64 {
     let t = (-2.0 * (1.0 - share).ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);

@@ -1,11 +1,11 @@
-//! Where a history of figures changed: change points, with the size and the confidence of each.
+//! Change point detection in a history of figures, with the size and confidence of each change.
 //!
-//! E-divisive (Matteson & James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA 109,
-//! 2014): where the part before a place and a part behind it are furthest apart by their energy distance there may be a
-//! change; whether there is one, a permutation test says. Then the parts are looked at in the same way. No distribution is
-//! assumed, and the number of changes need not be known. It is also what Daly et al. found to work on figures of programs
-//! (The Use of Change Point Detection to Identify Software Performance Regressions in a Continuous Integration System, ICPE
-//! 2020). The figures' logarithms are what is looked at, so that a change is a ratio.
+//! E-divisive (Matteson & James, A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data, JASA
+//! 109, 2014): the candidate is the position at which the energy distance between the figures before and after is
+//! largest; a permutation test decides whether it is a change. Then the segments on both sides are searched in the same
+//! way. The method assumes neither a distribution nor a number of changes. Daly et al. found it to work on performance
+//! figures (The Use of Change Point Detection to Identify Software Performance Regressions in a Continuous Integration
+//! System, ICPE 2020). It is applied to logarithms, so that a change is a ratio.
 
 use std::ops::Range;
 
@@ -13,38 +13,39 @@ use crate::compare::{median, sorted};
 use crate::effect::Effect;
 use crate::random::Random;
 
-/// Figures on either side of a change, at least: one alone that is off is an outlier until another one says the same.
+/// Minimum number of figures on either side of a change. A single deviating figure is an outlier.
 pub const SEGMENT_MIN: usize = 2;
 
-/// Figures of a part that ends before its segment does. The paper takes as few as of a segment; then any two neighbours that
-/// are off look like a change, and the newest figures of a history, which matter most, would need many more of their kind to
-/// stand out.
+/// Minimum number of figures after a change if the part compared ends before its segment. The paper uses
+/// [`SEGMENT_MIN`] here as well; then any two neighbouring outliers look like a change, and a change in the newest
+/// figures, which matter most, needs many more figures to be significant.
 const PART_MIN: usize = 5;
 
-/// Orders of the history that it is compared with: confidence is told to a thousandth.
+/// Permutations per test: the confidence has a resolution of 0.001.
 const PERMUTATIONS: u32 = 999;
 
-/// The same history always has the same changes.
+/// Fixed, so that the same history always has the same changes.
 const SEED: u64 = 20_140_130;
 
-/// Where a history changed.
+/// A change point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// The first figure behind it, counted from 0.
+    /// Index of the first figure after the change.
     pub at: usize,
-    /// The median of the figures before it, back to the change before.
+    /// Median of the figures between the previous change and this one.
     pub before: f64,
-    /// The median of those behind it, as far as the next change.
+    /// Median of the figures between this change and the next one.
     pub after: f64,
-    /// How many times the figures before those behind are, with an interval at 95 %; of few figures, at less, which it says.
+    /// Ratio of the figures after to those before, with a 95 % interval; with few figures the interval has a lower
+    /// confidence, see [`Effect::confidence`].
     pub effect: Effect,
-    /// How surely it is one: 1 less the share of the orders of the same figures that show as large a change by chance.
+    /// 1 minus the share of permutations with an equally large change.
     pub confidence: f64,
 }
 
-/// The changes of `values`, in the order they came, of which each is one with at least `confidence` (between 0 and 1; 0.99
-/// is usual, since a history is looked at often). None where there are fewer than twice [`SEGMENT_MIN`] values, or one of
-/// them is not finite and above 0.
+/// Finds the changes of `values` with at least `confidence` (between 0 and 1; usually 0.99, since histories are
+/// inspected often), in ascending order. Empty with fewer than twice [`SEGMENT_MIN`] values, or if a value is not
+/// finite and above 0.
 pub fn changes(values: &[f64], confidence: f64) -> Vec<Change> {
     if values
         .iter()
@@ -83,11 +84,11 @@ pub fn changes(values: &[f64], confidence: f64) -> Vec<Change> {
         .collect()
 }
 
-/// How many values a history has at least that can show a change with `confidence`: of so many, few enough orders look like
-/// one. Half of them then lie on either side; newer figures are fewer, and take longer histories.
+/// Minimum length of a history that can show a change with `confidence` in its middle. A change near the end needs a
+/// longer history.
 pub fn values_min(confidence: f64) -> usize {
     let share = |count: usize| {
-        // Those before and those behind it may be exchanged.
+        // Exchanging both sides gives the same distance.
         let half = count / 2;
         let orders = (1..=half).fold(1.0, |ways, at| {
             ways * (count - half + at) as f64 / at as f64
@@ -98,7 +99,7 @@ pub fn values_min(confidence: f64) -> usize {
     enough.unwrap_or(usize::MAX)
 }
 
-/// The parts of a history between its changes.
+/// The segments between changes.
 fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
     let inner = || found.iter().map(|(at, _)| *at);
     let starts = std::iter::once(0).chain(inner());
@@ -106,15 +107,15 @@ fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
     starts.zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// A place that may be a change.
+/// A candidate for a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split {
     at: usize,
-    /// How far apart both sides are.
+    /// Energy distance of both sides.
     apart: f64,
 }
 
-/// The place in all of `segments` whose sides are furthest apart.
+/// The candidate with the largest distance in all `segments`.
 fn best_of(logs: &[f64], segments: &[Range<usize>]) -> Option<Split> {
     let splits = segments.iter().filter_map(|segment| {
         let mut split = best(&logs[segment.clone()])?;
@@ -124,8 +125,8 @@ fn best_of(logs: &[f64], segments: &[Range<usize>]) -> Option<Split> {
     splits.max_by(|one, other| one.apart.total_cmp(&other.apart))
 }
 
-/// The place in `logs` whose two sides are furthest apart: what lies before it, and what lies behind it, or as much of that
-/// as lies before a change that was taken back later.
+/// The position in `logs` whose sides differ most. The side after it may end early, so that a change that was reverted
+/// later is found too.
 fn best(logs: &[f64]) -> Option<Split> {
     let distances = Distances::of(logs);
     let count = logs.len();
@@ -139,13 +140,13 @@ fn best(logs: &[f64]) -> Option<Split> {
             at,
             apart: distances.apart(at, end),
         })
-        // Of equals the first: `max_by` would take the last.
+        // The first of equal candidates; `max_by` would return the last.
         .reduce(|one, other| if other.apart > one.apart { other } else { one })
 }
 
-/// Sums of distances between figures, so that those of any two parts take one step.
+/// Prefix sums of distances between figures: the sum for any two parts takes constant time.
 struct Distances {
-    /// Of the first `row` figures to the first `column`.
+    /// Element (`row`, `column`) is the sum from the first `row` figures to the first `column`.
     sums: Vec<f64>,
     width: usize,
 }
@@ -170,12 +171,12 @@ impl Distances {
             + sum(rows.start, columns.start)
     }
 
-    /// The energy distance of the figures before `at` and those from there to `end`, times what makes it comparable between
-    /// parts of any length (equations 5 and 6 of the paper, with the exponent 1).
+    /// Scaled energy distance between the figures before `at` and those from `at` to `end` (equations 5 and 6 of the
+    /// paper with exponent 1). The scale makes parts of different lengths comparable.
     fn apart(&self, at: usize, end: usize) -> f64 {
         let (before, after) = (at as f64, (end - at) as f64);
         let across = self.between(0..at, at..end);
-        // Each pair is in the square twice, and the paper counts it once.
+        // The square contains each pair twice; the paper counts it once.
         let within = |part: Range<usize>, count: f64| {
             self.between(part.clone(), part) / (count * (count - 1.0))
         };
@@ -185,8 +186,8 @@ impl Distances {
     }
 }
 
-/// The share of the orders of the figures within their segments in which some place looks like as much of a change. Ends
-/// early where it is more than `confidence` allows.
+/// Share of permutations within the segments that have an equally large change. Returns early once the share exceeds 1
+/// - `confidence`.
 fn share_by_chance(
     logs: &[f64],
     segments: &[Range<usize>],
@@ -196,14 +197,14 @@ fn share_by_chance(
 ) -> f64 {
     let all = f64::from(PERMUTATIONS + 1);
     let mut shuffled = logs.to_vec();
-    // The order that was found is one of them.
+    // The observed order counts as a permutation.
     let mut as_far = 1.0;
     for _ in 0..PERMUTATIONS {
         for segment in segments {
             random.shuffle(&mut shuffled[segment.clone()]);
         }
         let by_chance = best_of(&shuffled, segments).map_or(0.0, |split| split.apart);
-        // Sums in another order differ in their last digit.
+        // Tolerates rounding, which depends on the order of summation.
         if by_chance >= apart * (1.0 - 1e-9) {
             as_far += 1.0;
         }

@@ -1,19 +1,17 @@
-//! Rounds of the same measurement, and ours beside theirs: medians with their spread, and ratios of
-//! paired rounds.
+//! Summaries of repeated rounds, and ratios of paired rounds.
 //!
-//! No formula here assumes a distribution. Rounds are few and their errors are not normal (a noisy
-//! neighbour only ever makes a round worse), so the median stands for the rounds, and the interval
-//! comes from the sign test, which is exact and needs no random numbers: the same rounds always
-//! give the same report.
+//! No formula here assumes a distribution. Rounds are few and their errors are not normal (a noisy neighbour only ever
+//! makes a round worse), so the median represents the rounds. The interval comes from the sign test, which is exact and
+//! deterministic.
 
 use serde::{Deserialize, Serialize};
 
 use crate::percentile;
 
-/// Figures of several rounds of one measurement.
+/// Summary of the rounds of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// How many rounds.
+    /// Number of rounds.
     pub count: usize,
     /// The middle round, or the mean of the two in the middle.
     pub median: f64,
@@ -21,15 +19,13 @@ pub struct Rounds {
     pub min: f64,
     /// The largest round.
     pub max: f64,
-    /// `(max - min) / median`, so 0.02 is two per cent from worst to best. The whole range, not
-    /// that of the middle half: among five rounds that would hide the two that disagree. 0 when the
-    /// median is 0.
+    /// `(max - min) / median`: 0.02 is 2 % from worst to best; 0 if the median is 0. The full range rather than the
+    /// interquartile range, which would hide two outliers among five rounds.
     pub spread: f64,
 }
 
 impl Rounds {
-    /// The figures of `values`, one for each round in any order; none when there are no rounds or
-    /// one of them is not a finite number.
+    /// Summarizes `values`, one per round in any order. `None` if there are none or one is not finite.
     pub fn of(values: &[f64]) -> Option<Rounds> {
         let sorted = sorted(values)?;
         let (min, max) = (sorted[0], sorted[sorted.len() - 1]);
@@ -49,29 +45,27 @@ impl Rounds {
     }
 }
 
-/// Ours divided by theirs, round by round: each pair ran side by side, so what disturbed both
-/// cancels out.
+/// Ratios of ours to theirs, round by round. The two runs of a pair were concurrent or adjacent, so common disturbances
+/// cancel out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratios {
-    /// The ratio of each round, in the order they ran.
+    /// The ratio of each round, in order.
     pub each: Vec<f64>,
     /// Their median, range and spread.
     pub rounds: Rounds,
-    /// The median of all rounds one could run lies between `low` and `high` with probability
-    /// `confidence`.
+    /// Lower bound of the median ratio; the interval contains the true median with probability `confidence`.
     pub low: f64,
-    /// See `low`.
+    /// Upper bound.
     pub high: f64,
-    /// What the interval reaches, by the sign test: at least what was asked for, unless there are
-    /// too few rounds for that. Then the interval is the whole range and this says what it is
-    /// worth: 0.9375 for five rounds. 0 for one.
+    /// Confidence of the interval by the sign test: at least the requested one, unless there are too few rounds. The
+    /// interval is then the whole range: 0.9375 for five rounds, 0 for one.
     pub confidence: f64,
 }
 
 impl Ratios {
-    /// The ratios of paired rounds `(ours, theirs)`, with the narrowest symmetric sign-test
-    /// interval that reaches `confidence` (between 0 and 1; 0.95 is usual). None when there are no
-    /// rounds, a figure is not finite or one of theirs is 0.
+    /// Ratios of paired rounds `(ours, theirs)`, with the narrowest symmetric sign-test interval that has at least
+    /// `confidence` (between 0 and 1; usually 0.95). `None` if there are no rounds, a figure is not finite or one of
+    /// theirs is 0.
     pub fn of(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratios> {
         let each: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
         let rounds = Rounds::of(&each)?;
@@ -88,7 +82,7 @@ impl Ratios {
     }
 }
 
-/// The values in ascending order; none when there are none or one is not finite.
+/// Sorts the values. `None` if there are none or one is not finite.
 pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
         return None;
@@ -98,7 +92,7 @@ pub(crate) fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     Some(sorted)
 }
 
-/// The middle of sorted values, or the mean of the two in the middle.
+/// Median of sorted values.
 pub(crate) fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len().is_multiple_of(2) {

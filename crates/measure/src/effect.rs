@@ -1,66 +1,65 @@
-//! How far two systems are apart: a ratio, and between which bounds the true one lies.
+//! Ratio of two systems with a confidence interval.
 //!
-//! The samples are rounds, never requests: those of one round wait in the same queues, and a million of them say little
-//! more than one. No distribution is assumed. Everything happens on logarithms, so that a shift is a ratio, and "half" is
-//! as far from "equal" as "twice" is.
+//! The samples are rounds, never requests: the requests of one round wait in the same queues and are correlated. No
+//! distribution is assumed. Everything is computed on logarithms, so that a shift is a ratio and 1/2 is as far from 1
+//! as 2 is.
 //!
-//! Rounds of two runs: the Hodges-Lehmann estimate of the shift (the median of all differences between a round of one and a
-//! round of the other), and the interval of the shifts that the Mann-Whitney test does not refuse (Hodges & Lehmann, Annals
-//! of Mathematical Statistics 34, 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, sections 4.1-4.3).
-//! Pairs of one round: the sign test, or the Wilcoxon signed-rank test (sections 3.1-3.6 there).
+//! Rounds of two runs: the Hodges-Lehmann estimate of the shift (the median of all pairwise differences), and the
+//! interval of the shifts that the Mann-Whitney test does not reject (Hodges & Lehmann, Annals of Mathematical
+//! Statistics 34, 1963; Hollander, Wolfe & Chicken, Nonparametric Statistical Methods, sections 4.1-4.3). Paired
+//! rounds: the sign test or the Wilcoxon signed-rank test (sections 3.1-3.6 there).
 //!
-//! What these intervals do not know is added by [`Effect::widened`]: that rounds behind each other know of each other, and
-//! that two runs of the same thing differ by more than their rounds do.
+//! [`Effect::widened`] accounts for what these intervals ignore: the correlation of successive rounds, and the variance
+//! between runs of the same system.
 
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::normal_quantile;
 use crate::compare::{Ratios, median, sorted};
 
-/// Rounds of both sides together up to which the distribution of the rank sum is exact: it is counted in whole numbers,
-/// and of 120 rounds there are 10^35 orders, which still fit. Beyond, it is normal to within what a table shows.
+/// Maximum number of rounds of both sides for the exact rank-sum distribution, which is counted in integers: 120 rounds
+/// have 10^35 combinations, which fit. Above, the normal approximation is accurate to the displayed digits.
 const ROUNDS_EXACT_MAX: usize = 120;
 
-/// Pairs up to which the signed-rank test is exact: 2^100 signs fit a whole number, and with more pairs the sign test is
-/// narrow enough.
+/// Maximum number of pairs for the exact signed-rank test: 2^100 combinations of signs fit an integer. With more pairs
+/// the sign test is narrow enough.
 const PAIRS_EXACT_MAX: usize = 100;
 
-/// What a correlation of neighbours counts as, at most: beyond it the rounds are one slow movement, of which no number of
-/// rounds says where it is going.
+/// Cap on the correlation of successive rounds. Above it the rounds follow a trend, and no interval is meaningful.
 const CORRELATION_MAX: f64 = 0.8;
 
-/// A ratio and its interval.
+/// A ratio with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// How many times the first the second is.
+    /// Ratio of the second to the first.
     pub ratio: f64,
-    /// The true ratio lies from here …
+    /// Lower bound; the interval contains the true ratio with probability `confidence`.
     pub low: f64,
-    /// … to here, with probability `confidence`.
+    /// Upper bound.
     pub high: f64,
-    /// What the interval reaches: at least what was asked for, unless there are too few rounds for that. Then the interval
-    /// is as wide as it can be, and this says what it is worth.
+    /// Confidence of the interval: at least the requested one, unless there are too few rounds. The interval is then as
+    /// wide as possible.
     pub confidence: f64,
-    /// Where the interval comes from.
+    /// Test that the interval is based on.
     pub method: Method,
 }
 
-/// Where an interval comes from, and with it what it assumes beside independent rounds.
+/// Statistical test of an interval, with its assumptions besides independent rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// The exact Mann-Whitney test: both sides are distributed equally but for the shift.
+    /// Exact Mann-Whitney test: both sides have the same distribution except for a shift.
     RankSum,
-    /// Its normal approximation, corrected for ties.
+    /// Normal approximation of the Mann-Whitney test, corrected for ties.
     RankSumNormal,
-    /// The exact Wilcoxon signed-rank test: logarithms of ratios lie symmetrically around their median.
+    /// Exact Wilcoxon signed-rank test: log ratios are symmetric around their median.
     SignedRank,
-    /// The exact sign test, which assumes nothing more.
+    /// Exact sign test: no further assumptions.
     Sign,
 }
 
 impl Method {
-    /// Its name, and what it assumes.
+    /// Name of the test and its assumptions.
     pub fn says(self) -> &'static str {
         match self {
             Method::RankSum => "Mann-Whitney, exact; both sides vary alike",
@@ -74,8 +73,8 @@ impl Method {
 }
 
 impl Effect {
-    /// How many times the rounds of `a` those of `b` are. The two runs are independent of each other: round 3 of one has
-    /// nothing to do with round 3 of the other. None when a side has no rounds, or a figure is not finite and above 0.
+    /// Ratio of rounds `b` to rounds `a` of independent runs: round 3 of one is unrelated to round 3 of the other.
+    /// `None` if a side has no rounds, or a figure is not finite and above 0.
     pub fn independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Effect> {
         let (a, b) = (logarithms(a)?, logarithms(b)?);
         let differences: Vec<f64> = a
@@ -95,8 +94,8 @@ impl Effect {
         Some(Effect::read(&differences, cut, method))
     }
 
-    /// How many times the first of each pair the second is, over pairs of one round each: by the exact test whose interval
-    /// is narrower. None when there are no pairs, or a figure is not finite and above 0.
+    /// Ratio of the second to the first of each pair, by the exact test with the narrower interval. `None` if there are
+    /// no pairs, or a figure is not finite and above 0.
     pub fn paired(pairs: &[(f64, f64)], confidence: f64) -> Option<Effect> {
         let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
         let logs = logarithms(&ratios)?;
@@ -127,7 +126,7 @@ impl Effect {
         })
     }
 
-    /// The interval between two places of sorted shifts.
+    /// The effect of sorted shifts with the interval of `cut`.
     fn read(shifts: &[f64], cut: Cut, method: Method) -> Effect {
         let last = shifts.len() - 1;
         let low = cut.rank.saturating_sub(1).min(last / 2);
@@ -140,14 +139,14 @@ impl Effect {
         }
     }
 
-    /// The logarithm of how many times the upper bound is the lower one.
+    /// Logarithm of the ratio of both bounds.
     pub fn width(&self) -> f64 {
         (self.high / self.low).ln()
     }
 
-    /// The same ratio with an interval that is `inflation` times as wide (see [`inflation`]) and also holds what comes on
-    /// top of it: an error whose logarithm is normal with the standard deviation `between`. Each bound is moved by itself
-    /// (method of variance estimates recovery: Zou & Donner, Statistics in Medicine 27, 2008).
+    /// Multiplies the interval's width by `inflation` (see [`inflation`]) and adds an independent error whose logarithm
+    /// is normal with standard deviation `between`. Each bound is moved separately (method of variance estimates
+    /// recovery: Zou & Donner, Statistics in Medicine 27, 2008).
     pub fn widened(self, inflation: f64, between: f64) -> Effect {
         let added = normal_quantile(0.5 + self.confidence / 2.0) * between;
         let reach = |ratio: f64| (ratio.ln() * inflation).hypot(added).exp();
@@ -159,10 +158,10 @@ impl Effect {
     }
 }
 
-/// By how much intervals are too narrow that take the rounds of each of `runs`, in the order they ran, for independent of
-/// each other: the root of `(1 + r) / (1 - r)`, where `r` is how far a round's logarithm follows the one before it
-/// (the variance of the mean of a first-order autoregression; Law, Simulation Modeling and Analysis, section 4.4). `r` is
-/// taken over all runs together, and never below 0: that rounds balance each other is not believed.
+/// Factor for intervals that treat the successive rounds of each of `runs` as independent: the square root of `(1 + r)
+/// / (1 - r)`, where `r` is the lag-1 autocorrelation of the logarithms (variance of the mean of a first-order
+/// autoregression; Law, Simulation Modeling and Analysis, section 4.4). `r` is pooled over all runs and at least 0: a
+/// negative estimate is treated as chance.
 pub fn inflation(runs: &[&[f64]]) -> f64 {
     let mut products = 0.0;
     let mut squares = 0.0;
@@ -177,7 +176,8 @@ pub fn inflation(runs: &[&[f64]]) -> f64 {
         let of_run: f64 = apart.iter().map(|it| it * it).sum();
         products += apart.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
         squares += of_run;
-        // Of independent rounds it comes out as -1/n: their mean was taken from themselves.
+        // Corrects the bias: the estimate for independent rounds is -1/n, because their mean comes from the same
+        // rounds.
         bias += of_run / logs.len() as f64;
     }
     if squares <= 0.0 {
@@ -187,7 +187,7 @@ pub fn inflation(runs: &[&[f64]]) -> f64 {
     ((1.0 + correlation) / (1.0 - correlation)).sqrt()
 }
 
-/// Which of the sorted shifts bound the interval: those of this rank, from 1, from either end.
+/// Rank, from 1, of the sorted shifts that bound the interval, counted from either end.
 #[derive(Clone, Copy)]
 struct Cut {
     rank: usize,
@@ -195,8 +195,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// The largest rank that leaves at most `side` on either side, of a statistic that takes the values from 0 on in this
-    /// many of all orders; the outermost rank when none does.
+    /// The largest rank that leaves at most `side` in either tail; 1 if there is none.
     fn of(counts: &Counts, side: f64) -> Cut {
         let mut below = 0;
         let mut rank = 0;
@@ -219,14 +218,14 @@ impl Cut {
     }
 }
 
-/// In how many of all orders a statistic takes each value from 0 to its middle.
+/// Number of permutations in which a statistic has each value from 0 to its middle.
 struct Counts {
     ways: Vec<i128>,
     all: i128,
 }
 
-/// Of the Mann-Whitney statistic: the coefficients of the Gaussian binomial, one factor after the other (Harding, Applied
-/// Statistics 33, 1984).
+/// Distribution of the Mann-Whitney statistic: coefficients of the Gaussian binomial, computed factor by factor
+/// (Harding, Applied Statistics 33, 1984).
 fn rank_sum_counts(a: usize, b: usize) -> Counts {
     let middle = a * b / 2;
     let mut ways = vec![0_i128; middle + 1];
@@ -244,7 +243,7 @@ fn rank_sum_counts(a: usize, b: usize) -> Counts {
     Counts { ways, all }
 }
 
-/// Of the signed-rank statistic: sums of any of the ranks from 1 to `pairs`.
+/// Distribution of the signed-rank statistic: sums of subsets of the ranks from 1 to `pairs`.
 fn signed_rank_counts(pairs: usize) -> Counts {
     let middle = pairs * (pairs + 1) / 4;
     let mut ways = vec![0_i128; middle + 1];
@@ -260,7 +259,7 @@ fn signed_rank_counts(pairs: usize) -> Counts {
     }
 }
 
-/// The same for many rounds: normal, with a correction for continuity, and for ties, which vary less.
+/// Normal approximation of the rank sum for many rounds, with corrections for continuity and ties.
 fn normal_cut(a: &[f64], b: &[f64], confidence: f64) -> Cut {
     let (from, to) = (a.len() as f64, b.len() as f64);
     let all = from + to;
@@ -278,13 +277,13 @@ fn normal_cut(a: &[f64], b: &[f64], confidence: f64) -> Cut {
     }
 }
 
-/// What may lie on either side of an interval. The counts are exact and `confidence` is not: 93.75 % must find the five
-/// pairs that reach exactly that.
+/// Probability allowed in either tail. Counts are exact but `confidence` is rounded; the tolerance lets 93.75 % accept
+/// five pairs, which reach exactly that.
 fn side(confidence: f64) -> f64 {
     (1.0 - confidence) / 2.0 * (1.0 + 1e-9)
 }
 
-/// The logarithms; none when there are none, or one is of something that is not finite and above 0.
+/// Logarithms of the values. `None` if there are none, or one is not finite and above 0.
 fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     let are_sound = values.iter().all(|value| value.is_finite() && *value > 0.0);
     (are_sound && !values.is_empty()).then(|| values.iter().map(|value| value.ln()).collect())

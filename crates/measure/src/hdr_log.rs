@@ -11,31 +11,31 @@ use hdrhistogram::serialization::interval_log::{
 
 use crate::histogram::Histogram;
 
-/// Values are nanoseconds; the column of the largest, which is there for people, is in milliseconds. The tools' own
-/// default is the same.
+/// Values are in nanoseconds; the maximum column, meant for people, is in milliseconds, as is the default of the
+/// HdrHistogram tools.
 const NS_PER_MS: f64 = 1_000_000.0;
 
-/// One line of a log: what one histogram holds of a stretch of time.
+/// One line of a log: the histogram of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval<'a> {
-    /// From the start of the run to the start of the interval.
+    /// Time from the start of the run to the start of the interval.
     pub start: Duration,
-    /// How long it is.
+    /// Length of the interval.
     pub length: Duration,
-    /// What was measured, such as `response`; without blanks or commas.
+    /// Name of the measured quantity, such as `response`, without blanks or commas.
     pub tag: &'static str,
     /// The values.
     pub histogram: &'a Histogram,
 }
 
-/// Writes a log of `intervals`, which are in the order of their starts. The run began at `began`, a duration since
+/// Writes a log of `intervals` in the order of their starts. The run started at `began`, a duration since
 /// 1970-01-01T00:00:00Z; `title` becomes a comment.
 ///
 /// # Errors
-/// What `out` says.
+/// Returns an error of `out`.
 ///
 /// # Panics
-/// When a tag holds a blank, a comma or the end of a line.
+/// If a tag contains a blank, a comma or a line end.
 pub fn write<'a>(
     out: &mut impl Write,
     title: &str,

@@ -1,7 +1,6 @@
-//! Latencies in fixed memory: what was recorded, and what may be said about it.
+//! Histogram of latencies in fixed memory.
 //!
-//! Recording is a handful of instructions and never allocates. It does not know what the time is,
-//! nor whether a value was measured from the right start: that is the business of whoever records.
+//! Recording takes a few instructions and never allocates. Callers measure the time, including its start.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,25 +13,22 @@ mod packed;
 
 use self::encoded::{DIGITS, NO_HISTOGRAM};
 
-/// The longest latency told apart from longer ones, in nanoseconds: one hour, beyond any timeout of
-/// a load run.
+/// Maximum recorded latency in nanoseconds: one hour, above any timeout of a load run.
 pub const VALUE_MAX_NS: u64 = 3_600_000_000_000;
 
 /// A histogram of latencies in nanoseconds, from 1 ns to one hour with three significant digits.
 ///
-/// Values below 2.048 us are exact. The array holds 33 powers of two with 1024 counters of 8 bytes
-/// each, 270 KiB, but only the powers of two that occur are ever touched: 8 KiB for latencies
-/// between, say, 131 and 262 us, so recording stays within the second-level cache beside the
-/// connection's own data. Coarser units would shrink that to 4 KiB and give away the resolution
-/// below a microsecond that a loopback or a cache hit needs; 32-bit counters would shrink it too
-/// and overflow in a long run.
+/// Values below 2.048 us are exact. The array has 33 powers of two with 1024 counters of 8 bytes each, 270 KiB, but
+/// only the powers of two that occur are touched: 8 KiB for latencies between 131 and 262 us. So recording stays within
+/// the L2 cache together with the connection's data. Coarser units would halve that and lose the resolution below a
+/// microsecond that loopback and cache hits need; 32-bit counters would halve it too and overflow in a long run.
 ///
-/// Each thread has its own; [`merge`](Self::merge) joins them when they are read.
+/// Each thread has its own histogram; [`merge`](Self::merge) adds them up when they are read.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     bins: hdrhistogram::Histogram<u64>,
-    /// Exact, because bins are 0.1 % wide. 128 bits: 64 would hold 584 years of latencies, which a
-    /// million connections wait in five hours.
+    /// Exact, unlike the bins, which are 0.1 % wide. 128 bits, because 64 bits hold 584 years, which a million waiting
+    /// connections accumulate in five hours.
     sum_ns: u128,
     /// Exact; `u64::MAX` while empty.
     min_ns: u64,
@@ -41,19 +37,19 @@ pub struct Histogram {
     saturated: u64,
 }
 
-/// A step of [`Histogram::spectrum`].
+/// One step of [`Histogram::spectrum`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Step {
-    /// The upper edge of a bin.
+    /// Upper edge of a bin in nanoseconds.
     pub ns: u64,
-    /// The share of all values, 0 to 1, that it had to reach.
+    /// Share of all values, 0 to 1, that this step reaches.
     pub share: f64,
-    /// How many values do not exceed it.
+    /// Number of values up to `ns`.
     pub count: u64,
 }
 
 impl Histogram {
-    /// An empty histogram. Allocates all the memory it will ever use.
+    /// An empty histogram. All memory is allocated here.
     pub fn new() -> Histogram {
         Histogram {
             bins: hdrhistogram::Histogram::new_with_bounds(1, VALUE_MAX_NS, DIGITS)
@@ -65,8 +61,8 @@ impl Histogram {
         }
     }
 
-    /// Records one latency in nanoseconds. A value above [`VALUE_MAX_NS`] is counted as that value,
-    /// and in [`saturated`](Self::saturated).
+    /// Records one latency in nanoseconds. A value above [`VALUE_MAX_NS`] is recorded as that value and counted in
+    /// [`saturated`](Self::saturated).
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.sum_ns += u128::from(ns);
@@ -78,7 +74,7 @@ impl Histogram {
         self.bins.saturating_record(ns.min(VALUE_MAX_NS));
     }
 
-    /// Records `count` latencies of `ns` nanoseconds; as [`record`](Self::record).
+    /// Records `count` latencies of `ns` nanoseconds, as [`record`](Self::record) does.
     #[inline]
     pub fn record_many(&mut self, ns: u64, count: u64) {
         if count == 0 {
@@ -93,7 +89,7 @@ impl Histogram {
         self.bins.saturating_record_n(ns.min(VALUE_MAX_NS), count);
     }
 
-    /// Adds everything `other` holds.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         self.bins
             .add(&other.bins)
@@ -120,7 +116,7 @@ impl Histogram {
         rest
     }
 
-    /// Forgets everything, keeping the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.bins.clear();
         self.sum_ns = 0;
@@ -129,28 +125,27 @@ impl Histogram {
         self.saturated = 0;
     }
 
-    /// How many latencies were recorded.
+    /// Number of recorded latencies.
     pub fn count(&self) -> u64 {
         self.bins.len()
     }
 
-    /// How many of them were above [`VALUE_MAX_NS`].
+    /// Number of recorded latencies above [`VALUE_MAX_NS`].
     pub fn saturated(&self) -> u64 {
         self.saturated
     }
 
-    /// The smallest latency recorded, exactly, in nanoseconds; 0 when empty.
+    /// Smallest recorded latency in nanoseconds, exact; 0 if empty.
     pub fn min(&self) -> u64 {
         if self.count() == 0 { 0 } else { self.min_ns }
     }
 
-    /// The largest latency recorded, exactly, in nanoseconds, even above [`VALUE_MAX_NS`]; 0 when
-    /// empty.
+    /// Largest recorded latency in nanoseconds, exact even above [`VALUE_MAX_NS`]; 0 if empty.
     pub fn max(&self) -> u64 {
         self.max_ns
     }
 
-    /// The mean, exactly (not of bins), in nanoseconds; 0 when empty.
+    /// Mean in nanoseconds, exact; 0 if empty.
     pub fn mean(&self) -> f64 {
         if self.count() == 0 {
             0.0
@@ -159,34 +154,31 @@ impl Histogram {
         }
     }
 
-    /// The standard deviation, of bins, in nanoseconds; 0 when empty.
+    /// Standard deviation in nanoseconds, computed from the bins; 0 if empty.
     pub fn deviation(&self) -> f64 {
         self.bins.stdev()
     }
 
-    /// The latency in nanoseconds that `percentile` (0 to 100) of the recorded ones do not exceed:
-    /// the upper edge of the bin that holds it, so at most 0.1 % above the true value and never
-    /// below it. 0 when empty.
+    /// The latency in nanoseconds that `percentile` (0 to 100) of the values do not exceed: the upper edge of its bin,
+    /// so at most 0.1 % above the true value and never below it. 0 if empty.
     ///
-    /// Whether the count supports that percentile at all is [`percentile::supported`]'s answer, not
-    /// this one's.
+    /// Does not check whether there are enough values for the percentile; see [`percentile::supported`].
     pub fn value_at(&self, percentile: f64) -> u64 {
         self.value_at_rank(percentile::rank(self.count(), percentile))
     }
 
-    /// The percentiles the count supports, each with its latency in nanoseconds: see
-    /// [`percentile::supported`].
+    /// The percentiles that the count supports (see [`percentile::supported`]), each with its latency in nanoseconds.
     pub fn percentiles(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.values_at(percentile::supported(self.count()))
     }
 
-    /// Points of the whole distribution for a curve over a logarithmic axis of `1 / (1 - p)`: ten
-    /// per decade from the median up to the highest percentile the count supports.
+    /// Points of the distribution for a curve over a logarithmic axis of `1 / (1 - p)`: ten per decade from the median
+    /// to the highest percentile that the count supports.
     pub fn curve(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         self.values_at(percentile::curve(self.count()))
     }
 
-    /// [`value_at`](Self::value_at) each of these, none of which is lower than the one before: one pass over the bins for all.
+    /// [`value_at`](Self::value_at) for ascending percentiles, in one pass over the bins.
     fn values_at(&self, ascending: impl Iterator<Item = f64>) -> impl Iterator<Item = (f64, u64)> {
         let mut bins = self.bins.iter_recorded();
         let (mut seen, mut value) = (0, 0);
@@ -203,14 +195,14 @@ impl Histogram {
         })
     }
 
-    /// What is said of a value in the same bin as `value`.
+    /// Upper edge of the bin of `value`, limited to the exact minimum and maximum.
     fn edge_of(&self, value: u64) -> u64 {
         let edge = self.bins.highest_equivalent(value);
         edge.clamp(self.min(), self.max_ns)
     }
 
-    /// The whole distribution in steps that halve with the distance to 100 %, `ticks` of them within each half: what
-    /// HdrHistogram's tools print and plot. The last step is the largest value, at a share of 1.
+    /// The distribution in steps that halve with the distance to 100 %, `ticks` per half, as HdrHistogram's tools print
+    /// and plot it. The last step is the maximum at a share of 1.
     pub fn spectrum(&self, ticks: u32) -> impl Iterator<Item = Step> + '_ {
         let mut count = 0;
         self.bins.iter_quantiles(ticks).map(move |step| {
@@ -223,23 +215,21 @@ impl Histogram {
         })
     }
 
-    /// How many powers of two the bins cover, and into how many bins the first is divided; the others have half as many.
+    /// Number of powers of two that the bins cover, and number of bins of the first; the others have half as many.
     pub fn shape(&self) -> (u64, u64) {
         let (buckets, bins) = (u64::from(self.bins.buckets()), self.bins.distinct_values());
         (buckets, 2 * bins as u64 / (buckets + 1))
     }
 
-    /// The latencies, in nanoseconds, between which the true percentile lies with at least
-    /// `confidence` (between 0 and 1), whatever the distribution; `None` where the count is too
-    /// small to say. It assumes independent samples, which the responses of one run are not: the true
-    /// uncertainty is larger, see [`Effective::ranks`](crate::blocks::Effective::ranks).
+    /// Interval in nanoseconds that contains the true percentile with at least `confidence` (between 0 and 1), for any
+    /// distribution; `None` if the count is too small. Assumes independent samples, which the responses of one run are
+    /// not: the true uncertainty is larger, see [`Effective::ranks`](crate::blocks::Effective::ranks).
     pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
         Some((self.value_at_rank(low), self.value_at_rank(high)))
     }
 
-    /// The value of the `rank`-th smallest latency, counted from 1; the smallest for 0, the largest
-    /// beyond the count.
+    /// The `rank`-th smallest latency, counted from 1; the smallest for rank 0, the largest for ranks above the count.
     pub fn value_at_rank(&self, rank: u64) -> u64 {
         let mut seen = 0;
         for step in self.bins.iter_recorded() {
@@ -251,8 +241,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The bins in the field's interchange format (HdrHistogram V2, compressed), which other tools
-    /// read.
+    /// Encodes the bins in HdrHistogram's compressed V2 format.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -261,12 +250,12 @@ impl Histogram {
         bytes
     }
 
-    /// [`encode`](Self::encode) as text, in Base64: the form in which histograms stand in JSON and in logs.
+    /// [`encode`](Self::encode) in Base64, as used in JSON and logs.
     pub fn to_base64(&self) -> String {
         STANDARD.encode(self.encode())
     }
 
-    /// Reads what [`to_base64`](Self::to_base64) wrote; as [`decode`](Self::decode).
+    /// Decodes the output of [`to_base64`](Self::to_base64); see [`decode`](Self::decode).
     pub fn from_base64(text: &str) -> Result<Histogram, String> {
         let bytes = STANDARD
             .decode(text)
@@ -274,8 +263,8 @@ impl Histogram {
         Histogram::decode(&bytes)
     }
 
-    /// The same bins with the mean and the largest value that are known from elsewhere, since
-    /// [`encode`](Self::encode) keeps neither exactly. Both in nanoseconds; they count only when there are values.
+    /// Sets the exact mean and maximum in nanoseconds, which [`encode`](Self::encode) does not preserve. No effect if
+    /// the histogram is empty.
     pub fn with_exact(mut self, mean: f64, max: u64) -> Histogram {
         if self.count() > 0 {
             self.sum_ns = (mean * self.count() as f64).round() as u128;
@@ -285,12 +274,12 @@ impl Histogram {
         self
     }
 
-    /// The bins as the field's tools know them, for what writes them in other formats.
+    /// The underlying histogram, for writers of other formats.
     pub(crate) fn bins(&self) -> &hdrhistogram::Histogram<u64> {
         &self.bins
     }
 
-    /// The bins that hold something: each bin's largest value in nanoseconds and how many it holds.
+    /// Upper edge in nanoseconds and count of each non-empty bin.
     pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.bins.iter_recorded().map(|step| {
             let edge = self.bins.highest_equivalent(step.value_iterated_to());
@@ -298,7 +287,7 @@ impl Histogram {
         })
     }
 
-    /// How many values `ns` is not below, to the bin: 0.1 % of `ns` may fall on either side.
+    /// Number of values up to `ns`, accurate to a bin: values within 0.1 % of `ns` may be on either side.
     pub fn count_up_to(&self, ns: u64) -> u64 {
         self.recorded()
             .take_while(|(edge, _)| *edge <= ns)
@@ -306,9 +295,8 @@ impl Histogram {
             .sum()
     }
 
-    /// Reads what [`encode`](Self::encode) wrote. Sum, smallest and largest are then those of the
-    /// bins, so within 0.1 %. Fails, saying why, when the bytes are something else or the histogram
-    /// has other bounds.
+    /// Decodes the output of [`encode`](Self::encode). Sum, minimum and maximum then come from the bins and are
+    /// accurate to 0.1 %. Fails with a message if the bytes are not such a histogram, or if its bounds differ.
     pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
         let plain = encoded::plain(bytes)?;
         let read: hdrhistogram::Histogram<u64> =
@@ -330,7 +318,7 @@ impl Histogram {
 }
 
 impl FromIterator<u64> for Histogram {
-    /// The values, each recorded once.
+    /// Records each value once.
     fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Histogram {
         let mut histogram = Histogram::new();
         values.into_iter().for_each(|value| histogram.record(value));

@@ -1,9 +1,9 @@
-//! Counters, histograms and comparisons of measured values. Pure: no I/O and no clock; times are durations that the caller has measured.
+//! Histograms, counters and statistical comparison of measurements. No I/O and no clock.
 //!
 //! A percentile is given only if ten samples are above it. No comparison assumes a distribution: pairs of one run are
 //! compared by the exact sign test (`compare.rs`), two runs by ranks (`effect.rs`), and a history of runs by energy
-//! distances and permutations (`change.rs`) with random numbers that are the same in every run (`random.rs`). The
-//! sign test was preferred to a bootstrap because it is exact; five rounds reach a confidence of 93.75 % and no more.
+//! distances and permutations (`change.rs`) with a fixed random seed (`random.rs`). The sign test was preferred to a
+//! bootstrap because it is exact; five rounds reach a confidence of 93.75 % and no more.
 #![forbid(unsafe_code)]
 
 pub mod amount;

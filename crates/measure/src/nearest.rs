@@ -1,8 +1,7 @@
-//! The nearest valid spelling of a word that is not known.
+//! Suggestions for misspelled words.
 
-/// The word among `known` that `word` was probably meant to be; none when no word is near enough
-/// for the suggestion to be a help. Nearness counts letters missing, added, changed or swapped,
-/// whatever their case; about a third of the letters may be wrong.
+/// The word in `known` that is closest to `word`; `None` if none is close enough. Closeness is the Damerau-Levenshtein
+/// distance, ignoring case; about a third of the letters may be wrong.
 pub fn nearest<'known>(
     word: &str,
     known: impl IntoIterator<Item = &'known str>,
@@ -12,7 +11,7 @@ pub fn nearest<'known>(
     known
         .into_iter()
         .map(|known| (known.chars().count().max(3) / 3, known))
-        // Before the distance is computed: that takes memory for the product of both lengths.
+        // Checked first, because computing the distance takes memory for the product of both lengths.
         .filter(|(slips_max, known)| length.abs_diff(known.chars().count()) <= *slips_max)
         .map(|(slips_max, known)| {
             let distance = strsim::damerau_levenshtein(&word, &known.to_lowercase());

@@ -1,6 +1,6 @@
-//! Which percentiles a number of samples supports, and between which samples the true one lies.
+//! Percentiles that a number of samples supports, and their confidence intervals as ranks.
 
-/// The percentiles reports print, each with `1 / (1 - p)`: one sample in that many lies above it.
+/// The percentiles in reports, each with `1 / (1 - p)`: one sample in that many is above it.
 const LISTED: [(f64, u64); 9] = [
     (50.0, 2),
     (75.0, 4),
@@ -13,13 +13,12 @@ const LISTED: [(f64, u64); 9] = [
     (99.9999, 1_000_000),
 ];
 
-/// A percentile is printed when at least this many samples lie above it: with fewer, the figure is
-/// the luck of a handful of samples (ten give a relative standard error of about a third on how
-/// many there should have been).
+/// Samples that must be above a percentile to report it. With ten, their number has a relative standard error of about
+/// a third; with fewer the figure is mostly chance.
 const SAMPLES_ABOVE_MIN: u64 = 10;
 
-/// The percentiles of 50, 75, 90, 95, 99, 99.9, 99.99, 99.999 and 99.9999 that `count` samples
-/// support: those with at least ten samples above them, `count * (1 - p) >= 10`.
+/// The percentiles out of 50, 75, 90, 95, 99, 99.9, 99.99, 99.999 and 99.9999 that `count` samples support: those with
+/// at least ten samples above them, `count * (1 - p) >= 10`.
 pub fn supported(count: u64) -> impl Iterator<Item = f64> {
     LISTED
         .into_iter()
@@ -27,15 +26,16 @@ pub fn supported(count: u64) -> impl Iterator<Item = f64> {
         .map(|(percentile, _)| percentile)
 }
 
-/// How many samples `percentile` (above 0, below 100) needs by the rule of [`supported`]: ten of them on its rarer side.
+/// Number of samples that `percentile` (above 0, below 100) needs by the rule of [`supported`]: ten on its smaller
+/// side.
 pub fn count_for(percentile: f64) -> u64 {
     let rarer = (1.0 - percentile / 100.0).min(percentile / 100.0);
-    // 1 - 0.999 is a little more than a thousandth.
+    // Tolerates rounding: 1 - 0.999 is slightly more than 0.001.
     (SAMPLES_ABOVE_MIN as f64 / rarer * (1.0 - 1e-9)).ceil() as u64
 }
 
-/// The percentiles of a curve over a logarithmic axis of `1 / (1 - p)`: 50, then ten steps per
-/// decade, as far as `count` samples support them by the rule of [`supported`].
+/// Percentiles of a curve over a logarithmic axis of `1 / (1 - p)`: 50, then ten steps per decade, as far as `count`
+/// samples support them by the rule of [`supported`].
 pub fn curve(count: u64) -> impl Iterator<Item = f64> {
     let one_in_max = count as f64 / SAMPLES_ABOVE_MIN as f64;
     let steps = (0..)
@@ -43,37 +43,33 @@ pub fn curve(count: u64) -> impl Iterator<Item = f64> {
         .skip_while(|one_in| *one_in < 2.0);
     std::iter::once(2.0)
         .chain(steps)
-        // The logarithm's rounding must not cost a count of 10,000 its 99.9.
+        // Tolerates rounding, so that a count of 10,000 includes 99.9.
         .take_while(move |one_in| *one_in <= one_in_max * (1.0 + 1e-9))
         .map(|one_in| 100.0 * (1.0 - 1.0 / one_in))
 }
 
-/// The rank, from 1, of the sample that stands for `percentile` among `count` sorted samples: the
-/// smallest that at least that share of them does not exceed. 0 when there are none; a percentile
-/// outside 0 to 100 is taken as the nearest of the two.
+/// Rank, from 1, of `percentile` among `count` sorted samples (nearest-rank method): the smallest sample that at least
+/// that share does not exceed. 0 if there are none; a percentile outside 0 to 100 is clamped.
 pub fn rank(count: u64, percentile: f64) -> u64 {
     let wanted = count as f64 * percentile.clamp(0.0, 100.0) / 100.0;
-    // 99.9 has no exact binary form: 99.9 % of 1000 must be 999, not the next whole number above
-    // 999.0000000000001.
+    // 99.9 has no exact binary form: 99.9 % of 1000 must be 999, not the next integer above 999.0000000000001.
     let rounded = (wanted * (1.0 - 4.0 * f64::EPSILON)).ceil() as u64;
     rounded.clamp(count.min(1), count)
 }
 
-/// The ranks, from 1, of the two samples between which the true percentile lies with at least
-/// `confidence` (between 0 and 1), for `count` independent samples of any distribution; `None` when
-/// the count is too small to bound it on both sides.
+/// Ranks, from 1, of the two samples between which the true percentile is with at least `confidence` (between 0 and 1),
+/// for `count` independent samples of any distribution; `None` if the count is too small to bound it on both sides.
 ///
-/// The number of samples below the true percentile is binomial, B ~ Bin(count, p), and the
-/// percentile lies between the samples of ranks `low` and `high` exactly when `low <= B < high`; so
-/// the ranks leave at most half of `1 - confidence` on either side (order statistics; David &
-/// Nagaraja, Order Statistics, section 7.1).
+/// The number of samples below the true percentile is binomial, B ~ Bin(count, p), and the percentile is between the
+/// samples of ranks `low` and `high` exactly if `low <= B < high`; so the ranks leave at most half of `1 - confidence`
+/// on either side (order statistics; David & Nagaraja, Order Statistics, section 7.1).
 pub fn interval_ranks(count: u64, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
     let share = percentile / 100.0;
     if count == 0 || !(share > 0.0 && share < 1.0) || !(0.0..1.0).contains(&confidence) {
         return None;
     }
-    // The sums below are exact but for rounding: 93.75 % must find the five samples that reach
-    // exactly that.
+    // The sums below are exact except for rounding; the tolerance lets 93.75 % accept five samples, which reach exactly
+    // that.
     let side = (1.0 - confidence) / 2.0 * (1.0 + 1e-9);
     let binomial = Binomial::new(count, share);
     let low = binomial.low_tail_end(side)?;
@@ -81,28 +77,28 @@ pub fn interval_ranks(count: u64, percentile: f64, confidence: f64) -> Option<(u
     Some((low, high))
 }
 
-/// How surely the median lies between the samples of ranks `low` and `high` (from 1, `low < high <=
-/// count`): the exact probability, for independent samples of any distribution.
+/// Exact probability that the median is between the samples of ranks `low` and `high` (from 1, `low < high <= count`),
+/// for independent samples of any distribution.
 pub fn median_coverage(count: u64, low: u64, high: u64) -> f64 {
     let binomial = Binomial::new(count, 0.5);
     let outcomes = (low..high).map(|below| binomial.probability(below));
-    // The sum of nothing, of which a single value has nothing else, is -0.0.
+    // The sum of no outcomes, as for a single sample, is -0.0.
     outcomes.sum::<f64>() + 0.0
 }
 
-/// Probabilities of a binomial distribution, exact but for rounding: relative to the most likely
-/// outcome and then divided by their sum, so that no factorial is needed. Only outcomes that matter
-/// are visited: a few standard deviations, 300,000 steps for a billion samples.
+/// Probabilities of a binomial distribution, exact except for rounding: computed relative to the mode and divided by
+/// their sum, which needs no factorials. Only outcomes that matter are visited: a few standard deviations, 300,000
+/// steps for a billion samples.
 struct Binomial {
     count: u64,
     odds: f64,
     mode: u64,
-    /// Sum of all probabilities, relative to that of `mode`.
+    /// Sum of all probabilities relative to the mode's.
     sum: f64,
 }
 
 impl Binomial {
-    /// A relative probability too small to change a sum.
+    /// Relative probability that is too small to change a sum.
     const NEGLIGIBLE: f64 = 1e-20;
 
     fn new(count: u64, share: f64) -> Binomial {
@@ -119,7 +115,7 @@ impl Binomial {
         binomial
     }
 
-    /// Outcomes below the mode, from it downwards, with their relative probabilities.
+    /// Outcomes below the mode in descending order, with their relative probabilities.
     fn downwards(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
         let mut weight = 1.0;
         (0..self.mode).rev().map_while(move |outcome| {
@@ -128,7 +124,7 @@ impl Binomial {
         })
     }
 
-    /// Outcomes above the mode, from it upwards, with their relative probabilities.
+    /// Outcomes above the mode in ascending order, with their relative probabilities.
     fn upwards(&self) -> impl Iterator<Item = (u64, f64)> + '_ {
         let mut weight = 1.0;
         (self.mode + 1..=self.count).map_while(move |outcome| {

@@ -1,17 +1,17 @@
-//! Random numbers that are the same for the same seed, on every machine and for ever: what permutations and simulations are
-//! made of. Not for secrets.
+//! Deterministic random numbers for permutations and simulations: the same seed gives the same numbers on every
+//! machine. Not for secrets.
 
-/// A generator (SplitMix64: Steele, Lea & Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+/// SplitMix64 generator (Steele, Lea & Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// One whose numbers follow from `seed`.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// Any number.
+    /// Next number, uniform over all 64 bits.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,13 +20,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below `end`, which is above 0: the high half of a product, biased by less than `end` in 2^64.
+    /// Uniform in `0..end`; `end` is above 0. The bias is below `end` in 2^64.
     pub fn below(&mut self, end: usize) -> usize {
         debug_assert!(end > 0, "there is something to choose from");
         ((u128::from(self.number()) * end as u128) >> 64) as usize
     }
 
-    /// From 0 to below 1.
+    /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -37,7 +37,7 @@ impl Random {
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Any order of `values`, each as likely (Fisher & Yates).
+    /// Shuffles `values` uniformly (Fisher & Yates).
     pub fn shuffle<T>(&mut self, values: &mut [T]) {
         for end in (1..values.len()).rev() {
             values.swap(end, self.below(end + 1));
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_paper() {
-        // The reference implementation's first numbers for the seed 1234567.
+        // First numbers of the reference implementation for seed 1234567.
         let mut random = Random::new(1_234_567);
         let numbers = [random.number(), random.number(), random.number()];
         let published = [

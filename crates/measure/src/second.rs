@@ -1,5 +1,4 @@
-//! What happened in each second of a run: counters, the row of figures between two readings of
-//! them, and the line that shows the row, in h1load's columns.
+//! Figures of each second of a run in h1load's columns.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,37 +9,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Brief, BriefTime};
 
-/// Counters of one thread since its start, or the sum over threads. All but `connections_open` only
-/// grow.
+/// Counters of one thread since its start, or the sum over threads. All but `connections_open` are monotonic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Connections open now.
+    /// Open connections.
     pub connections_open: u64,
-    /// Connections attempted so far.
+    /// Connections attempted.
     pub connections: u64,
-    /// Requests finished so far, well or not.
+    /// Requests finished, successfully or not.
     pub requests: u64,
-    /// Bytes received so far, heads and bodies.
+    /// Bytes received, heads and bodies.
     pub bytes: u64,
-    /// Errors of any kind so far, timeouts among them (h1load leaves those out).
+    /// Errors of any kind, including timeouts (which h1load leaves out).
     pub errors: u64,
-    /// Of these, responses that were other than expected: they are among the responses, too.
+    /// Errors that are unexpected responses; these also count as responses.
     pub unexpected: u64,
-    /// Responses whose first byte came, and the sum of their times from request to complete head, in
-    /// nanoseconds.
+    /// Responses whose first byte arrived.
     pub first_bytes: u64,
-    /// See `first_bytes`.
+    /// Sum of their times from request to complete head, in nanoseconds.
     pub first_byte_sum_ns: u64,
-    /// Responses whose last byte came, and the sum of their times from request to that byte, in
-    /// nanoseconds.
+    /// Responses whose last byte arrived.
     pub last_bytes: u64,
-    /// See `last_bytes`.
+    /// Sum of their times from request to last byte, in nanoseconds.
     pub last_byte_sum_ns: u64,
-    /// Of the responses whose last byte came, the sum of the times for which their requests waited to be written, in
-    /// nanoseconds: the part of both other sums that is not the server's.
+    /// Sum of the times for which the requests of these responses waited to be written, in nanoseconds: the part of
+    /// both other sums that the server did not cause.
     #[serde(default)]
     pub send_lag_sum_ns: u64,
-    /// Responses by class of status: `statuses[0]` counts 1xx, `statuses[4]` 5xx.
+    /// Responses by status class: `statuses[0]` counts 1xx, `statuses[4]` 5xx.
     pub statuses: [u64; 5],
 }
 
@@ -72,7 +68,7 @@ impl Sum for Tally {
     }
 }
 
-/// One row: the counters at its end and the rates since the row before.
+/// One row: counters at its end, and rates since the previous row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Seconds from the start of the run to the end of this row.
@@ -93,27 +89,25 @@ pub struct Second {
     pub rps: f64,
     /// Bytes received per second during this row.
     pub bytes_per_s: f64,
-    /// Mean time to the first byte during this row, in microseconds; none when no response began.
+    /// Mean time to the first byte during this row, in microseconds; `None` if no response began.
     pub first_byte_us: Option<f64>,
-    /// Mean time to the last byte during this row, in microseconds; none when no response ended.
+    /// Mean time to the last byte during this row, in microseconds; `None` if no response ended.
     pub last_byte_us: Option<f64>,
-    /// For how long the requests of these responses had waited to be written, which both times begin with: mean, in
-    /// microseconds; none when no response ended.
+    /// Mean time for which the requests of these responses waited to be written, in microseconds; included in both
+    /// other times. `None` if no response ended.
     #[serde(default)]
     pub send_lag_us: Option<f64>,
-    /// Responses during this row by class of status, 1xx to 5xx.
+    /// Responses during this row by status class, 1xx to 5xx.
     pub statuses: [u64; 5],
 }
 
 impl Second {
-    /// The column names over the lines a [`Second`] prints as, each right above its column;
-    /// h1load's `-l` order.
+    /// Column headings of a printed [`Second`], in the order of h1load's `-l`.
     pub const HEADER: &'static str = "#     time conns tot_conn  tot_req      tot_bytes    err  cps  rps  Bps  bps   ttfb   ttlb";
 
-    /// The row between two readings of the counters: `before` at `elapsed_before` since the start
-    /// of the run, `now` at `elapsed`. Rates are over the time that really passed between them, not
-    /// over a nominal second; they are 0 when none did. Counters that went backwards count as not
-    /// having moved.
+    /// The row between two readings of the counters: `before` at `elapsed_before` since the start of the run, `now` at
+    /// `elapsed`. Rates use the actual interval, not a nominal second; they are 0 if it is empty. A counter that
+    /// decreased counts as unchanged.
     pub fn between(
         before: &Tally,
         elapsed_before: Duration,
@@ -164,10 +158,9 @@ fn mean_us(sum_ns: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| sum_ns as f64 / count as f64 / 1000.0)
 }
 
-/// The line under [`Second::HEADER`], without its end: whole seconds since the start, counters in
-/// full, rates in four characters, times in six. Counters too wide for their column push the rest
-/// to the right, as in h1load, and no column ever runs into the next: whatever splits at blanks
-/// reads it.
+/// The line below [`Second::HEADER`], without a line end: whole seconds since the start, full counters, rates in four
+/// characters, times in six. As in h1load, a counter that is too wide moves the rest to the right; columns remain
+/// separated by blanks.
 impl fmt::Display for Second {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -1,8 +1,8 @@
-//! Tables for a terminal: columns as wide as their widest cell, text to the left and numbers to the right.
+//! Tables for a terminal: text is left-aligned, numbers are right-aligned.
 
 use std::ops::Range;
 
-/// A table with a head.
+/// A table with a header row.
 pub struct Table {
     rows: Vec<Vec<String>>,
     /// Columns of numbers.
@@ -10,7 +10,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows, in which these columns are numbers.
+    /// An empty table; `numbers` is the range of numeric columns.
     pub fn new(head: &[&str], numbers: Range<usize>) -> Table {
         Table {
             rows: vec![head.iter().map(|&word| word.to_owned()).collect()],
@@ -18,17 +18,17 @@ impl Table {
         }
     }
 
-    /// Adds a row, which has as many cells as the head.
+    /// Adds a row with as many cells as the header.
     pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    /// Whether the table has only its head.
+    /// Whether the table has no rows besides the header.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    /// The head and the rows, each a line without its end.
+    /// Header and rows as lines, without line ends.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let columns = 0..self.rows[0].len();
         let width = |column: usize| {
@@ -50,7 +50,7 @@ impl Table {
         })
     }
 
-    /// All lines.
+    /// All lines, each with a line end.
     pub fn text(&self) -> String {
         self.lines().map(|line| line + "\n").collect()
     }

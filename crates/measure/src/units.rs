@@ -1,8 +1,7 @@
-//! Numbers as people read them: rates, bytes and times, in one place so that every table of Onrush
-//! agrees.
+//! Formats rates, bytes and times the same way in every table.
 //!
-//! Two widths: [`Brief`] and [`BriefTime`] are h1load's four and six characters for live lines; the
-//! rest is for sentences and tables. Multiples are decimal everywhere (k = 1000), as on the wire.
+//! [`Brief`] and [`BriefTime`] have h1load's widths of four and six characters for live lines; the rest is for
+//! sentences and tables. Multiples are decimal everywhere (k = 1000).
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +9,9 @@ use std::time::Duration;
 const SUFFIXES_LARGE: [char; 6] = ['k', 'M', 'G', 'T', 'P', 'E'];
 const SUFFIXES_SMALL: [char; 4] = ['m', 'u', 'n', 'p'];
 
-/// A number in four characters, the unit in place of the decimal point: `0.00`, `9.98`, `17.9`,
-/// `100.`, `9k98`, `17k9`, `100M`. Cut off, not rounded, so that 999.9 never takes a fifth. Below
-/// 0.01 it goes on in thousandths: `5m00`. Negative and undefined numbers print as `-`.
+/// A number in four characters with the unit prefix in place of the decimal point: `0.00`, `9.98`, `17.9`, `100.`,
+/// `9k98`, `17k9`, `100M`. Truncated, not rounded, so that 999.9 does not need a fifth character. Values below 0.01 use
+/// small prefixes: `5m00`. Negative and undefined numbers print as `-`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Brief(pub f64);
 
@@ -27,7 +26,7 @@ fn brief(value: f64) -> String {
         return "-".to_owned();
     }
     let (value, point) = scaled(value);
-    // Cut to hundredths first: 9.999 is 9k99, not 10k0. The sum keeps 0.29 * 100 from becoming 28.
+    // Truncated to hundredths first: 9.999 is 9k99, not 10k0. The summand keeps 0.29 * 100 from becoming 28.
     let hundredths = (value * 100.0 + 1e-6) as u64;
     let (whole, fraction) = (hundredths / 100, hundredths % 100);
     match whole {
@@ -37,8 +36,8 @@ fn brief(value: f64) -> String {
     }
 }
 
-/// The value between 1 and 1000 where its suffixes allow, and the character between its whole part
-/// and the rest.
+/// Scales the value to between 1 and 1000 as far as there are prefixes. Also returns the character for the decimal
+/// point.
 fn scaled(mut value: f64) -> (f64, char) {
     let mut point = '.';
     if value == 0.0 {
@@ -63,8 +62,8 @@ fn scaled(mut value: f64) -> (f64, char) {
     (value, point)
 }
 
-/// A time given in microseconds, in six characters with its unit: `79.69u`, `1.203m`, `12.50s`,
-/// `830.0n`; `   -  ` for none. From 1000 s on it is wider.
+/// A time in microseconds, printed in six characters with its unit: `79.69u`, `1.203m`, `12.50s`, `830.0n`; `   -  `
+/// for `None`. Wider from 1000 s on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BriefTime(pub Option<f64>);
 
@@ -78,7 +77,7 @@ impl fmt::Display for BriefTime {
 }
 
 fn brief_time(us: f64) -> String {
-    // What would round up to 1000.0 belongs to the next unit.
+    // Values that would round up to 1000.0 use the next unit.
     const NEXT: f64 = 999.95;
     let (value, unit) = if us < NEXT / 1e3 {
         (us * 1e3, 'n')
@@ -96,13 +95,12 @@ fn brief_time(us: f64) -> String {
     }
 }
 
-/// A duration in three or four digits and its unit: `850 ns`, `79.7 us`, `1.20 ms`, `12.5 s`;
-/// minutes and hours are for configuration, not for measurements.
+/// A duration with three digits and a unit: `850 ns`, `79.7 us`, `1.20 ms`, `12.5 s`. Seconds are the largest unit.
 pub fn duration(time: Duration) -> String {
     nanoseconds(time.as_nanos() as f64)
 }
 
-/// The same as [`duration`] for a number of nanoseconds, such as a mean.
+/// [`duration`] for a number of nanoseconds, such as a mean.
 pub fn nanoseconds(ns: f64) -> String {
     match ns {
         ..999.5 => format!("{} ns", three_digits(ns)),
@@ -117,7 +115,7 @@ pub fn microseconds(ns: u64) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// A rate in three digits with its decimal multiple: `950/s`, `17.9 k/s`, `2.05 M/s`.
+/// A rate with three digits and a decimal prefix: `950/s`, `17.9 k/s`, `2.05 M/s`.
 pub fn rate(per_s: f64) -> String {
     let (value, suffix) = multiple(per_s);
     if suffix.is_empty() {
@@ -127,19 +125,19 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
-/// A number of bytes in three digits with its decimal multiple: `950 B`, `17.9 kB`, `2.05 MB`.
+/// A number of bytes with three digits and a decimal prefix: `950 B`, `17.9 kB`, `2.05 MB`.
 pub fn bytes(count: f64) -> String {
     let (value, suffix) = multiple(count);
     format!("{} {suffix}B", three_digits(value))
 }
 
-/// Bytes per second as bits per second, as links are sold: `8.00 Mbit/s` for a million bytes.
+/// Bytes per second as bits per second, as for network links: `8.00 Mbit/s` for a million bytes.
 pub fn bits_per_s(bytes_per_s: f64) -> String {
     let (value, suffix) = multiple(bytes_per_s * 8.0);
     format!("{} {suffix}bit/s", three_digits(value))
 }
 
-/// A whole number with its thousands apart: `1,234,567`.
+/// A number with thousands separators: `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -152,7 +150,7 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// A number with its noun in the singular or the plural: `1 request`, `1,234 requests`, `2 addresses`.
+/// A number and its noun in singular or plural: `1 request`, `1,234 requests`, `2 addresses`.
 pub fn plural(number: u64, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
@@ -161,12 +159,12 @@ pub fn plural(number: u64, noun: &str) -> String {
     }
 }
 
-/// A percentile's name in tables and as a key of JSON: `50`, `99.9`, `99.9999`.
+/// A percentile as in tables and JSON keys: `50`, `99.9`, `99.9999`.
 pub fn percentile(percentile: f64) -> String {
     format!("{percentile}")
 }
 
-/// The value below 1000 and the suffix of its decimal multiple, as far as `E`.
+/// Scales the value below 1000 and returns its decimal prefix, at most `E`.
 fn multiple(value: f64) -> (f64, &'static str) {
     const SUFFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
     let mut scaled = value;
@@ -180,7 +178,7 @@ fn multiple(value: f64) -> (f64, &'static str) {
     (value / 1e18, "E")
 }
 
-/// Three significant digits of a number below 1000; whole numbers below it stay whole.
+/// Three significant digits of a number below 1000; whole numbers get no decimals.
 fn three_digits(value: f64) -> String {
     match value.abs() {
         size if size == size.trunc() && size < 1000.0 => format!("{value}"),

@@ -1,10 +1,10 @@
-//! Changes of histories whose truth is known, and the statistic against the formula of the paper, pair by pair.
+//! Histories with known changes, and the statistic compared with the paper's formula.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Figures around `level`, 1 % apart.
+/// Figures around `level` with a standard deviation of 1 %.
 fn around(random: &mut Random, level: f64, count: usize) -> Vec<f64> {
     (0..count)
         .map(|_| level * (random.normal() * 0.01).exp())
@@ -64,7 +64,7 @@ fn equal_histories_have_changes_as_rarely_as_the_confidence_says() {
             !changes(&history, 0.95).is_empty()
         })
         .count();
-    // Of 300, 15 on average; more than 28 have a probability of 0.1 %.
+    // Expected 15 of 300; more than 28 have a probability of 0.1 %.
     assert!((3..=28).contains(&with_changes), "{with_changes}");
 }
 
@@ -82,17 +82,17 @@ fn a_change_is_found_as_soon_as_chance_would_rarely_order_the_figures_so() {
             .map(|it| it.at)
             .collect()
     };
-    // Of the 220 choices of three among twelve two are the first three and the last three.
+    // 3 of 12 figures: 220 combinations, of which the first three and the last three show the change.
     assert_eq!(places(10, 3, 0.99), [10]);
     assert_eq!(places(8, 3, 0.95), [8]);
-    // Two of eight: 2 of 28.
+    // 2 of 8 figures: 2 of 28 combinations, so not significant.
     assert_eq!(places(6, 2, 0.95), [0; 0]);
     assert_eq!(places(30, 2, 0.99), [30]);
 }
 
 #[test]
 fn a_history_that_is_too_short_has_no_change_however_clear_it_is() {
-    // Of eight, four can be chosen in 70 ways, of which two look like the change; of ten, five in 252.
+    // 4 of 8 figures: 2 of 70 combinations show the change; 5 of 10: 2 of 252.
     assert_eq!([0.95, 0.99].map(values_min), [8, 10]);
     let clear = |count: usize| -> Vec<f64> {
         let level = |at: usize| if at < count / 2 { 1.0 } else { 9.0 };
@@ -101,7 +101,7 @@ fn a_history_that_is_too_short_has_no_change_however_clear_it_is() {
     for count in 4..10 {
         assert_eq!(changes(&clear(count), 0.99), [], "{count}");
     }
-    // With ten it lies at the border, which a sample of the orders blurs.
+    // 10 is on the boundary, where sampled permutations may miss the change.
     for count in 12..16 {
         assert_eq!(changes(&clear(count), 0.99).len(), 1, "{count}");
     }
@@ -128,7 +128,7 @@ fn the_same_history_has_the_same_changes() {
     assert_eq!(changes(&history, 0.95), changes(&history, 0.95));
 }
 
-/// The statistic as the paper writes it, pair by pair.
+/// The paper's formula, computed pair by pair.
 fn by_pairs(before: &[f64], after: &[f64]) -> f64 {
     let (n, m) = (before.len() as f64, after.len() as f64);
     let distance = |one: &f64, other: &f64| (one - other).abs();

@@ -1,4 +1,4 @@
-//! Intervals against published tables, against every order counted one by one, and against rounds whose truth is known.
+//! Intervals compared with published tables, with full enumeration, and with simulated rounds of a known ratio.
 
 use proptest::prelude::*;
 
@@ -9,12 +9,12 @@ fn independent(a: &[f64], b: &[f64]) -> Effect {
     Effect::independent(a, b, 0.95).expect("figures above 0")
 }
 
-/// All ways to mark `marked` of `all` places.
+/// All subsets of `marked` out of `all` positions, as bit masks.
 fn choices(all: usize, marked: usize) -> impl Iterator<Item = u32> {
     (0..1_u32 << all).filter(move |bits| bits.count_ones() as usize == marked)
 }
 
-/// The ranks, from 0, of the lowest and highest shift that the test does not refuse, by counting every order of the rounds.
+/// Rank of the outermost shifts that the test does not reject, by enumeration.
 fn rank_by_counting(a: usize, b: usize, confidence: f64) -> Option<usize> {
     let statistics: Vec<usize> = choices(a + b, b)
         .map(|bits| {
@@ -52,7 +52,7 @@ fn ranks_agree_with_counting_every_order() {
 
 #[test]
 fn critical_values_agree_with_published_tables() {
-    // Mann-Whitney, two-sided 5 %: the largest U that is refused (Conover, table A7; Siegel & Castellan, table J).
+    // Mann-Whitney, two-sided 5 %: the largest U that is rejected (Conover, table A7; Siegel & Castellan, table J).
     for (a, b, refused) in [
         (5, 5, 2),
         (8, 8, 13),
@@ -137,13 +137,14 @@ fn what_has_no_logarithm_has_no_effect() {
 
 #[test]
 fn pairs_take_the_narrower_of_two_exact_tests() {
-    // Symmetric ratios: the signed-rank test sees more in them.
+    // Symmetric ratios, for which the signed-rank test is more powerful.
     let symmetric: Vec<(f64, f64)> = (1..=20)
         .map(|at| (1.0, (f64::from(at) / 20.0 - 0.525).exp()))
         .collect();
     let effect = Effect::paired(&symmetric, 0.95).expect("pairs");
     assert_eq!(effect.method, Method::SignedRank);
-    // Most ratios equal and some far off to one side: averages with those are not, and the sign test looks at none of them.
+    // Most ratios are equal and a few are far off on one side: they widen the signed-rank interval but not that of the
+    // sign test.
     let skewed: Vec<(f64, f64)> = (0..20)
         .map(|at| {
             (
@@ -169,7 +170,7 @@ fn pairs_take_the_narrower_of_two_exact_tests() {
 fn intervals_hold_the_truth_as_often_as_they_say() {
     const TRIALS: usize = 2_000;
     let mut random = Random::new(7);
-    // Noise with a long tail upwards, as neighbours make it.
+    // Noise with a long upper tail, as from noisy neighbours.
     let mut round = |level: f64| {
         let noise = random.normal() * 0.01;
         let tail = if random.below(8) == 0 {
@@ -202,7 +203,7 @@ fn rounds_that_follow_each_other_widen_the_interval_and_independent_ones_hardly(
         .collect();
     let of_independent = inflation(&[&independent[..200], &independent[200..]]);
     assert!((1.0..1.12).contains(&of_independent), "{of_independent}");
-    // The root of 1.6 / 0.4.
+    // The square root of 1.6 / 0.4.
     let of_drifting = inflation(&[&drifting]);
     assert!((1.75..2.25).contains(&of_drifting), "{of_drifting}");
     assert_eq!(inflation(&[&[1.0, 1.0, 1.0]]), 1.0);
@@ -227,7 +228,7 @@ fn widening_adds_errors_by_their_squares() {
 }
 
 proptest! {
-    /// The bounds are where the test begins to refuse a shift, found by trying every shift at which it could.
+    /// Compares the bounds with those found by testing every shift.
     #[test]
     fn an_interval_is_the_shifts_that_the_test_does_not_refuse(
         a in prop::collection::vec(1.0_f64..2.0, 4..8),
@@ -248,7 +249,7 @@ proptest! {
         prop_assert!(effect.low <= effect.ratio && effect.ratio <= effect.high);
     }
 
-    /// The signed-rank statistic, counted over every choice of signs.
+    /// Compares the signed-rank distribution with full enumeration.
     #[test]
     fn signed_ranks_agree_with_counting_every_sign(pairs in 1_usize..11) {
         let counts = signed_rank_counts(pairs);

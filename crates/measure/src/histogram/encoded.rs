@@ -1,4 +1,4 @@
-//! The interchange format of histograms (HdrHistogram V2), looked at before anybody believes the lengths in it.
+//! Validation of encoded histograms (HdrHistogram V2) before their lengths are trusted.
 //!
 //! ```text
 //! compressed:  cookie 4 | length of what follows 4 | zlib of the plain form
@@ -11,26 +11,26 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-/// Of bytes that are none.
+/// Start of the error message for input that is not a histogram.
 pub(super) const NO_HISTOGRAM: &str = "not an HdrHistogram in V2 format";
 
-/// Significant decimal digits kept of each value, so at most 0.1 % off; the field's usual choice.
+/// Significant decimal digits of each value: an error of at most 0.1 %, the usual choice for HdrHistogram.
 pub(super) const DIGITS: u8 = 3;
 
-/// The cookies of the two forms; the second half of the first byte but one is the size of a word, which V2 does not use.
+/// Cookies of the two forms. Bits 4 to 7 are the word size, which V2 does not use.
 const PLAIN: u32 = 0x1c84_9303 | 0x10;
 const COMPRESSED: u32 = 0x1c84_9304 | 0x10;
 
 const HEADER_BYTES: usize = 40;
 
-/// Bytes of the counts, at most: 65 powers of two with 1024 counters each (three digits of any number of 64 bits), of
-/// which each takes at most nine bytes.
+/// Maximum length of the counts: 65 powers of two with 1024 counters each (three digits of any 64-bit number), at most
+/// nine bytes per counter.
 const COUNTS_BYTES_MAX: usize = 65 * 1024 * 9;
 
-/// The plain form of `bytes`, whose lengths and digits can be believed.
+/// Returns the plain form of `bytes` after validating its lengths and digits.
 ///
 /// # Errors
-/// When it is none, or says of itself what is not so, or has more digits than a histogram here.
+/// If `bytes` is not a histogram, its lengths are wrong, or it has more digits than a histogram here.
 pub(super) fn plain(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let wrong = |why: &str| format!("{NO_HISTOGRAM}: {why}");
     let plain = match number(bytes, 0) {

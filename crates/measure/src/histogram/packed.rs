@@ -1,24 +1,24 @@
-//! A histogram in as few bytes as it has something to say: for thousands of seconds kept beside each other.
+//! Compact encoding of a histogram, to keep thousands of seconds in memory.
 //!
 //! ```text
-//! count, minimum, maximum, saturated, sum (two halves), then for each bin that is not empty:
-//! how many bins lie between it and the one before, how many values it holds
+//! count, minimum, maximum, saturated, sum (two halves), then for each non-empty bin:
+//! number of bins skipped since the previous one, count
 //! ```
-//! All numbers are of variable length, seven bits in a byte, the lowest first. What two packed histograms hold together
-//! never takes more bytes than they do: gaps only shrink, and a sum is no longer than both of its parts.
+//! All numbers are little-endian base-128 varints. The sum of two packed histograms never takes more bytes than both
+//! together: gaps only shrink, and the varint of a sum is not longer than both of its parts.
 
 use super::{Histogram, VALUE_MAX_NS};
 
-/// Values below are bins of their own; each power of two from there on has half as many (three significant digits).
+/// Values below have a bin each; each power of two above has half as many bins (three significant digits).
 const EXACT: u64 = 2048;
 
-/// The number of the bin of `value`, in the order of values.
+/// Index of the bin of `value`.
 fn bin_of(value: u64) -> u64 {
     let shift = value.max(EXACT).ilog2() - EXACT.ilog2() + u32::from(value >= EXACT);
     u64::from(shift) * (EXACT / 2) + (value >> shift)
 }
 
-/// The smallest value of bin `bin`.
+/// Smallest value of a bin.
 fn value_of(bin: u64) -> u64 {
     if bin < EXACT {
         return bin;
@@ -28,7 +28,7 @@ fn value_of(bin: u64) -> u64 {
 }
 
 impl Histogram {
-    /// Appends everything it holds to `bytes`.
+    /// Appends the encoded histogram to `bytes`.
     pub fn pack(&self, bytes: &mut Vec<u8>) {
         let sum = [self.sum_ns as u64, (self.sum_ns >> 64) as u64];
         for number in [self.count(), self.min(), self.max_ns, self.saturated] {
@@ -44,7 +44,8 @@ impl Histogram {
         }
     }
 
-    /// Adds everything that was packed, exactly. `None`, with some of it added, when the bytes are something else.
+    /// Adds an encoded histogram, without loss. Returns `None` if the bytes are malformed; a part may have been added
+    /// by then.
     pub fn unpack(&mut self, mut bytes: &[u8]) -> Option<()> {
         let bytes = &mut bytes;
         let [count, min, max, saturated] = [read(bytes)?, read(bytes)?, read(bytes)?, read(bytes)?];
