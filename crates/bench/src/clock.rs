@@ -1,4 +1,4 @@
-//! Times as text: for people, and for names of directories.
+//! Formats times for reports and directory names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// `2026-03-01-090507`, for names of directories.
+/// `2026-03-01-090507`, for directory names.
 pub(crate) fn file_stamp(time: SystemTime) -> String {
     written(
         time,
@@ -22,7 +22,7 @@ pub(crate) fn file_stamp(time: SystemTime) -> String {
     )
 }
 
-/// In UTC; 1970 for times before, and the last second of the year 9999 for times after it.
+/// Formats in UTC; clamps to 1970 and to the last second of the year 9999.
 fn written(time: SystemTime, format: &[BorrowedFormatItem<'_>]) -> String {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! `environment.json`, read again: what of two runs differs beside their figures.
+//! Reads `environment.json` of an earlier run, to find differences between two runs other than their figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::rows::Subject;
 use super::unusable::Unusable;
 use crate::outcome::SCHEMA;
 
-/// Characters of a fact that are told.
+/// Maximum length of a displayed fact in characters.
 const SHOWN_MAX: usize = 60;
 
-/// What is read of the environment of a run.
+/// Environment of a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Facts {
     /// The machine.
@@ -22,18 +22,18 @@ pub struct Facts {
     settings: BTreeMap<String, Option<String>>,
     #[serde(default)]
     programs: BTreeMap<String, Program>,
-    /// By `work / variant / role`.
+    /// Command lines by `work / variant / role`.
     #[serde(default)]
     commands: BTreeMap<String, Vec<String>>,
-    /// By `work / variant / role / name`.
+    /// Files written for programs, by `work / variant / role / name`.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// The text of the experiment file.
+    /// Text of the experiment file.
     #[serde(default)]
     experiment: String,
 }
 
-/// What makes figures of two machines different: each of these forbids a comparison.
+/// Facts of the machine. Runs that differ in one of them cannot be compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Machine {
     kernel: Option<String>,
@@ -54,42 +54,41 @@ struct Program {
     version: Option<String>,
 }
 
-/// Only the version.
 #[derive(Deserialize)]
 struct Version {
     schema: u64,
 }
 
-/// Something that is not the same in two runs.
+/// A fact that differs between two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What.
+    /// Name of the fact.
     pub what: String,
-    /// In the first run.
+    /// Value in the first run.
     pub a: String,
-    /// In the second.
+    /// Value in the second run.
     pub b: String,
-    /// What cannot be compared because of it.
+    /// Figures that it makes incomparable.
     pub forbids: Forbids,
 }
 
-/// What a difference forbids to compare.
+/// Scope of figures that a difference makes incomparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Forbids {
-    /// Everything: the machine is another one.
+    /// All figures: the machine is another one.
     Everything,
-    /// The variants that it is of.
+    /// The figures of the affected variants.
     Variant,
-    /// Nothing: a reader should know it.
+    /// None; the difference is only reported.
     Nothing,
 }
 
 impl Facts {
-    /// Reads the text of an `environment.json`; `path` is the file's.
+    /// Parses an `environment.json` from `path`.
     ///
     /// # Errors
-    /// With the line and what was expected, or the version that is not ours.
+    /// Reports the line and what was expected, or an unsupported version.
     pub fn parse(text: &str, path: &Path) -> Result<Facts, Unusable> {
         let wrong = |error: serde_json::Error| {
             let what = format!("{error}: expected an environment as onrush bench writes it");
@@ -105,13 +104,13 @@ impl Facts {
         serde_json::from_str(text).map_err(wrong)
     }
 
-    /// The name of the experiment; none where its file has none that can be read.
+    /// Name of the experiment; `None` if its text has none.
     pub fn experiment(&self) -> Option<String> {
         let table: toml::Table = self.experiment.parse().ok()?;
         Some(table.get("name")?.as_str()?.to_owned())
     }
 
-    /// Everything but figures that is not the same in `other`.
+    /// All differences other than figures.
     pub fn differences(&self, other: &Facts) -> Vec<Difference> {
         let mut found = self.machine.differences(&other.machine);
         let settings = by_name(&self.settings, &other.settings, |value| {
@@ -130,7 +129,7 @@ impl Facts {
         found
     }
 
-    /// The drivers that command lines of variants in both runs name.
+    /// Differences of the I/O driver in the command lines of variants that both runs have.
     fn drivers<'a>(&'a self, other: &'a Facts) -> impl Iterator<Item = Difference> + 'a {
         self.commands.iter().filter_map(|(name, words)| {
             let [a, b] = [words, other.commands.get(name)?].map(|words| driver(words));
@@ -158,7 +157,7 @@ impl Facts {
         Some(difference(what, line(&a), line(&b), Forbids::Nothing))
     }
 
-    /// Whether command lines of `subject` name another driver in `other`.
+    /// Whether a command line of `subject` has another I/O driver in `other`.
     pub fn has_other_driver(&self, other: &Facts, subject: &Subject) -> bool {
         let of = |facts: &Facts| -> BTreeMap<String, Option<String>> {
             let commands = facts.of(subject, &facts.commands);
@@ -169,8 +168,8 @@ impl Facts {
         of(self) != of(other)
     }
 
-    /// Whether `subject`, which is a peer's, is the same in `other`: its programs have the same versions, and its command
-    /// lines and files say the same, but for ports and directories.
+    /// Whether the reference `subject` is the same in `other`: same program versions, command lines and files, except
+    /// for ports and directories.
     pub fn is_same_reference(&self, other: &Facts, subject: &Subject) -> bool {
         let versions = |facts: &Facts| -> BTreeSet<(String, Option<String>)> {
             let words = facts
@@ -179,7 +178,7 @@ impl Facts {
             let files: BTreeSet<&str> = words.map(|word| file_name(word)).collect();
             let programs = facts.programs.values();
             programs
-                // Ours is what is compared, and its version stays the same for many builds.
+                // Onrush is the program under comparison, and many builds share one version number.
                 .filter_map(|it| {
                     Some((
                         file_name(it.file.as_deref()?).to_owned(),
@@ -210,7 +209,7 @@ impl Facts {
             && files(self) == files(other)
     }
 
-    /// Those of `table` that belong to `subject`: by `work · point / variant / …`.
+    /// Entries of `table` for `subject`; keys are `work · point / variant / …`.
     fn of<'a, T>(
         &self,
         subject: &Subject,
@@ -224,7 +223,7 @@ impl Facts {
 }
 
 impl Machine {
-    /// What is another in `other`, in words for people.
+    /// Differences to another machine, as text.
     pub fn differences(&self, other: &Machine) -> Vec<Difference> {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
         let mut found: Vec<Difference> = [
@@ -254,7 +253,7 @@ impl Machine {
         found
     }
 
-    /// In a few words.
+    /// One-line description.
     pub fn short(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
         format!(
@@ -279,7 +278,7 @@ fn difference(what: impl Into<String>, a: String, b: String, forbids: Forbids) -
     }
 }
 
-/// Entries of two tables that differ, each with both of its texts; a name that one of them lacks is "absent" there.
+/// Entries that differ between two tables, as text; a missing entry is "absent".
 fn by_name<'a, T>(
     a: &'a BTreeMap<String, T>,
     b: &'a BTreeMap<String, T>,
@@ -293,13 +292,13 @@ fn by_name<'a, T>(
         .filter(|(_, a, b)| a != b)
 }
 
-/// The value of `--io`.
+/// Value of the option `--io`.
 fn driver(words: &[String]) -> Option<&str> {
     let at = words.iter().position(|word| word == "--io")?;
     words.get(at + 1).map(String::as_str)
 }
 
-/// The last part of a path; a URL stays whole.
+/// Last component of a path; a URL stays whole.
 fn file_name(word: &str) -> &str {
     match word.contains("://") {
         true => word,
@@ -307,7 +306,7 @@ fn file_name(word: &str) -> &str {
     }
 }
 
-/// The text without what each run has of its own: the numbers of ports, and the name of its directory.
+/// Removes port numbers and the names of run directories, which differ in each run.
 fn without_places(text: &str) -> String {
     const DIRECTORY: &str = "onrush-bench-";
     let mut rest = text;

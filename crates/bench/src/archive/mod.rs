@@ -1,5 +1,4 @@
-//! Results of earlier runs, read again: a directory that `onrush bench` wrote, of which `raw.csv` and `environment.json` are
-//! enough.
+//! Reads results of earlier runs: `raw.csv` and `environment.json` in a directory written by `onrush bench`.
 
 mod facts;
 mod rows;
@@ -15,13 +14,14 @@ pub use unusable::Unusable;
 use crate::limits::{ENVIRONMENT_BYTES_MAX, RAW_BYTES_MAX};
 use crate::scenario::Metric;
 
-/// The file of numbers.
+/// File name of the measurements.
 pub const RAW: &str = "raw.csv";
-/// The file of facts.
+/// File name of the environment.
 pub const ENVIRONMENT: &str = "environment.json";
 
-/// Whether a figure called `name` is to be judged: all are where nothing is asked for, and those that hold a text which
-/// is. What collectors gave explains other figures and makes each of them harder to tell: it has to be named whole.
+/// Whether the figure called `name` is judged. An empty `only` selects all figures, otherwise those that contain one of
+/// its strings. Figures from collectors must be named in full: each figure judged makes the others less significant,
+/// and these only explain others.
 pub fn is_asked(only: &[String], name: &str, metric: &Metric) -> bool {
     let own = metric.name();
     let mut parts = only.iter().filter(|part| name.contains(*part));
@@ -31,14 +31,14 @@ pub fn is_asked(only: &[String], name: &str, metric: &Metric) -> bool {
     }
 }
 
-/// An earlier run.
+/// Result of an earlier run.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Its directory, as it was named.
+    /// Directory as given.
     pub name: String,
-    /// The machine, the programs and the experiment.
+    /// Machine, programs and experiment.
     pub facts: Facts,
-    /// What was measured.
+    /// Measurements.
     pub rows: Rows,
 }
 
@@ -46,7 +46,8 @@ impl Run {
     /// Reads the result in `directory`.
     ///
     /// # Errors
-    /// When there is none, or a file of it cannot be read: with the file, the line where it has one, and what was expected.
+    /// If there is no result or a file cannot be read: reports the file, the line if there is one, and what was
+    /// expected.
     pub fn read(directory: &Path) -> Result<Run, Unusable> {
         if !fs::metadata(directory).is_ok_and(|found| found.is_dir()) {
             return Err(Unusable::NoDirectory(directory.to_owned()));
@@ -61,7 +62,7 @@ impl Run {
     }
 }
 
-/// A file of a result, and where it is.
+/// Path and text of a file of the result.
 fn text(
     directory: &Path,
     name: &'static str,

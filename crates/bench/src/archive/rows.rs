@@ -1,4 +1,4 @@
-//! `raw.csv`, read again: who did what, and what came of each round.
+//! Reads `raw.csv` of an earlier run: figures by work, point, variant and round.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::unusable::Unusable;
 use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX, VALUE_MAX};
 use crate::scenario::{Metric, Nature, Role};
 
-/// The columns that have to be there; others may be, in any order.
+/// Required columns, in any order; others are allowed.
 const COLUMNS: [&str; 9] = [
     "round",
     "work",
@@ -24,28 +24,28 @@ const COLUMNS: [&str; 9] = [
     "value",
 ];
 
-/// The column that names the point of a sweep, where there is one.
+/// Column of the sweep's point; missing without a sweep.
 const POINT: &str = "point";
 
-/// The column that marks trials whose rate rose or fell; older results lack it.
+/// Column that marks trials with a rising or falling rate; missing in older results.
 const UNSTEADY: &str = "unsteady";
 
-/// The column that marks trials whose control client was disturbed; older results lack it.
+/// Column that marks trials with a disturbed control client; missing in older results.
 const CONTROL_DISTURBED: &str = "control_disturbed";
 
-/// Who did what.
+/// Identifies a series of measurements.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Subject {
-    /// What was measured.
+    /// Name of the work.
     pub work: String,
-    /// At which point of a sweep, such as `connections=100 io=epoll`; empty without one.
+    /// Point of a sweep, such as `connections=100 io=epoll`; empty without a sweep.
     pub point: String,
-    /// Who did it.
+    /// Name of the variant.
     pub variant: String,
 }
 
 impl Subject {
-    /// The work, and the point where there is one, as reports and command lines in `environment.json` have them.
+    /// Work and point as in reports and in the keys of `environment.json`.
     pub fn place(&self) -> String {
         match self.point.is_empty() {
             true => self.work.clone(),
@@ -53,7 +53,7 @@ impl Subject {
         }
     }
 
-    /// Whether both did the same.
+    /// Whether both have the same work and point.
     pub fn is_beside(&self, other: &Subject) -> bool {
         (&self.work, &self.point) == (&other.work, &other.point)
     }
@@ -65,50 +65,51 @@ impl fmt::Display for Subject {
     }
 }
 
-/// One number of one round.
+/// One value of one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
-    /// Of which round, from 1.
+    /// Number of the round, from 1.
     pub number: u32,
-    /// The number.
+    /// The value.
     pub value: f64,
     /// Whether the trial was valid.
     pub is_valid: bool,
-    /// Whether others used too much of its CPUs.
+    /// Whether other programs used too much of the trial's CPUs.
     pub is_disturbed: bool,
-    /// Whether the client was the limit.
+    /// Whether the client was the bottleneck.
     pub is_client_limit: bool,
-    /// Whether its rate rose or fell within the window.
+    /// Whether the rate rose or fell within the window.
     pub is_unsteady: bool,
-    /// Whether something held the control client up.
+    /// Whether the control client was disturbed.
     pub is_control_disturbed: bool,
 }
 
-/// A variant and all of its numbers.
+/// A variant with all its measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entrant {
-    /// Who did what.
+    /// Work, point and variant.
     pub subject: Subject,
-    /// Whether comparisons judge this variant. Otherwise it is a reference.
+    /// Whether comparisons judge this variant; if not, it is a reference.
     pub is_ours: bool,
-    /// Each metric's rounds, in their order.
+    /// Rounds of each metric, in order.
     pub metrics: BTreeMap<String, Vec<Round>>,
 }
 
-/// The rounds of a metric that may be compared.
+/// Rounds of a metric that are usable for a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sound {
-    /// Number and value, in the order of the rounds.
+    /// Number and value of each round, in order.
     pub rounds: Vec<(u32, f64)>,
-    /// All rounds.
+    /// Number of all rounds.
     pub all: usize,
-    /// Why most of the others may not, where there are others.
+    /// The most common reason for unusable rounds, if there are any.
     pub without: Option<&'static str>,
 }
 
 impl Entrant {
-    /// The rounds of `metric` that may be compared, by the rules of a figure with a target: none that is invalid; none that
-    /// others disturbed, but for memory; and rates and latencies only where the client had room and the rate was steady.
+    /// Usable rounds of `metric`, by the same rules as for figures with a target: the trial is valid; other programs
+    /// did not disturb it, except for memory; for rates and latencies, the client was not the bottleneck and the rate
+    /// was steady.
     pub fn sound(&self, metric: &Metric) -> Sound {
         let rounds = self.metrics.get(&metric.name()).map_or(&[][..], |all| all);
         let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -150,22 +151,22 @@ fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
     if round.is_unsteady && is_rate_or_latency {
         return Some("were not steady");
     }
-    // Ratios need a logarithm.
+    // Comparisons use logarithms.
     (round.value <= 0.0).then_some("are not above 0")
 }
 
-/// Everything a `raw.csv` says.
+/// Content of a `raw.csv`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
-    /// In the order of the file.
+    /// Variants in the order of the file.
     pub entrants: Vec<Entrant>,
 }
 
 impl Rows {
-    /// Reads the text of a `raw.csv`; `path` is the file's.
+    /// Parses a `raw.csv` from `path`.
     ///
     /// # Errors
-    /// With the line, what stands there and what was expected.
+    /// Reports the line, its content and what was expected.
     pub fn parse(text: &str, path: &Path) -> Result<Rows, Unusable> {
         let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
         let columns = Columns::of(
@@ -240,12 +241,12 @@ impl Rows {
         Ok(())
     }
 
-    /// The variant that did this, if one did.
+    /// The variant with this subject.
     pub fn of(&self, subject: &Subject) -> Option<&Entrant> {
         self.entrants.iter().find(|it| it.subject == *subject)
     }
 
-    /// The peers' variants that did the same as `subject`.
+    /// References with the same work and point as `subject`.
     pub fn references(&self, subject: &Subject) -> impl Iterator<Item = &Entrant> {
         let beside = self
             .entrants
@@ -255,7 +256,7 @@ impl Rows {
     }
 }
 
-/// Where each column is.
+/// Index of each column.
 struct Columns(BTreeMap<&'static str, usize>);
 
 impl Columns {
@@ -280,7 +281,7 @@ impl Columns {
         Ok(Columns(found))
     }
 
-    /// What stands in a column; nothing where there is none.
+    /// Value of a column; empty if the column is missing.
     fn text<'record>(&self, record: &'record StringRecord, name: &str) -> &'record str {
         let place = self.0.get(name);
         place.and_then(|place| record.get(*place)).unwrap_or("")
@@ -322,7 +323,7 @@ impl Columns {
         })
     }
 
-    /// A mark that older results do not have.
+    /// A flag that is false if the column is missing, as in older results.
     fn later_flag(&self, record: &StringRecord, name: &str) -> Result<bool, String> {
         Ok(self.0.contains_key(name) && self.flag(record, name)?)
     }
@@ -336,7 +337,7 @@ impl Columns {
     }
 }
 
-/// What the reader of tables says, with its place.
+/// Converts an error of the CSV reader.
 fn unread(path: &Path, error: &csv::Error) -> Unusable {
     let line = error.position().map_or(1, csv::Position::line);
     let what = match error.kind() {

@@ -1,4 +1,4 @@
-//! Why an earlier result cannot be used.
+//! The error of reading an earlier result.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,43 +8,43 @@ use onrush_file::Unreadable;
 /// Why an earlier result cannot be used.
 #[derive(Debug)]
 pub enum Unusable {
-    /// What was named is no directory.
+    /// The path is not a directory.
     NoDirectory(PathBuf),
-    /// A directory has not the file that results have.
+    /// The directory lacks this file, which every result has.
     NoResult(PathBuf, &'static str),
-    /// A file of it cannot be read.
+    /// A file cannot be read.
     Unreadable(PathBuf, Unreadable),
-    /// A line of a file says something that has no meaning.
+    /// A line of a file is invalid.
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it, and what was expected.
+        /// What is wrong, and what was expected.
         what: String,
     },
-    /// It has another version than this program reads.
+    /// The file has an unsupported version.
     Version {
         /// The file.
         path: PathBuf,
-        /// The version it names.
+        /// Its version.
         found: u64,
     },
-    /// A folder holds no result at all.
+    /// The folder contains no result.
     NoResults(PathBuf),
     /// A directory cannot be listed.
     Unlisted(PathBuf, std::io::Error),
-    /// There is more of something than is read.
+    /// A limit is exceeded.
     TooMany {
-        /// Where.
+        /// The file or directory.
         path: PathBuf,
-        /// Of what there is too much, and how much is read.
+        /// What is too much, and the limit.
         what: String,
     },
 }
 
 impl Unusable {
-    /// A mistake in a line of a file.
+    /// An error in a line of a file.
     pub(super) fn line(path: &Path, line: u64, what: impl Into<String>) -> Unusable {
         Unusable::Line {
             path: path.to_owned(),

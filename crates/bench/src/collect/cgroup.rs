@@ -1,5 +1,5 @@
-//! The control group that the programs run in: time for which a quota held them up, its memory, its pressure
-//! (cgroups(7)). Both versions, and machines that have them beside each other.
+//! Control group of the programs: time throttled by its CPU quota, memory, and pressure (cgroups(7)). Supports both
+//! versions, also mounted together.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::counters::{Count, Counters};
 use super::pressure::{RESOURCES, pressure};
 use super::source::{KernelFile, Root};
 
-/// One control group's files.
+/// Files of a control group.
 #[derive(Debug)]
 pub struct ControlGroup {
     files: Vec<(Kind, KernelFile)>,
 }
 
-/// What a file says.
+/// Content of a file.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// `cpu.stat` of either version.
@@ -27,11 +27,11 @@ enum Kind {
     Pressure(&'static str),
 }
 
-/// What it is called in results.
+/// Subject in results.
 const SUBJECT: &str = "cgroup";
 
 impl ControlGroup {
-    /// Finds the group of a process, which is that of all programs: whoever starts them is in it, too.
+    /// Finds the control group of a process. Programs inherit it from bench.
     pub fn find(root: &Root, process: &str) -> ControlGroup {
         let mut buffer = Vec::new();
         let mut text = |name: &str| {
@@ -60,12 +60,12 @@ impl ControlGroup {
         ControlGroup { files }
     }
 
-    /// Whether nothing of it can be read.
+    /// Whether none of its files can be read.
     pub fn is_absent(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Adds what it counts.
+    /// Adds the current counters.
     pub fn read(&mut self, buffer: &mut Vec<u8>, counters: &mut Counters) {
         for (kind, file) in &mut self.files {
             let text = file.read(buffer).unwrap_or_default();
@@ -91,7 +91,7 @@ fn cpu(text: &str, counters: &mut Counters) {
             "nr_periods" => Some(("quota_periods", Count::Total(value))),
             "nr_throttled" => Some(("throttled_periods", Count::Total(value))),
             "throttled_usec" => Some(("throttled", Count::Time(Duration::from_micros(value)))),
-            // Version 1 counts nanoseconds.
+            // Version 1 has nanoseconds.
             "throttled_time" => Some(("throttled", Count::Time(Duration::from_nanos(value)))),
             "usage_usec" => Some(("cpus", Count::Time(Duration::from_micros(value)))),
             _ => None,
@@ -100,8 +100,8 @@ fn cpu(text: &str, counters: &mut Counters) {
     counters.add(SUBJECT, values);
 }
 
-/// Where the files of a group are, from the mounts that a process sees and the groups it is in: of the CPU and memory controllers of
-/// version 1, and of version 2.
+/// Directories of the process's groups, from its `mountinfo` and `cgroup` files: CPU and memory controllers of version
+/// 1, and version 2.
 fn places(mountinfo: &str, groups: &str) -> Vec<PathBuf> {
     let one = |controller: &'static str| {
         let (version, path) = cgroup::path(groups, controller)?;
@@ -117,7 +117,7 @@ fn places(mountinfo: &str, groups: &str) -> Vec<PathBuf> {
         ))
     };
     let mut places: Vec<PathBuf> = found.filter_map(place).collect();
-    // One hierarchy of version 1 may have both controllers.
+    // Both controllers of version 1 may share a hierarchy.
     places.dedup();
     places
 }

@@ -1,4 +1,4 @@
-//! What clients say they measured: a file for each client whose reports are read. Pure.
+//! Parsers of the clients' reports, one file per client.
 
 mod ab;
 mod fortio;
@@ -24,10 +24,9 @@ pub use self::live::last_second;
 pub use self::report::ClientReport;
 use crate::scenario::Results;
 
-/// Reads a report; the error says what was expected, and what is wrong with it.
+/// Parses a report. The error names what was expected and what was found.
 ///
-/// Any text is a report or an error. Nothing is made up: a number that the client does not give is absent, or an error
-/// where a trial needs it.
+/// A number that the client does not report is absent, or an error if a trial needs it.
 pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
     let text = whole_lines(results, text);
     let read = match results {
@@ -50,7 +49,7 @@ pub fn read(results: Results, text: &str) -> Result<ClientReport, String> {
     checked.map_err(|why| format!("expected {}; {why}", results.form()))
 }
 
-/// Without a last line that was not finished: half of a number is a number, too.
+/// Removes an incomplete last line, in which a number may be truncated.
 fn whole_lines(results: Results, text: &str) -> &str {
     match results {
         Results::Onrush

@@ -1,7 +1,7 @@
-//! What was counted at one moment, by subject and measure, and what came between two moments. Pure.
+//! Counters at one moment by subject and measure, and the differences between two moments.
 //!
-//! A counter that goes backwards was reset (an interface made anew), one that vanishes is gone with its subject, one
-//! that appears counts from nothing: no difference is ever negative, and the totals of a window are the sum of its
+//! A counter that decreased was reset (for example, an interface was recreated); one that disappeared ended with its
+//! subject; a new one starts at 0. So differences are never negative, and the totals of a window are the sum of its
 //! differences.
 
 use std::borrow::Cow;
@@ -13,20 +13,20 @@ use crate::outcome::BySubject;
 /// One value at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Count {
-    /// Only grows: events, packets, bytes.
+    /// Monotonic count: events, packets, bytes.
     Total(u64),
-    /// Time that only grows; its difference is a share of the time that passed.
+    /// Monotonic time; its difference is a share of the elapsed time.
     Time(Duration),
-    /// What there is now: sockets, bytes of memory, megahertz.
+    /// Current value: sockets, bytes of memory, megahertz.
     Gauge(f64),
 }
 
-/// Values of one moment.
+/// All values at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters(BTreeMap<String, BTreeMap<Cow<'static, str>, Count>>);
 
 impl Counters {
-    /// Adds the values of a subject to those that are there.
+    /// Adds values of a subject.
     pub fn add<M: Into<Cow<'static, str>>>(
         &mut self,
         subject: impl Into<String>,
@@ -41,8 +41,8 @@ impl Counters {
         self.0.get(subject)?.get(measure).copied()
     }
 
-    /// What came since `before`: `NAME_per_s` for totals, `NAME` as a share of `span` for times, `NAME` for gauges. What
-    /// is 0 is left out: most counters of a machine stand still.
+    /// Changes since `before`: `NAME_per_s` for totals, `NAME` as a share of `span` for times, `NAME` for gauges. Zeros
+    /// are left out, because most counters do not change.
     pub fn since(&self, before: &Counters, span: Duration) -> BySubject {
         let seconds = span.as_secs_f64().max(1e-9);
         let mut rates = BySubject::new();
@@ -73,7 +73,7 @@ impl Counters {
     }
 }
 
-/// `None` for a counter that went backwards, or became something else.
+/// `None` if the counter decreased or changed its type.
 fn grown(now: Count, then: Option<Count>) -> Option<Count> {
     match (now, then) {
         (now, None) => Some(now),
@@ -84,7 +84,7 @@ fn grown(now: Count, then: Option<Count>) -> Option<Count> {
     }
 }
 
-/// What a window saw of each counter.
+/// Totals over a window.
 #[derive(Debug, Clone, Default)]
 pub struct Totals(BTreeMap<String, BTreeMap<String, Sum>>);
 
@@ -96,7 +96,7 @@ enum Sum {
 }
 
 impl Totals {
-    /// Adds what came between two moments of the window.
+    /// Adds the changes between two moments of the window.
     pub fn add(&mut self, now: &Counters, before: &Counters) {
         now.each_since(before, |subject, measure, grown| {
             let measures = self.0.entry(subject.to_owned()).or_default();
@@ -116,7 +116,7 @@ impl Totals {
         });
     }
 
-    /// `NAME` for totals, `NAME_s` in seconds for times, the mean of the readings for gauges. What is 0 is left out.
+    /// `NAME` for totals, `NAME_s` in seconds for times, the mean for gauges. Zeros are left out.
     pub fn by_subject(&self) -> BySubject {
         let mut all = BySubject::new();
         for (subject, measures) in &self.0 {
@@ -186,7 +186,7 @@ mod tests {
         let steps: [&[(&'static str, Count)]; 4] = [
             &[("packets", Count::Total(100))],
             &[("packets", Count::Total(150))],
-            // The interface was removed, and one of its name made anew.
+            // The interface was removed and recreated with the same name.
             &[],
             &[("packets", Count::Total(20))],
         ];
@@ -197,7 +197,7 @@ mod tests {
         }
         assert_eq!(totals.by_subject()["eth9"]["packets"], 70.0);
         assert!(moments[2].since(&moments[1], SECOND).is_empty());
-        // Reset between two readings: nobody knows how much there was.
+        // Reset between two readings: the change is unknown.
         assert!(moments[3].since(&moments[1], SECOND).is_empty());
         let other_kind = moment(&[("packets", Count::Gauge(1.0))]);
         assert!(other_kind.since(&moments[0], SECOND).is_empty());

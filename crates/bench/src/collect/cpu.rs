@@ -1,5 +1,4 @@
-//! `/proc/stat`: what every CPU did, and what the machine counts as a whole. The readers are pure, but for the one that
-//! looks for the kernel's packet threads.
+//! `/proc/stat`: use of each CPU, and counters of the whole machine.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -9,8 +8,8 @@ use onrush_machine::cpu_time::CpuTicks;
 use super::counters::{Count, Counters};
 use crate::outcome::CpuUse;
 
-/// CPU use between two readings. Shares are of the counted ticks, not of the elapsed time: an idle CPU without a timer tick
-/// counts late.
+/// CPU use between two readings. Shares are of the counted ticks, not of the elapsed time: an idle CPU without a timer
+/// tick counts late.
 pub fn used(cpu: usize, now: CpuTicks, before: CpuTicks) -> CpuUse {
     let part = |of: fn(&CpuTicks) -> u64| of(&now).saturating_sub(of(&before));
     let user = part(|ticks| ticks.user);
@@ -31,8 +30,8 @@ pub fn used(cpu: usize, now: CpuTicks, before: CpuTicks) -> CpuUse {
     }
 }
 
-/// The kernel threads that process packets when interrupts cannot keep up, one per CPU: the CPU and the thread's id.
-/// They live as long as the machine runs.
+/// CPU and thread id of the kernel's `ksoftirqd` threads, which process packets when interrupts cannot keep up. They
+/// exist as long as the machine runs.
 pub fn ksoftirqd() -> &'static [(usize, u32)] {
     static FOUND: OnceLock<Vec<(usize, u32)>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -50,8 +49,7 @@ fn ksoftirqd_cpu(name: &str) -> Option<usize> {
     name.trim_end().strip_prefix("ksoftirqd/")?.parse().ok()
 }
 
-/// Reads what `/proc/stat` counts for the whole machine: context switches, interrupts, new processes, and how many
-/// threads run or wait for a CPU now.
+/// Reads the machine's counters in `/proc/stat`: context switches, interrupts, new processes, and runnable threads.
 pub fn machine(stat: &str, counters: &mut Counters) {
     let values = stat.lines().filter_map(|line| {
         let mut words = line.split_ascii_whitespace();

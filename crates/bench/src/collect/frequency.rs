@@ -1,26 +1,26 @@
-//! How fast each CPU's clock ran, where the machine says so.
+//! Clock frequency of each CPU, if the machine reports it.
 //!
-//! A driver of cpufreq knows; else `/proc/cpuinfo` has it on x86. In a virtual machine without such a driver the number
-//! there is what the processor is called, whatever it does: it is left out.
+//! The source is the cpufreq driver, otherwise `/proc/cpuinfo` on x86. In a virtual machine without a cpufreq driver,
+//! `/proc/cpuinfo` has the nominal frequency, so it is ignored.
 
 use onrush_machine::cpus::CpuSet;
 
 use super::counters::{Count, Counters};
 use super::source::{KernelFile, Root};
 
-/// Where frequencies are read.
+/// Source of frequencies.
 #[derive(Debug)]
 pub enum Frequency {
-    /// Kilohertz of each CPU, by cpufreq.
+    /// cpufreq: a file in kilohertz for each CPU.
     Driver(Vec<(usize, KernelFile)>),
     /// `/proc/cpuinfo`.
     Cpuinfo(KernelFile),
-    /// Nobody knows, and why.
+    /// Unknown, with the reason.
     Absent(&'static str),
 }
 
 impl Frequency {
-    /// Looks where they can be read.
+    /// Finds the source of this machine.
     pub fn find(root: &Root) -> Frequency {
         let mut buffer = Vec::new();
         let online = root.sys_path("devices/system/cpu/online");
@@ -50,7 +50,7 @@ impl Frequency {
         Frequency::Cpuinfo(cpuinfo)
     }
 
-    /// Adds `mhz` of each CPU.
+    /// Adds `mhz` for each CPU.
     pub fn read(&mut self, buffer: &mut Vec<u8>, counters: &mut Counters) {
         match self {
             Frequency::Driver(files) => {
@@ -72,7 +72,7 @@ impl Frequency {
     }
 }
 
-/// The CPU says that it runs below a hypervisor.
+/// Whether the CPU reports a hypervisor.
 fn is_virtual(cpuinfo: &str) -> bool {
     let mut flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
     flags.any(|line| {
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Files below a directory, and the frequencies that are found there.
+    /// Creates files in a directory and reads the frequencies there.
     fn found(files: &[(&str, &str)]) -> Result<Counters, &'static str> {
         let directory = tempfile::tempdir().expect("a directory");
         for (name, text) in files {

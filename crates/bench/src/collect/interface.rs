@@ -1,7 +1,7 @@
-//! `/proc/net/dev`: what every interface carried, and what it lost. Pure.
+//! `/proc/net/dev`: traffic and losses of each interface.
 //!
-//! A packet here is what the interface handed over or was handed: with segmentation offload one may stand for many on
-//! the wire. Loopback counts each packet twice, once as sent and once as received.
+//! A packet here is one passed to or from the interface; with segmentation offload it may be many on the wire. Loopback
+//! counts each packet twice, as sent and as received.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use onrush_machine::network::Interface;
 use super::counters::{Count, Counters};
 use crate::outcome::InterfaceUse;
 
-/// The interface on which both ends of a connection are on this machine.
+/// The loopback interface.
 pub const LOOPBACK: &str = "lo";
 
-/// Rates since `before`; `None` when nothing was carried or lost. Counters that went backwards, because the interface
-/// was made anew, have carried nothing.
+/// Rates since `before`; `None` without any traffic or loss. A counter that decreased, because the interface was
+/// recreated, counts as zero.
 pub fn used(now: &Interface, before: &Interface, span: Duration) -> Option<InterfaceUse> {
     let seconds = span.as_secs_f64().max(1e-9);
     let per_second = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;
@@ -45,7 +45,7 @@ fn counts(of: &Interface) -> [(&'static str, Count); 8] {
     ]
 }
 
-/// The same as counters, for the totals of a window.
+/// The counters for the totals of a window.
 pub fn counters(interfaces: &BTreeMap<String, Interface>) -> Counters {
     let mut counters = Counters::default();
     for (name, counts) in interfaces {

@@ -1,7 +1,7 @@
-//! Interrupts of network devices by line and CPU, and those that CPUs send each other: `/proc/interrupts`.
+//! Interrupts of network devices by line and CPU, and inter-processor interrupts: `/proc/interrupts`.
 //!
-//! That file has a column for each CPU and a row for each line of each device. On a large machine writing it costs the
-//! kernel milliseconds; there each line that matters is read by itself, below `/sys/kernel/irq`.
+//! That file has a column per CPU and a row per interrupt line. On a large machine, generating it takes the kernel
+//! milliseconds; there each relevant line is read separately from `/sys/kernel/irq`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,22 +12,22 @@ use super::counters::{Count, Counters};
 use super::source::{KernelFile, Root};
 use crate::limits::{INTERRUPT_LINES_MAX, INTERRUPTS_BYTES_CHEAP};
 
-/// Rows that every CPU has by itself: timer, wake-up of an idle CPU, function calls, flushes of address translations,
-/// deferred work. Those of arm64 are numbered (`IPI0`).
+/// Rows of per-CPU interrupts: timer, rescheduling, function calls, TLB shootdowns, IRQ work. arm64 numbers them
+/// (`IPI0`).
 const OF_CPUS: [&str; 5] = ["LOC", "RES", "CAL", "TLB", "IWI"];
 
-/// The interrupts that are counted, and where.
+/// Sources of interrupt counters.
 #[derive(Debug)]
 pub struct Interrupts {
     table: KernelFile,
-    /// Network devices only: the number of the line and what it is called in results.
+    /// Interrupt lines of network devices, by number, with their names in results.
     lines: BTreeMap<u32, String>,
-    /// Files of the lines, where the table is too long to be read each second.
+    /// Files of single lines, if the table is too large to read each second.
     single: Option<Vec<(u32, KernelFile)>>,
 }
 
 impl Interrupts {
-    /// Finds the lines of network devices.
+    /// Finds the interrupt lines of network devices.
     pub fn find(root: &Root) -> Interrupts {
         let mut table = root.proc("interrupts");
         let mut buffer = Vec::new();
@@ -47,7 +47,7 @@ impl Interrupts {
         }
     }
 
-    /// What is not counted, and why.
+    /// Description of the interrupts that are not counted.
     pub fn left_out(&self) -> Option<String> {
         let too_long = self.single.is_some();
         too_long.then(|| {
@@ -58,7 +58,7 @@ impl Interrupts {
         })
     }
 
-    /// Adds `cpuN` of each line, and of each CPU what others sent it.
+    /// Adds `cpuN` for each line, and the inter-processor interrupts of each CPU.
     pub fn read(&mut self, buffer: &mut Vec<u8>, counters: &mut Counters) {
         let Some(files) = &mut self.single else {
             let text = self.table.read(buffer).unwrap_or_default();
@@ -67,7 +67,7 @@ impl Interrupts {
         };
         for (line, file) in files {
             let text = file.read(buffer).unwrap_or_default();
-            // The CPUs of this file are all that are possible, in order, with commas between.
+            // Comma-separated counts of all possible CPUs, in order.
             let counts = text.trim().split(',').enumerate();
             let counts = counts.filter_map(|(cpu, count)| by_cpu(cpu, count.parse().ok()?));
             counters.add(self.lines[line].clone(), counts);
@@ -75,12 +75,12 @@ impl Interrupts {
     }
 }
 
-/// `None` for a CPU that took none: most lines belong to one CPU.
+/// `None` for a CPU without interrupts: most lines belong to one CPU.
 fn by_cpu(cpu: usize, count: u64) -> Option<(String, Count)> {
     (count > 0).then(|| (format!("cpu{cpu}"), Count::Total(count)))
 }
 
-/// Reads `/proc/interrupts`: the lines that have a name in `lines`, and those of CPUs.
+/// Reads `/proc/interrupts`: the named `lines` and the per-CPU interrupts.
 pub fn interrupts(text: &str, lines: &BTreeMap<u32, String>, counters: &mut Counters) {
     for Row { label, counts, .. } in per_cpu::rows(text) {
         if OF_CPUS.contains(&label) || label.starts_with("IPI") {
@@ -96,7 +96,7 @@ pub fn interrupts(text: &str, lines: &BTreeMap<u32, String>, counters: &mut Coun
     }
 }
 
-/// Network interfaces, and the lines that their devices say are theirs.
+/// Network interfaces, and the interrupt lines of their devices.
 #[derive(Debug, Default)]
 struct Devices {
     interfaces: Vec<String>,
@@ -111,7 +111,7 @@ impl Devices {
             let Some(interface) = entry.file_name().to_str().map(str::to_owned) else {
                 continue;
             };
-            // What a virtio device is called lies below the device on the bus, which has the interrupts.
+            // The interrupts of a virtio device belong to its parent on the bus.
             for name in ["device/msi_irqs", "device/../msi_irqs"] {
                 let lines = fs::read_dir(class.join(&interface).join(name));
                 for line in lines.into_iter().flatten().flatten() {
@@ -127,8 +127,8 @@ impl Devices {
     }
 }
 
-/// The lines of network devices and their names: `irq 38 eth0 queue 0 (virtio2-input.0)`. A line belongs to an interface
-/// when its device says so, or when it is called after it.
+/// Names of network devices' interrupt lines: `irq 38 eth0 queue 0 (virtio2-input.0)`. A line belongs to an interface
+/// if its device lists the line, or if the line's name starts with the interface's.
 fn network_lines(text: &str, devices: &Devices) -> BTreeMap<u32, String> {
     let name = |row: Row<'_>| {
         let line: u32 = row.label.parse().ok()?;
@@ -148,9 +148,9 @@ fn network_lines(text: &str, devices: &Devices) -> BTreeMap<u32, String> {
         .collect()
 }
 
-/// The number of a queue at the end of a line's name, or before the `@` behind which the place of the device stands:
-/// `eth0-TxRx-3`, `virtio2-input.0`, `mlx5_comp3@pci:0000:01:00.0`. A number that is a part of an interface's own name
-/// (`eth0`) is none.
+/// Queue number at the end of a line's name, or before an `@` with the device's location: `eth0-TxRx-3`,
+/// `virtio2-input.0`, `mlx5_comp3@pci:0000:01:00.0`. A number that is part of the interface's name (`eth0`) is not a
+/// queue.
 fn queue(action: &str) -> Option<u32> {
     let (name, _) = action.split_once('@').unwrap_or((action, ""));
     let digits = name.len()

@@ -1,4 +1,4 @@
-//! All that the kernel counts of a machine and of one network namespace, read together.
+//! All kernel counters of a machine and of one network namespace.
 
 use super::cgroup::ControlGroup;
 use super::counters::Counters;
@@ -10,10 +10,10 @@ use super::protocol::{sockets, tables};
 use super::softirq::{softirqs, softnet};
 use super::source::{KernelFile, Root};
 
-/// Files with one table each, and who reads it.
+/// Parser of a file with one table.
 type Reader = fn(&str, &mut Counters);
 
-/// The sources of counters, found once and read each second.
+/// Sources of counters, found once and read each second.
 #[derive(Debug)]
 pub struct Machine {
     files: Vec<(KernelFile, Reader)>,
@@ -26,7 +26,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Finds what this machine has. `/proc/stat` is read by the caller, who needs more of it.
+    /// Finds the sources of this machine, except `/proc/stat`, which the caller reads.
     pub fn find(root: &Root) -> Machine {
         let readers: [(KernelFile, Reader); 6] = [
             (root.proc("softirqs"), softirqs),
@@ -78,12 +78,12 @@ impl Machine {
         }
     }
 
-    /// What cannot be read on this machine, and why, in words.
+    /// Counters that this machine lacks, with reasons.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// Everything at this moment. `stat` is what `/proc/stat` says.
+    /// Reads all counters. `stat` is the content of `/proc/stat`.
     pub fn read(&mut self, stat: &str) -> Counters {
         let mut counters = Counters::default();
         cpu::machine(stat, &mut counters);

@@ -1,4 +1,4 @@
-//! Numbers while a trial runs: what the kernel counts, and what the clients say.
+//! Collectors that run during a trial: kernel counters and clients' reports.
 
 pub mod client;
 pub mod sampler;

@@ -1,5 +1,4 @@
-//! Pressure stall information: the time in which work waited for a resource (Documentation/accounting/psi.rst of the
-//! kernel). Pure.
+//! Pressure stall information (Documentation/accounting/psi.rst of the kernel).
 
 use std::time::Duration;
 
@@ -7,11 +6,11 @@ use onrush_machine::pressure::stalls;
 
 use super::counters::{Count, Counters};
 
-/// What one can wait for, by the name of its file below `/proc/pressure`.
+/// Resources, by their files below `/proc/pressure`.
 pub const RESOURCES: [&str; 3] = ["cpu", "memory", "io"];
 
-/// Reads one file of a resource: `RESOURCE_some_waiting` is the time in which at least one thread waited,
-/// `RESOURCE_full_waiting` that in which all that had work did.
+/// Reads the file of a resource: `RESOURCE_some_waiting` is the time in which at least one thread waited,
+/// `RESOURCE_full_waiting` the time in which all non-idle threads waited.
 pub fn pressure(resource: &str, subject: &str, text: &str, counters: &mut Counters) {
     let times = stalls(text).map(|(kind, us)| {
         let time = Count::Time(Duration::from_micros(us));

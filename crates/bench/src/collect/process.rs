@@ -1,8 +1,8 @@
-//! What processes used: CPU time to the nanosecond, time in the queue for a CPU, switches, memory. Pure.
+//! Resource use of processes: CPU time, run queue time, context switches, memory.
 //!
-//! `/proc/PID/task/*/schedstat` counts the time of living threads only, so CPU time is that of the clock of the process
-//! (clock_getcpuclockid(3)): it has nanoseconds, counts threads that have ended, and stays until the process is waited
-//! for. The parent then has its time, in clock ticks (`/proc/PID/stat`).
+//! `/proc/PID/task/*/schedstat` covers living threads only, so CPU time comes from the clock of the process
+//! (clock_getcpuclockid(3)): it has nanoseconds, includes ended threads, and exists until the process is reaped. After
+//! that its time is part of the parent's, in clock ticks (`/proc/PID/stat`).
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::Count;
 
-/// Linux counts process times in hundredths of a second towards user space (`USER_HZ`), on every architecture we know.
+/// `USER_HZ` is 100 on every architecture that Onrush supports.
 const TICK: Duration = Duration::from_millis(10);
 
-/// That many ticks as a time.
+/// Converts ticks to a duration.
 pub fn time_of_ticks(ticks: u64) -> Duration {
     TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
 }
 
-/// What a tree of processes has used.
+/// Resource use of a process tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUse {
-    /// CPU time of all threads, user and system, ended ones included.
+    /// CPU time of all threads, user and system, including ended ones.
     pub cpu: Duration,
-    /// Failed readings of `cpu`: after one, `cpu` is too small.
+    /// Failed readings of `cpu`, each of which makes `cpu` too small.
     pub failed: u64,
-    /// Time for which threads could have run and waited for a CPU, seen in the same way.
+    /// Time in the run queue, over all threads.
     pub wait: Duration,
-    /// Times that a thread gave up the CPU to wait for something, seen in the same way.
+    /// Voluntary context switches, over all threads.
     pub voluntary_switches: u64,
-    /// Times that one was taken off the CPU, seen in the same way.
+    /// Involuntary context switches, over all threads.
     pub involuntary_switches: u64,
     /// Live threads.
     pub threads: u64,
-    /// Threads that were seen and have ended.
+    /// Observed threads that have ended.
     pub threads_ended: u64,
     /// User time in whole ticks.
     pub user_ticks: u64,
@@ -42,12 +42,12 @@ pub struct TreeUse {
     pub system_ticks: u64,
     /// Resident anonymous memory.
     pub memory_bytes: u64,
-    /// Whether the first process has ended and waits to be waited for.
+    /// Whether the first process has ended and is not reaped yet.
     pub ended: bool,
 }
 
 impl TreeUse {
-    /// What this and another tree have used together.
+    /// Sum of two trees.
     pub fn with(self, other: TreeUse) -> TreeUse {
         TreeUse {
             cpu: self.cpu.saturating_add(other.cpu),
@@ -64,7 +64,7 @@ impl TreeUse {
         }
     }
 
-    /// The use since `before`. A time that goes backwards counts as a failed reading.
+    /// Use since `before`. A time that decreased counts as a failed reading.
     pub fn since(self, before: TreeUse) -> TreeUse {
         let user_ticks = self.user_ticks.saturating_sub(before.user_ticks);
         let system_ticks = self.system_ticks.saturating_sub(before.system_ticks);
@@ -88,7 +88,7 @@ impl TreeUse {
         }
     }
 
-    /// What a role has in the rows of a second, beside its time on the CPU.
+    /// Measures of a role in the rows per second, besides CPU time.
     pub fn counts(self) -> [(&'static str, Count); 7] {
         [
             ("user", Count::Time(time_of_ticks(self.user_ticks))),
@@ -104,13 +104,13 @@ impl TreeUse {
         ]
     }
 
-    /// The part of the CPU time spent in the kernel, as far as ticks tell.
+    /// Share of CPU time spent in the kernel, with the precision of ticks.
     pub fn system_share(self) -> f64 {
         self.system_ticks as f64 / (self.user_ticks + self.system_ticks).max(1) as f64
     }
 }
 
-/// Voluntary and involuntary switches of a thread, from its `status`.
+/// Voluntary and involuntary context switches of a thread, from its `status`.
 pub fn switches(status: &str) -> Option<(u64, u64)> {
     Some((
         number(status, "voluntary_ctxt_switches:")?,
@@ -118,7 +118,7 @@ pub fn switches(status: &str) -> Option<(u64, u64)> {
     ))
 }
 
-/// `utime + cutime` and `stime + cstime` of `/proc/PID/stat`; the name before them may hold spaces and brackets.
+/// `utime + cutime` and `stime + cstime` of `/proc/PID/stat`; the name before them may contain spaces and parentheses.
 pub fn ticks(stat: &str) -> Option<(u64, u64)> {
     Some((
         field(stat, 14)? + field(stat, 16)?,
@@ -126,12 +126,12 @@ pub fn ticks(stat: &str) -> Option<(u64, u64)> {
     ))
 }
 
-/// `cutime + cstime` of `/proc/PID/stat`: ticks of waited-for children.
+/// `cutime + cstime` of `/proc/PID/stat`: ticks of reaped children.
 pub fn waited_ticks(stat: &str) -> Option<u64> {
     Some(field(stat, 16)? + field(stat, 17)?)
 }
 
-/// The parent of a process, from its `stat`.
+/// Parent of a process, from its `stat`.
 pub fn parent(stat: &str) -> Option<u32> {
     field(stat, 4)?.try_into().ok()
 }
@@ -144,12 +144,12 @@ pub fn ignores_children(status: &str) -> bool {
     mask.is_some_and(|mask| mask & SIGCHLD != 0)
 }
 
-/// Field 3 of `/proc/PID/stat` is `Z` from the end of a process until it is waited for.
+/// Whether a process has ended: its state in `/proc/PID/stat` is `Z` until it is reaped.
 pub fn has_ended(stat: &str) -> bool {
     state(stat) == Some('Z')
 }
 
-/// The processes that a thread started, from its `children`.
+/// Child processes of a thread, from its `children`.
 pub fn children(text: &str) -> Vec<u32> {
     text.split_ascii_whitespace()
         .filter_map(|pid| pid.parse().ok())

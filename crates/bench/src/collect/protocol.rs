@@ -1,10 +1,10 @@
-//! What the kernel counts of IP, TCP and UDP in a network namespace: `snmp`, `netstat`, `sockstat`, `sockstat6`. Pure.
+//! The kernel's counters of IP, TCP and UDP in a network namespace: `snmp`, `netstat`, `sockstat`, `sockstat6`.
 
 use onrush_machine::network;
 
 use super::counters::{Count, Counters};
 
-/// The tables that say something about a server under load, and the subject each becomes.
+/// The tables that matter for a server under load, and their subjects in results.
 const TABLES: [(&str, &str); 4] = [
     ("Ip", "ip"),
     ("Tcp", "tcp"),
@@ -12,8 +12,8 @@ const TABLES: [(&str, &str); 4] = [
     ("Udp", "udp"),
 ];
 
-/// Reads `/proc/net/snmp` or `/proc/net/netstat`: for each table a line of names and a line of values. Measures have the
-/// kernel's names (`RetransSegs`, `ListenOverflows`), which its documentation and other tools use.
+/// Reads `/proc/net/snmp` or `/proc/net/netstat`. Measures keep the kernel's names (`RetransSegs`, `ListenOverflows`),
+/// which its documentation and other tools use.
 pub fn tables(text: &str, counters: &mut Counters) {
     for (table, name, value) in network::counters(text) {
         if let Some((_, subject)) = TABLES.iter().find(|(known, _)| *known == table) {
@@ -25,7 +25,7 @@ pub fn tables(text: &str, counters: &mut Counters) {
     }
 }
 
-/// Settings of the protocol stand among its counters (RFC 1213), and one gauge.
+/// Skips protocol settings among the counters (RFC 1213), and treats the one gauge as such.
 fn count(name: &str, value: &str) -> Option<Count> {
     match name {
         "Forwarding" | "DefaultTTL" | "RtoAlgorithm" | "RtoMin" | "RtoMax" | "MaxConn" => None,
@@ -34,8 +34,7 @@ fn count(name: &str, value: &str) -> Option<Count> {
     }
 }
 
-/// Reads `/proc/net/sockstat` or `sockstat6`: sockets by protocol and state, and the memory of their buffers in pages
-/// (`mem`).
+/// Reads `/proc/net/sockstat` or `sockstat6`: sockets by protocol and state, and their buffer memory in pages (`mem`).
 pub fn sockets(text: &str, counters: &mut Counters) {
     for line in text.lines() {
         let Some((protocol, values)) = line.split_once(':') else {

@@ -1,4 +1,4 @@
-//! One row per second of a window: CPUs, roles with their threads, interfaces, and what else the kernel counts.
+//! Samples a window once per second: CPUs, roles with their threads, interfaces, and other kernel counters.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,20 +20,20 @@ use crate::limits::SAMPLE_EVERY;
 use crate::outcome::{BySubject, CpuUse, Sample};
 use crate::scenario::{Collect, Role};
 
-/// What the measuring itself is called in results.
+/// Subject of bench's own CPU use in results.
 const COLLECTOR: &str = "collector";
 
-/// Everything read at one moment.
+/// All readings of one moment.
 #[derive(Debug, Clone)]
 struct Reading {
     at: Instant,
     cpus: Vec<(usize, CpuTicks)>,
-    /// Time on the CPU of each CPU's `ksoftirqd`.
+    /// CPU time of each CPU's `ksoftirqd`.
     ksoftirqd: BTreeMap<usize, Duration>,
     interfaces: BTreeMap<String, Interface>,
     roles: BTreeMap<Role, TreeUse>,
     counters: Counters,
-    /// CPU time of our own thread.
+    /// CPU time of the sampling thread.
     ours: Duration,
 }
 
@@ -79,7 +79,7 @@ impl Reading {
     }
 }
 
-/// Our own thread's time on the CPU.
+/// CPU time of the current thread.
 fn own_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(
@@ -88,26 +88,26 @@ fn own_time() -> Duration {
     )
 }
 
-/// What was sampled in a window.
+/// Result of a sampled window.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Window {
-    /// Its length.
+    /// Length of the window.
     pub length: Duration,
     /// One row per second.
     pub samples: Vec<Sample>,
-    /// Mean use of every CPU.
+    /// Mean use of each CPU.
     pub cpus: Vec<CpuUse>,
-    /// What each role used.
+    /// Resource use of each role.
     pub roles: BTreeMap<Role, TreeUse>,
-    /// What was counted in the whole window.
+    /// Totals of the counters over the window.
     pub totals: BySubject,
-    /// CPU time of the thread that takes the samples, starts the clients and waits for them.
+    /// CPU time of the thread that samples, starts clients and waits for them.
     pub collector: Duration,
-    /// What this machine does not tell, and why.
+    /// Counters that this machine lacks, with reasons.
     pub left_out: Vec<String>,
 }
 
-/// Takes the samples of one window.
+/// Samples one window.
 #[derive(Debug)]
 pub struct Sampler {
     collect: Collect,
@@ -125,7 +125,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Opens a window over the processes that already run, as `root` shows them and their network.
+    /// Starts a window over running processes. `root` selects the machine's files and the network namespace.
     pub fn start(root: &Root, pids: &BTreeMap<Role, u32>, collect: Collect) -> Sampler {
         let nothing = Reading {
             at: Instant::now(),
@@ -157,12 +157,12 @@ impl Sampler {
         sampler
     }
 
-    /// Adds a process that started after the window did; all it uses is of this window.
+    /// Adds a process that started after the window; all of its use is counted.
     pub fn join(&mut self, role: Role, pid: u32) {
         self.trees.insert(role, Tree::follow(&self.root, pid));
     }
 
-    /// Takes a sample when one is due. Does nothing when collecting is off.
+    /// Takes a sample if one is due and sampling is on.
     pub fn poll(&mut self) {
         match self.collect {
             Collect::On => {}
@@ -174,7 +174,7 @@ impl Sampler {
         }
     }
 
-    /// The processes of each role that were alive at the last sample.
+    /// Processes of each role that were alive at the last sample.
     pub fn processes(&self) -> BTreeMap<Role, Vec<u32>> {
         let pids = |(role, tree): (&Role, &Tree)| (*role, tree.pids().collect());
         self.trees.iter().map(pids).collect()
@@ -212,7 +212,7 @@ impl Sampler {
         }
     }
 
-    /// Makes a row of what came since the last one.
+    /// Adds a row for the time since the last sample.
     fn take(&mut self, now: Reading) {
         self.samples
             .push(now.sample_since(&self.last, self.first.at));
@@ -227,13 +227,13 @@ impl Sampler {
         self.last = now;
     }
 
-    /// How long the window has been open.
+    /// Time since the start of the window.
     pub fn elapsed(&self) -> Duration {
         self.first.at.elapsed()
     }
 
-    /// Closes the window. A last part shorter than half a sample is left out of the rows, not of the totals; where
-    /// collecting is off there are no rows.
+    /// Ends the window. The rest after the last sample becomes a row if it is at least half an interval long and
+    /// sampling is on; it is always part of the totals.
     pub fn finish(mut self) -> Window {
         let now = self.read();
         let is_row = now.at - self.last.at >= SAMPLE_EVERY / 2;
@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends so many datagrams from the loopback address to itself, and takes them.
+    /// Sends `count` datagrams over loopback and receives them.
     fn send(count: u32) {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = socket.local_addr().expect("an address");
@@ -294,7 +294,7 @@ mod tests {
         );
         assert_eq!(sampler.processes()[&role], [child.id()]);
         send(500);
-        // The rows come by the clock: the condition that is waited for is one of them.
+        // Rows depend on the clock, so wait until there is one.
         let deadline = Instant::now() + Duration::from_secs(30);
         while sampler.samples.is_empty() {
             assert!(Instant::now() < deadline, "no sample");
@@ -307,7 +307,7 @@ mod tests {
         child.wait().expect("cat ends");
 
         let total = |subject: &str, measure: &str| window.totals[subject][measure];
-        // Other tests send, too; nobody takes any back.
+        // At least: concurrent tests send as well.
         assert!(total("lo", "tx_packets") >= 1_000.0, "{:?}", window.totals);
         assert!(total("udp", "InDatagrams") >= 1_000.0);
         assert!(total("machine", "context_switches") > 0.0);
@@ -323,7 +323,7 @@ mod tests {
         let pids = BTreeMap::new();
         let mut sampler = Sampler::start(&Root::of_machine(), &pids, Collect::Off);
         send(500);
-        // As long as two rows would take.
+        // As long as two samples would take.
         while sampler.elapsed() < SAMPLE_EVERY * 2 {
             sampler.poll();
             std::thread::yield_now();
@@ -334,8 +334,8 @@ mod tests {
         assert!(window.length >= SAMPLE_EVERY * 2 && !window.cpus.is_empty());
     }
 
-    /// A process in a network namespace of its own, in which loopback is up, until its input ends; none where that is not
-    /// allowed.
+    /// A process in a new network namespace with loopback up; it ends with its input. `None` if namespaces are not
+    /// permitted.
     fn namespace() -> Option<Child> {
         let script = "ip link set lo up && echo up && read line";
         let mut child = Command::new("unshare")

@@ -1,10 +1,10 @@
-//! What each CPU did for packets behind the interrupt: `/proc/softirqs` and `/proc/net/softnet_stat`. Pure.
+//! Packet processing per CPU after the interrupt: `/proc/softirqs` and `/proc/net/softnet_stat`.
 
 use onrush_machine::{network, per_cpu};
 
 use super::counters::{Count, Counters};
 
-/// Reads how often each CPU ran the softirqs of the network, `NET_RX` and `NET_TX`.
+/// Reads how often each CPU ran the network softirqs, `NET_RX` and `NET_TX`.
 pub fn softirqs(text: &str, counters: &mut Counters) {
     for row in per_cpu::rows(text) {
         let measure = match row.label {
@@ -18,8 +18,8 @@ pub fn softirqs(text: &str, counters: &mut Counters) {
     }
 }
 
-/// Reads the counters of each CPU's backlog: packets processed, dropped because it was full, rounds that ended with
-/// packets left, interrupts by packet steering, drops by the flow limit.
+/// Reads the counters of each CPU's backlog: packets processed, packets dropped because it was full, polls that ended
+/// with packets left, inter-processor interrupts for RPS, drops by the flow limit.
 pub fn softnet(text: &str, counters: &mut Counters) {
     for (at, row) in network::softnet(text).enumerate() {
         let values = [

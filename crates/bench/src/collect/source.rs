@@ -1,8 +1,8 @@
-//! Files in which the kernel counts: opened once, read again and again.
+//! Kernel files that are opened once and read repeatedly.
 //!
-//! Opening a file of `/proc` costs more than reading it. What can stay open does, up to a bound on descriptors that all
-//! files of a root share; the rest is opened for each read. An open file of a process stays that process's: when it has
-//! ended, reading fails, whoever has its number then.
+//! Opening a file of `/proc` costs more than reading it. So files stay open up to a limit that all files of a root
+//! share; the others are opened for each read. A file below `/proc/PID` stays bound to its process: after the process
+//! has ended, reading fails even if the id is reused.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,23 +14,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::limits::{KERNEL_FILE_BYTES_MAX, KERNEL_FILES_OPEN_MAX};
 
-/// Where the kernel's files are, and which network namespace is meant.
+/// Location of the kernel's files, and the network namespace to read.
 #[derive(Debug, Clone)]
 pub struct Root {
     proc: PathBuf,
     sys: PathBuf,
-    /// The `net` directory of a process: it shows the namespace that the process is in.
+    /// The `net` directory of a process, which shows that process's namespace.
     net: PathBuf,
     open: Arc<AtomicUsize>,
 }
 
 impl Root {
-    /// Those of this machine, and of the network namespace that we are in.
+    /// The files of this machine and of the current network namespace.
     pub fn of_machine() -> Root {
         Root::at(Path::new("/proc"), Path::new("/sys"))
     }
 
-    /// Files below other directories: those of a container, or made up.
+    /// Files below other directories, as in a container or a test.
     pub fn at(proc: &Path, sys: &Path) -> Root {
         Root {
             proc: proc.to_owned(),
@@ -40,8 +40,8 @@ impl Root {
         }
     }
 
-    /// The same machine, seen from the network namespace of a process. What does not belong to a namespace (CPUs,
-    /// interrupts, softirqs, threads) stays the machine's.
+    /// Selects the network namespace of a process. Files that do not depend on the namespace (CPUs, interrupts,
+    /// softirqs, threads) stay the machine's.
     #[must_use]
     pub fn with_network_of(mut self, pid: u32) -> Root {
         self.net = self.proc.join(pid.to_string()).join("net");
@@ -53,12 +53,12 @@ impl Root {
         self.file(self.proc.join(name))
     }
 
-    /// A file below `/proc/net` of the namespace that is meant.
+    /// A file below `/proc/net` of the selected namespace.
     pub fn net(&self, name: &str) -> KernelFile {
         self.file(self.net.join(name))
     }
 
-    /// Any file of the kernel's, such as one of a control group.
+    /// Any kernel file, such as one of a control group.
     pub fn file(&self, path: PathBuf) -> KernelFile {
         KernelFile {
             path,
@@ -67,29 +67,29 @@ impl Root {
         }
     }
 
-    /// The path of something below `/proc`.
+    /// Path below `/proc`.
     pub fn proc_path(&self, name: &str) -> PathBuf {
         self.proc.join(name)
     }
 
-    /// The path of something below `/sys`.
+    /// Path below `/sys`.
     pub fn sys_path(&self, name: &str) -> PathBuf {
         self.sys.join(name)
     }
 }
 
-/// A file that the kernel writes anew for each read.
+/// A kernel file whose content is generated at each read.
 #[derive(Debug)]
 pub struct KernelFile {
     path: PathBuf,
-    /// Kept from the first read on, while there is room for it.
+    /// Open since the first read, if the limit permitted.
     file: Option<File>,
     open: Arc<AtomicUsize>,
 }
 
 impl KernelFile {
-    /// What it says now; `None` when it cannot be read, or what it is about is gone. Reads at most
-    /// [`KERNEL_FILE_BYTES_MAX`].
+    /// Current content, up to [`KERNEL_FILE_BYTES_MAX`] bytes. `None` if it cannot be read, or its process or device no
+    /// longer exists.
     pub fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<Cow<'b, str>> {
         buffer.clear();
         if let Some(file) = &self.file {
@@ -98,7 +98,7 @@ impl KernelFile {
         }
         let file = File::open(&self.path).ok()?;
         read_all(&file, buffer).ok()?;
-        // One thread reads; that it may be another one than the one that drops takes no more than this.
+        // Relaxed is enough: one thread opens files; other threads only drop them.
         if self.open.load(Ordering::Relaxed) < KERNEL_FILES_OPEN_MAX {
             self.open.fetch_add(1, Ordering::Relaxed);
             self.file = Some(file);
@@ -106,7 +106,7 @@ impl KernelFile {
         Some(String::from_utf8_lossy(buffer))
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -120,13 +120,13 @@ impl Drop for KernelFile {
     }
 }
 
-/// Reads from the beginning, whatever was read before.
+/// Reads from offset 0, regardless of earlier reads.
 fn read_all(file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
-    /// Most files of threads and processes come whole in one call of this size.
+    /// Most files of threads and processes fit in one read of this size.
     const STEP: usize = 4_096;
     let mut length = 0;
     while length < KERNEL_FILE_BYTES_MAX {
-        // Doubled, so that a long file does not take a call for each page.
+        // Doubled, so that a long file does not need one read per page.
         buffer.resize(length + STEP.max(length), 0);
         let count = match file.read_at(&mut buffer[length..], length as u64) {
             Ok(count) => count,

@@ -1,26 +1,26 @@
-//! From the text of `perf script` to folded stacks: one line for each stack, outermost function first, with the number of
-//! samples that found it (`onrush;main;serve;tcp_sendmsg_[k] 12`), which other tools read, too. Pure.
+//! Folds the output of `perf script` into collapsed stacks: one line per stack, outermost function first, with the
+//! number of samples (`onrush;main;serve;tcp_sendmsg_[k] 12`), the input format of FlameGraph.
 
 use std::collections::BTreeMap;
 
 use crate::limits::{STACK_FRAMES_MAX, STACKS_MAX};
 
-/// The end of a function's name that lies in the kernel, as other tools write it.
+/// Suffix of kernel functions, as FlameGraph writes it.
 pub const KERNEL: &str = "_[k]";
-/// Stacks that found no room among [`STACKS_MAX`].
+/// Name for stacks beyond [`STACKS_MAX`].
 const OTHERS: &str = "(other stacks)";
 
-/// Folded stacks and how many samples they are made of.
+/// Collapsed stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// A line for each stack, in alphabetical order.
+    /// One line per stack, sorted.
     pub text: String,
-    /// Samples that were read.
+    /// Number of samples.
     pub samples: u64,
 }
 
-/// Reads what `perf script -F comm,ip,sym,dso` prints: for each sample the name of the thread, a line for each function
-/// from the innermost on, and an empty line.
+/// Parses the output of `perf script -F comm,ip,sym,dso`: per sample the thread's name, one line per function from the
+/// innermost on, and an empty line.
 pub fn fold(script: &str) -> Folded {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut samples = 0;
@@ -64,8 +64,8 @@ fn count(counts: &mut BTreeMap<String, u64>, thread: &str, frames: &[String]) {
     *counts.entry(stack).or_default() += 1;
 }
 
-/// `ffffffff816d5614 vfs_read ([kernel.kallsyms])`. Frames that perf cannot name follow each other where a program was
-/// made without frame pointers: they become one.
+/// Parses `ffffffff816d5614 vfs_read ([kernel.kallsyms])`. Consecutive unknown frames, as in programs without frame
+/// pointers, become one.
 fn frame(line: &str) -> Option<String> {
     let (_, rest) = line.trim().split_once(' ')?;
     let (name, file) = match rest.rsplit_once(" (") {
@@ -82,7 +82,7 @@ fn frame(line: &str) -> Option<String> {
     })
 }
 
-/// Rust's names end with `::h` and 16 digits, which differ from build to build.
+/// Removes `::h` and 16 digits at the end of a Rust name, which differ in each build.
 fn without_hash(name: &str) -> &str {
     let Some((before, hash)) = name.rsplit_once("::h") else {
         return name;

@@ -1,8 +1,8 @@
-//! A process with all its descendants and their threads, followed through a window.
+//! Follows a process with all its descendants and their threads through a window.
 //!
-//! Files stay open, so that a thread that is looked at each second costs a few reads. Directories are only read when the
-//! number of threads changed or one has ended. A process that was once seen below the first is followed for as long as it
-//! lives, whoever its parent is by then.
+//! Files stay open, so that sampling a thread takes a few reads. Directories are read only if the number of threads
+//! changed or a thread has ended. A process that was once seen as a descendant is followed until it ends, even if it is
+//! reparented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,16 +25,16 @@ pub struct Tree {
     root: Root,
     pid: u32,
     processes: BTreeMap<u32, Process>,
-    /// How many threads were seen; the next one gets this number.
+    /// Threads seen so far; the number of the next one.
     threads_seen: usize,
-    /// What threads that have ended had used when they were last looked at.
+    /// Use of ended threads at their last reading.
     gone: ThreadUse,
     threads_ended: u64,
-    /// CPU time of processes that have ended, when they were last looked at.
+    /// CPU time of ended processes at their last reading.
     gone_cpu: Duration,
-    /// CPU time of ended processes that `gone_cpu` lacks and the time of waited-for children has.
+    /// CPU time of ended processes that is missing in `gone_cpu` and contained in the time of reaped children.
     unseen_cpu: Duration,
-    /// Readings of CPU time that failed.
+    /// Failed readings of CPU time.
     failed: u64,
     buffer: Vec<u8>,
 }
@@ -43,7 +43,7 @@ pub struct Tree {
 struct Process {
     stat: KernelFile,
     status: KernelFile,
-    /// Its CPU time when it was last looked at.
+    /// CPU time at the last reading.
     cpu: Duration,
     parent: u32,
     ignores_children: bool,
@@ -52,9 +52,9 @@ struct Process {
 
 #[derive(Debug)]
 struct Thread {
-    /// In the order in which threads were seen.
+    /// Number in the order of discovery.
     number: usize,
-    /// As it was called when it was first looked at whole.
+    /// Name at the first complete reading.
     name: Option<String>,
     schedstat: KernelFile,
     stat: KernelFile,
@@ -63,7 +63,6 @@ struct Thread {
     used: ThreadUse,
 }
 
-/// What one thread has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ThreadUse {
     cpu: Duration,
@@ -100,7 +99,7 @@ impl ThreadUse {
 }
 
 impl Tree {
-    /// Follows a process from now on.
+    /// Starts to follow a process.
     pub fn follow(root: &Root, pid: u32) -> Tree {
         Tree {
             root: root.clone(),
@@ -116,12 +115,12 @@ impl Tree {
         }
     }
 
-    /// The ids of the processes that were alive when it was last read.
+    /// Ids of the processes alive at the last reading.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.processes.keys().copied()
     }
 
-    /// Reads everything; what has vanished counts as what it was last.
+    /// Reads all processes and threads; those that have ended keep the values of their last reading.
     pub fn read(&mut self) -> TreeUse {
         let mut total = TreeUse::default();
         let mut waiting: Vec<u32> = self.processes.keys().copied().collect();
@@ -162,8 +161,8 @@ impl Tree {
         total
     }
 
-    /// Reads one process into the sum, and adds its children to the list of unread ones. Returns the ticks of its
-    /// waited-for children; none when it is gone.
+    /// Adds one process to `total` and its children to `waiting`. Returns the ticks of its reaped children; `None` if
+    /// it has ended.
     fn read_process(
         &mut self,
         pid: u32,
@@ -175,7 +174,7 @@ impl Tree {
             .processes
             .entry(pid)
             .or_insert_with(|| Process::new(root, pid));
-        // Read before `stat`, whose file stays that of this process: an id that was given again is noticed.
+        // Read before `stat`, whose open file is bound to this process: this detects a reused id.
         let clock = process_cpu_time(pid);
         let stat = process.stat.read(&mut self.buffer)?;
         let (user, system) = ticks(&stat).unwrap_or((0, 0));
@@ -184,7 +183,7 @@ impl Tree {
         total.ended |= pid == self.pid && has_ended(&stat);
         process.parent = parent(&stat).unwrap_or(0);
         let waited = waited_ticks(&stat).unwrap_or(0);
-        // Where the system has no such clock, ticks count the same to 20 ms.
+        // Without this clock, ticks give the same time to within 20 ms.
         let cpu = match (clock, process::ticks(&stat)) {
             (Ok(cpu), _) => cpu,
             (Err(_), Some((user, system))) => time_of_ticks(user + system).max(process.cpu),
@@ -201,8 +200,9 @@ impl Tree {
         Some(waited)
     }
 
-    /// Whether no reading has the last CPU time of a process that is gone: it is the first of the role, or no followed
-    /// process has waited for it. A process that was never read (parent 0) is not lost: its parent has its time.
+    /// Whether the CPU time of an ended process since its last reading is lost: it is the first process of the role, or
+    /// no followed process has reaped it. A process that was never read (parent 0) is not lost, because its parent's
+    /// time includes it.
     fn is_lost(&self, (pid, process): &(u32, Process), gone: &[(u32, Process)]) -> bool {
         if *pid == self.pid {
             return true;
@@ -213,7 +213,7 @@ impl Tree {
         process.parent != 0 && parent.is_none_or(|parent| parent.ignores_children)
     }
 
-    /// Keeps the counts of a process that is gone.
+    /// Keeps the counters of an ended process.
     fn forget(&mut self, process: Process) {
         self.gone_cpu += process.cpu;
         self.threads_ended += process.threads.len() as u64;
@@ -222,7 +222,7 @@ impl Tree {
         }
     }
 
-    /// Reads the threads of a process, which has `count` of them.
+    /// Reads the threads of a process; `count` is their number.
     fn read_threads(&mut self, pid: u32, count: u64, waiting: &mut Vec<u32>) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -247,7 +247,7 @@ impl Tree {
                 continue;
             }
             let mut thread = Thread::new(&self.root, pid, id, self.threads_seen);
-            // One that has ended since the directory was read was never seen.
+            // Skips a thread that ended after the directory was read.
             if thread.read(&mut self.buffer, waiting) {
                 self.threads_seen += 1;
                 process.threads.insert(id, thread);
@@ -301,12 +301,12 @@ impl Thread {
         }
     }
 
-    /// Reads all of it and adds the processes that it started; false when it has ended.
+    /// Reads the thread and appends its child processes to `started`; false if it has ended.
     fn read(&mut self, buffer: &mut Vec<u8>, started: &mut Vec<u32>) -> bool {
         let Some(schedstat) = self.schedstat.read(buffer) else {
             return false;
         };
-        // A kernel without scheduler statistics counts nothing; the thread lives all the same.
+        // A kernel without scheduler statistics has zeros here, also for a living thread.
         let (cpu, wait) = on_cpu_and_queued(&schedstat).unwrap_or_default();
         self.used.cpu = Duration::from_nanos(cpu).max(self.used.cpu);
         self.used.wait = Duration::from_nanos(wait).max(self.used.wait);
@@ -347,7 +347,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell that waits for lines and answers each with one.
+    /// A shell that answers each input line.
     struct Shell(Child, ChildStdin, ChildStdout);
 
     impl Shell {
@@ -363,7 +363,7 @@ mod tests {
             Shell(child, stdin, stdout)
         }
 
-        /// One byte for one byte: the shell has been through its loop once more.
+        /// Waits for one iteration of the shell's loop.
         fn ask(&mut self) {
             self.1.write_all(b"go\n").expect("it reads");
             self.2.read_exact(&mut [0]).expect("it answers");
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_child_of_a_child_is_followed_to_its_end() {
-        // The inner shell does the work, the outer one only waits for it.
+        // The inner shell does the work; the outer one waits for it.
         let mut shell = Shell::start("sh -c 'while read line; do printf x; done'; :");
         let root = Root::of_machine();
         let mut tree = Tree::follow(&root, shell.0.id());
@@ -389,7 +389,7 @@ mod tests {
         }
         let now = tree.read();
         let used = now.since(before);
-        // Which kind they are depends on who has a CPU when an answer comes.
+        // The kind of switch depends on the scheduler.
         let switches = used.voluntary_switches + used.involuntary_switches;
         assert!(switches > 0 && used.cpu > Duration::ZERO, "{used:?}");
         assert!(used.threads == 2 && used.memory_bytes > 0, "{used:?}");
@@ -457,7 +457,7 @@ mod tests {
         assert!(used.cpu > Duration::ZERO);
         ask_to_end.send(()).expect("it listens");
         worker.join().expect("it ends");
-        // Whoever is joined may still be on its way out of the kernel.
+        // A joined thread may not have left the kernel yet.
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         while tree.processes[&ours].threads.contains_key(&id) {
             assert!(std::time::Instant::now() < deadline, "thread {id} stays");
@@ -468,7 +468,7 @@ mod tests {
         assert!(tree.gone.cpu >= used.cpu && after.cpu >= before.cpu);
     }
 
-    /// Works for 50 ms of CPU time.
+    /// Uses 50 ms of CPU time.
     fn burn() {
         let own = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         while own().tv_sec == 0 && own().tv_nsec < 50_000_000 {}
@@ -480,7 +480,7 @@ mod tests {
         let before = tree.read();
         let clock = || process_cpu_time(std::process::id()).expect("our clock");
         let start = clock();
-        // Starts and ends between two readings, as the thread of a client's connection does.
+        // Starts and ends between two readings, like the thread of a client's connection.
         let worker = thread::spawn(|| {
             burn();
             rustix::thread::gettid().as_raw_nonzero()
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn time_of_a_process_that_was_never_seen_counts() {
-        // Each line makes a shell that works, which the first one waits for.
+        // Each line starts a shell that the first one reaps.
         let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let mut shell = Shell::start(&format!(
             "while read line; do sh -c '{work}'; printf x; done"
@@ -534,7 +534,7 @@ mod tests {
             (6, true),
             (7, false),
             (8, true),
-            // Another program took it over.
+            // Reparented to another program.
             (1, true),
         ] {
             let ended = process(9, parent, false);

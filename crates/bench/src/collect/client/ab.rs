@@ -1,4 +1,4 @@
-//! The text of ab.
+//! Output of ab.
 
 use super::report::{ClientReport, latency, sum};
 use super::words::{amount, amount_behind, count, count_behind, find, no_number};
@@ -8,7 +8,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let duration_s = amount_behind(text, "Time taken for tests:")?;
     let rps = amount_behind(text, "Requests per second:")?;
     let transferred = count_behind(text, "Total transferred:")?;
-    // The last two stand there only when there are any.
+    // The last two lines are printed only if their count is not zero.
     let mut trouble = vec![("Failed requests:", count_behind(text, "Failed requests:")?)];
     for start in ["Write errors:", "Non-2xx responses:"] {
         if find(text, start).is_some() {
@@ -44,10 +44,10 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     })
 }
 
-/// The largest, and percentiles by name.
+/// Maximum, and percentiles by name.
 type Distribution = (Option<f64>, Vec<(String, f64)>);
 
-/// `99%      5`, in ms, and `100%     12 (longest request)` at the end.
+/// `99%      5`, in ms, and `100%     12 (longest request)` as the last line.
 fn percentiles(text: &str) -> Result<Distribution, String> {
     let lines = text.lines().map(str::trim);
     let heading = "Percentage of the requests served within a certain time (ms)";

@@ -1,4 +1,4 @@
-//! The JSON of `fortio load -json`. Its latencies are in seconds, its durations in nanoseconds.
+//! JSON of `fortio load -json`. Latencies are in seconds, durations in nanoseconds.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ struct Json {
     actual_duration: f64,
     duration_histogram: Histogram,
     ret_codes: BTreeMap<String, u64>,
-    /// Of whole responses; HTTP only.
+    /// Sizes of whole responses; HTTP only.
     sizes: Option<Sizes>,
 }
 
@@ -42,12 +42,12 @@ struct Sizes {
     sum: f64,
 }
 
-/// What fortio calls a request that got no response.
+/// fortio's code for a request without a response.
 const NONE: &str = "-1";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let json: Json = json(text)?;
-    // gRPC and TCP have words for what HTTP has statuses for.
+    // gRPC and TCP use words instead of HTTP statuses.
     let is_good = |code: &str| is_good_status(code) || ["OK", "SERVING"].contains(&code);
     let bad: Vec<_> = json
         .ret_codes

@@ -1,4 +1,4 @@
-//! The columns of h1load: a row each second, in each of its forms, and the table of percentiles that `-P` adds.
+//! Rows of h1load in each of its formats, and the percentile table of `-P`.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use super::words::{amount, count, no_number};
 use crate::outcome::Second;
 use crate::scenario::LatencyFrom;
 
-/// Times above this are seconds since 1970 (`-l`), below since the start: a run is shorter than 30 years.
+/// Times above this are Unix times (`-l`), below are seconds since the start: a run is shorter than 30 years.
 const SINCE_1970: u64 = 1_000_000_000;
 
-/// A row of totals so far.
+/// A row with totals so far.
 #[derive(Clone, Copy)]
 struct Row {
-    /// End of the second, from the start of the run.
+    /// End of the row, in seconds since the start of the run.
     t: u64,
     connections: u64,
     requests: u64,
@@ -65,7 +65,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             bytes: number("tot_bytes")?,
             errors: number("err")?,
         };
-        // A late row has the time of the one before it.
+        // A delayed row repeats the time of the previous one.
         rows.pop_if(|last| last.t >= row.t);
         rows.push(row);
     }
@@ -91,8 +91,8 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     })
 }
 
-/// Without the rows at the end in which connections only finished what they had begun, two requests each at most: h1load
-/// goes on printing while it waits for them.
+/// Removes rows at the end in which connections only finished their last requests, two each at most: h1load keeps
+/// printing while it waits for them.
 fn under_load(rows: &[Row]) -> &[Row] {
     let adds = |pair: &[Row]| pair[1].requests.saturating_sub(pair[0].requests);
     let idle = rows
@@ -101,7 +101,7 @@ fn under_load(rows: &[Row]) -> &[Row] {
         .take_while(|pair| adds(pair) <= pair[0].connections.saturating_mul(2))
         .count();
     match rows.len() - idle {
-        // Too slow for the difference to show.
+        // The rate is too low to distinguish the load from the last requests.
         1 if idle > 2 => rows,
         left => &rows[..left],
     }
@@ -126,8 +126,8 @@ fn seconds(rows: &[Row]) -> Vec<Second> {
     pairs.map(second).collect()
 }
 
-/// `99.9  0.1  1000  ttfbcnt  ttfb(ms)  ttlbcnt  ttlb(ms)`: the time to the first byte. That to the last one is missing in
-/// the rows of the largest ones, where the other column goes on.
+/// `99.9  0.1  1000  ttfbcnt  ttfb(ms)  ttlbcnt  ttlb(ms)`: uses the time to first byte. The time to last byte is
+/// missing in the last rows, where the columns shift.
 fn percentiles(text: &str) -> Result<Vec<(String, f64)>, String> {
     let lines = text.lines().skip_while(|line| !line.starts_with("#pctl"));
     let rows = lines.skip(1).map(|line| {

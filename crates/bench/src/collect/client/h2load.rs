@@ -1,4 +1,4 @@
-//! The text of h2load, with any protocol it speaks.
+//! Output of h2load, for any of its protocols.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let (duration_s, rps, bytes_per_s) = rates(behind(text, "finished in ")?)?;
     let requests = behind(text, "requests: ")?;
     let done = named(requests, "done")?;
-    // Those that failed are all of those that errored or timed out, and those with a status of 400 or more.
+    // `failed` includes errors, timeouts and responses with a status of 400 or more.
     let (failed, errored) = (named(requests, "failed")?, named(requests, "errored")?);
     let statuses = behind(text, "status codes: ")?;
     let classes = ["4xx", "5xx"].map(|class| Ok((class.to_owned(), named(statuses, class)?)));
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             .into_iter()
             .filter(|(_, count)| *count > 0)
             .collect(),
-        // Latencies of nothing are zeros.
+        // Without requests all latencies are printed as zero.
         latency: match done {
             0 => None,
             _ => request_times(text)?,
@@ -52,7 +52,7 @@ fn rates(line: &str) -> Result<(f64, f64, f64), String> {
     Ok((duration, rate, size))
 }
 
-/// The number in front of a name: `10 total, 9 done`.
+/// The number before a name: `10 total, 9 done`.
 fn named(line: &str, name: &str) -> Result<u64, String> {
     let mut parts = line.split(", ");
     let part = parts.find_map(|part| part.trim().strip_suffix(name));
@@ -62,7 +62,7 @@ fn named(line: &str, name: &str) -> Result<u64, String> {
     count(number).ok_or_else(|| no_number(name, number))
 }
 
-/// The line of times with the names of its columns above it; newer versions have a median and percentiles (`p95`), too.
+/// Parses the line of times by the column names above it. Newer versions also have a median and percentiles (`p95`).
 fn request_times(text: &str) -> Result<Option<crate::outcome::Latency>, String> {
     let mut lines = text.lines().map(str::trim);
     let header = lines.find(|line| line.starts_with("min "));
@@ -77,7 +77,7 @@ fn request_times(text: &str) -> Result<Option<crate::outcome::Latency>, String> 
             ("max", _) => max = Some(us()?),
             ("median", _) => percentiles.push(("50".to_owned(), us()?)),
             (_, Some(number)) => percentiles.push((number.to_owned(), us()?)),
-            // The least and the standard deviation.
+            // Minimum and standard deviation.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The JSON of `iperf3 -J`. With UDP it counts datagrams, with TCP and SCTP nothing but bytes.
+//! JSON of `iperf3 -J`. It counts datagrams for UDP, and only bytes for TCP and SCTP.
 
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ struct TestStart {
     protocol: String,
 }
 
-/// What stands under `_bidir_reverse` is the other direction of `--bidir`.
+/// `sum_bidir_reverse` is the other direction of `--bidir`.
 #[derive(Deserialize)]
 struct Interval {
     sum: Sum,

@@ -1,5 +1,5 @@
-//! The summary of k6 as JSON: that of `--summary-export`, what `handleSummary()` is given, and the machine-readable one
-//! of version 2. Its times are in milliseconds.
+//! Summaries of k6 as JSON: of `--summary-export`, of `handleSummary()`, and the machine-readable one of version 2.
+//! Times are in milliseconds.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::words::json;
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Json {
-    /// Metrics in a list, each with its name.
+    /// A list of metrics with names.
     Listed { results: Results },
-    /// Metrics by name.
+    /// A map of metrics by name.
     Named {
         metrics: BTreeMap<String, Metric>,
         state: Option<State>,
@@ -38,7 +38,7 @@ struct State {
     test_run_duration_ms: f64,
 }
 
-/// Its values, among them or below `values`.
+/// A metric; its values are members of it or of `values`.
 #[derive(Deserialize)]
 struct Metric {
     values: Option<BTreeMap<String, Value>>,
@@ -46,7 +46,7 @@ struct Metric {
     beside: BTreeMap<String, Value>,
 }
 
-/// The values of metrics by name.
+/// Values of metrics by metric name.
 struct Metrics(BTreeMap<String, BTreeMap<String, Value>>);
 
 impl Metrics {
@@ -77,7 +77,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     };
     let count = metrics.value("http_reqs", "count")?;
     let rps = metrics.value("http_reqs", "rate")?;
-    // The share of requests that failed; older summaries call it `value`. Their number is said in words that have changed.
+    // Share of failed requests; older summaries call it `value`. The fields with their number have changed names.
     let failed = match metrics.find("http_req_failed", "rate") {
         Some(share) => share,
         None => metrics.value("http_req_failed", "value")?,
@@ -85,7 +85,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let latencies = metrics.0.get("http_req_duration").into_iter().flatten();
     let percentiles = latencies.filter_map(|(name, value)| {
         let number = match name.as_str() {
-            // The median, which is the 50th percentile by definition.
+            // The median is the 50th percentile.
             "med" => "50",
             _ => name.strip_prefix("p(")?.strip_suffix(')')?,
         };
@@ -97,7 +97,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     Ok(ClientReport {
         requests: count as u64,
         errors: errors as u64,
-        // k6 divides by its duration to get the rate.
+        // k6 computes the rate from its duration.
         duration_s: duration_ms.map_or(count / rps.max(1e-9), |ms| ms / 1e3),
         rps,
         bytes_per_s: metrics.find("data_received", "rate"),

@@ -1,10 +1,9 @@
-//! What a client that goes on says of its last second: rows with named columns, as h1load and `onrush load` print them.
+//! Progress of a running client: the last of its rows, as h1load and `onrush load` print them.
 
-/// The last second, in the client's own numbers: "189k requests/s, ttlb 52.75u". None where it prints no such rows, or
-/// none yet.
+/// The last second with the client's own numbers: "189k requests/s, ttlb 52.75u". `None` if there is no row.
 ///
-/// `head` is the beginning of what it printed, where the names of columns are, `tail` its end; a last line without
-/// its end is not read.
+/// `head` is the start of its output, which contains the column names, `tail` its end; an incomplete last line is
+/// ignored.
 pub fn last_second(head: &str, tail: &str) -> Option<String> {
     let names = head
         .lines()

@@ -1,10 +1,10 @@
-//! The text of memcaslap (memaslap), with the statistics that `-S` adds.
+//! Output of memcaslap (memaslap) with the statistics of `-S`.
 
 use super::report::{ClientReport, latency, sum};
 use super::words::{amount, behind, count, count_behind, find, no_number};
 use crate::outcome::{Latency, Second};
 
-/// Counters of what was not as it should be; they stand there only when it was looked for (`-v`, `-e`, `-U`).
+/// Error counters, printed only with the options that check for them (`-v`, `-e`, `-U`).
 const TROUBLE: [&str; 5] = [
     "verify_failed:",
     "unexpired_unget:",
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         errors,
         duration_s,
         rps,
-        // Its time has one digit behind the point, its rate all of them.
+        // Computed from the rate, which is more precise than the printed time with one decimal.
         bytes_per_s: (requests > 0).then(|| bytes_read * rps / requests as f64),
         latency: total(text)?,
         seconds: rows(text)?,
@@ -53,10 +53,10 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     })
 }
 
-/// Above the columns of both, and above the distribution at the end.
+/// Heading of the periodic totals and of the final statistics.
 const TOTAL: &str = "Total Statistics";
 
-/// The block at the end: `Total Statistics (450119 events)`, then a line each.
+/// The final statistics: `Total Statistics (450119 events)`, then one counter per line.
 fn total(text: &str) -> Result<Option<Latency>, String> {
     let mut lines = text.lines().skip_while(|line| {
         let rest = line.trim().strip_prefix(TOTAL);
@@ -79,7 +79,8 @@ fn total(text: &str) -> Result<Option<Latency>, String> {
     Ok(latency(Some(value("Avg:")?), Some(value("Max:")?), []))
 }
 
-/// Below each heading of both kinds: `Period 1 135925 135925 …`, then `Global 3 450111 …` with the time since the start.
+/// Periodic rows below each heading: `Period 1 135925 135925 …`, then `Global 3 450111 …` with the time since the
+/// start.
 fn rows(text: &str) -> Result<Vec<Second>, String> {
     let mut rows = Vec::new();
     let mut is_total = false;

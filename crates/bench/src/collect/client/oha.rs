@@ -1,4 +1,4 @@
-//! The JSON of oha: `--output-format json`, printed or with `--output` in a file. Its times are in seconds.
+//! JSON of oha with `--output-format json`. Times are in seconds.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde::Deserialize;
 use super::report::{ClientReport, by_class, is_good_status, latency, status_warnings, sum};
 use super::words::json;
 
-/// As far as it is used here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Json {
@@ -28,7 +27,7 @@ struct Summary {
     slowest: Option<f64>,
 }
 
-/// What oha calls the requests in flight when its time was over.
+/// oha's name for requests in flight at the end.
 const IN_FLIGHT: &str = "aborted due to deadline";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
@@ -40,7 +39,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let failures = json.error_distribution.iter();
     let failures: Vec<_> = failures.filter(|(what, _)| *what != IN_FLIGHT).collect();
     let requests = sum(statuses.values().copied());
-    // oha's own rate counts requests that failed, and those in flight at the end.
+    // oha's own rate includes failed requests and those in flight at the end.
     let seconds = json.summary.total.max(1e-9);
     let percentiles = json.latency_percentiles.into_iter();
     let percentiles = percentiles.filter_map(|(name, seconds)| {

@@ -1,4 +1,4 @@
-//! The file of `onrush load --json` (`docs/load-result.schema.json`).
+//! Result of `onrush load --json` (`docs/load-result.schema.json`).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::words::json;
 use crate::outcome::{Latency, Second};
 use crate::scenario::LatencyFrom;
 
-/// The parts of the schema that are used here; others are ignored, since keys are only added.
+/// The fields used here; others are ignored, because the schema may gain keys.
 #[derive(Deserialize)]
 struct Json {
     requests: u64,
@@ -36,17 +36,17 @@ struct Json {
     verdict: VerdictJson,
 }
 
-/// How the run was asked for.
+/// Options of the run.
 #[derive(Deserialize, Default)]
 struct OptionsJson {
-    /// Requests per second that were due; `None` for a closed loop.
+    /// Requested requests per second; `None` for a closed loop.
     #[serde(default)]
     rate: Option<f64>,
 }
 
 #[derive(Deserialize, Default)]
 struct EvidenceJson {
-    /// The mean of a rate that changes over the run.
+    /// Mean of a rate that changes over the run.
     #[serde(default)]
     rate_asked: Option<f64>,
 }
@@ -57,7 +57,7 @@ struct LatencyJson {
     max: Option<f64>,
     #[serde(default)]
     percentiles: BTreeMap<String, Option<f64>>,
-    /// Figures that are only lower bounds: percentiles, and `max`.
+    /// Names of figures that are only lower bounds: percentiles, and `max`.
     #[serde(default)]
     at_least: Vec<String>,
 }
@@ -70,20 +70,20 @@ struct SecondJson {
     errors: u64,
 }
 
-/// Which kind of result a file has; one of requests does not say.
+/// Kind of a result; requests have none.
 #[derive(Deserialize)]
 struct KindJson {
     kind: Option<String>,
 }
 
-/// The times that count from where a request was handed to the kernel.
+/// Times from the moment a request was passed to the kernel.
 #[derive(Deserialize)]
 struct ServiceJson {
     #[serde(default)]
     service_us: Option<LatencyJson>,
 }
 
-/// The same with service times in the place of response times, of one result.
+/// Reads one result, with service times instead of response times.
 pub(super) fn read_service(text: &str) -> Result<ClientReport, String> {
     let service = json::<ServiceJson>(text)?.service_us;
     let mut report = read(text)?;
@@ -95,7 +95,7 @@ pub(super) fn read_service(text: &str) -> Result<ClientReport, String> {
     Ok(report)
 }
 
-/// The figures that are known: a lower bound cannot be compared with a value.
+/// Latencies without lower bounds, which cannot be compared with values.
 fn of_json(found: LatencyJson) -> Option<Latency> {
     let is_known = |name: &str| !found.at_least.iter().any(|bound| bound == name);
     let percentiles = found.percentiles.into_iter();
@@ -108,7 +108,7 @@ fn of_json(found: LatencyJson) -> Option<Latency> {
     )
 }
 
-/// A warning where some percentiles are lower bounds.
+/// Warning if percentiles are only lower bounds.
 fn bounds_warning(found: Option<&LatencyJson>) -> Option<String> {
     let bounds = found?.at_least.iter().filter(|name| *name != "max");
     let bounds: Vec<&str> = bounds.map(String::as_str).collect();
@@ -125,7 +125,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         return packets::read(text);
     }
     let json: Json = json(text)?;
-    // What is no number is an outcome of another protocol than HTTP: those that are errors are among its errors.
+    // Other keys are outcomes of other protocols than HTTP; their errors are already in `errors`.
     let statuses = || {
         let all = json.statuses.iter();
         all.filter(|(status, _)| status.bytes().all(|byte| byte.is_ascii_digit()))

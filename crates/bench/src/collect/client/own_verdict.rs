@@ -1,8 +1,7 @@
-//! What `onrush load` thinks of its own figures (`verdict` in its files).
+//! `verdict` in the results of `onrush load`.
 
 use serde::Deserialize;
 
-/// What it thinks of its own figures.
 #[derive(Deserialize, Default)]
 pub(super) struct VerdictJson {
     #[serde(default)]
@@ -17,7 +16,7 @@ struct ReasonJson {
     bound: String,
 }
 
-/// The reasons for which figures are invalid; those that make them suspect are among its warnings.
+/// Reasons that make the figures invalid. Suspect ones are among the warnings.
 pub(super) fn distrust(verdict: &VerdictJson) -> Vec<String> {
     let reasons = verdict.reasons.iter();
     let invalid = reasons.filter(|reason| reason.state == "invalid");

@@ -1,4 +1,4 @@
-//! The file of `onrush load udp://… --json`: datagrams that came, and those that were lost.
+//! Result of `onrush load udp://… --json`: datagrams sent, received and lost.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::words::objects;
 use crate::outcome::Second;
 use crate::scenario::Counted;
 
-/// The `kind` of such a file.
+/// `kind` of such a result.
 pub(super) const KIND: &str = "packets";
 
-/// The parts that are used here; others are ignored, since keys are only added.
+/// The fields used here; others are ignored, because the schema may gain keys.
 #[derive(Deserialize)]
 struct Json {
     way: String,
@@ -52,7 +52,7 @@ struct SecondJson {
     sent: u64,
 }
 
-/// Reads one result, or those of several generators that sent at the same time, one behind the other: their counts are added.
+/// Reads one result, or the concatenated results of concurrent generators, whose counts are added.
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let mut parts = objects::<Json>(text)?.into_iter().map(one);
     let Some(first) = parts.next() else {
@@ -61,8 +61,8 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     Ok(parts.fold(first, together))
 }
 
-/// What two generators come to that sent at the same time. Percentiles of parts say nothing of the whole, and rows of the
-/// two do not begin together.
+/// Adds the results of two concurrent generators. Percentiles cannot be merged, and their rows do not start at the same
+/// time.
 fn together(a: ClientReport, b: ClientReport) -> ClientReport {
     let both = |a: Vec<String>, b: Vec<String>| {
         let mut all = a;
@@ -122,7 +122,7 @@ fn one(json: Json) -> ClientReport {
     report
 }
 
-/// Each second's rate, from the end of the one before.
+/// Rate of each second, from the end of the previous one.
 fn rows(seconds: &[SecondJson]) -> Vec<Second> {
     let mut before = 0.0;
     let mut rows = Vec::with_capacity(seconds.len());

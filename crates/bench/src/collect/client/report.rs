@@ -1,4 +1,4 @@
-//! What a client says it measured, whichever client it is, and the bounds of it. Pure.
+//! Report of a client, independent of which client it is.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,37 @@ use crate::limits::{CLIENT_ROWS_MAX, CLIENT_WORDS_MAX, PERCENTILES_MAX};
 use crate::outcome::{Latency, PercentileValue, Second};
 use crate::scenario::{Counted, LatencyFrom};
 
-/// What a client counted. Nothing in it is made up: what a client does not report is absent.
+/// Figures reported by a client. Figures that it does not report are absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientReport {
-    /// What `requests`, `errors` and `rps` are numbers of.
+    /// Unit of `requests`, `errors` and `rps`.
     pub counted: Counted,
     /// Responses received.
     pub requests: u64,
-    /// Requests that failed, responses with a status other than 2xx and 3xx among them where the client tells.
+    /// Failed requests, including responses with a status other than 2xx and 3xx if the client reports statuses.
     pub errors: u64,
-    /// By the client's clock.
+    /// Duration by the client's clock.
     pub duration_s: f64,
-    /// By the client's clock.
+    /// Requests per second by the client's clock.
     pub rps: f64,
-    /// Bytes received. Absent when the client reports none.
+    /// Bytes received per second, if reported.
     pub bytes_per_s: Option<f64>,
-    /// Responses by class of status, `2xx` to `5xx`; empty when the client reports none.
+    /// Responses by status class, `2xx` to `5xx`; empty if not reported.
     pub statuses: BTreeMap<String, u64>,
-    /// Absent when the client reports none.
+    /// Latencies, if reported.
     pub latency: Option<Latency>,
-    /// Absent when the client reports none.
+    /// Rows per second, if reported.
     pub seconds: Vec<Second>,
-    /// What the client itself found wrong, in its own words.
+    /// Errors reported by the client, in its own words.
     pub warnings: Vec<String>,
-    /// Why the client itself takes its numbers for wrong.
+    /// Reasons for which the client considers its own figures invalid.
     pub distrust: Vec<String>,
-    /// What a reader must know of this client to read its numbers.
+    /// Peculiarities of this client that matter for its figures.
     pub notes: Vec<String>,
 }
 
 impl ClientReport {
-    /// Itself, when it can be a measurement: every number is finite and not negative. Lists are cut at their bounds, which
-    /// is noted.
+    /// Checks that every number is finite and not negative. Truncates lists at their limits and adds a note if it did.
     pub(super) fn checked(mut self) -> Result<ClientReport, String> {
         let latency = self.latency.iter();
         let latencies = latency.flat_map(|latency| {
@@ -79,15 +78,15 @@ fn cut<T>(list: &mut Vec<T>, most: usize, what: &str, notes: &mut Vec<String>) {
     }
 }
 
-/// Whether a measurement can have this value.
+/// Whether the value is finite and not negative.
 pub(super) fn is_amount(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
 
-/// Latencies from what a client reports of them, in microseconds; `None` when it reports nothing.
+/// Latencies in microseconds; `None` if the client reports none.
 ///
-/// A percentile is named by its number as the client writes it, without zeros at the end: sockperf's 99.900 and wrk2's
-/// 99.900% are the 99.9 of others. What is no number between 0 and 100 is none: 100 is the largest.
+/// Percentiles are named by their number without trailing zeros: sockperf's 99.900 and wrk2's 99.900% become 99.9.
+/// Names that are not numbers between 0 and 100 are skipped; 100 would be the maximum.
 pub(super) fn latency(
     mean: Option<f64>,
     max: Option<f64>,
@@ -111,7 +110,7 @@ pub(super) fn latency(
     })
 }
 
-/// `99.900` is `99.9`, `50.000` is `50`, and `90` stays.
+/// Removes trailing zeros: `99.900` becomes `99.9`, `50.000` becomes `50`, and `90` stays.
 fn without_zeros(name: &str) -> String {
     match name.contains('.') {
         true => name.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -119,17 +118,17 @@ fn without_zeros(name: &str) -> String {
     }
 }
 
-/// The sum of a list, or the largest number where that is beyond it.
+/// Saturating sum.
 pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// The same latencies, counted from another moment than sending.
+/// The same latencies with another start.
 pub(super) fn counted_from(from: LatencyFrom, latency: Option<Latency>) -> Option<Latency> {
     latency.map(|latency| Latency { from, ..latency })
 }
 
-/// Responses by class of status, from counts by status. Anything that is not a status of three digits is left out.
+/// Sums counts by status into classes. Keys other than three-digit statuses are skipped.
 pub(super) fn by_class<'a>(
     statuses: impl IntoIterator<Item = (&'a String, &'a u64)>,
 ) -> BTreeMap<String, u64> {
@@ -144,7 +143,7 @@ pub(super) fn by_class<'a>(
     classes
 }
 
-/// Whether a status of HTTP, as text, is one of a request that went well.
+/// Whether the status is 2xx or 3xx.
 pub(super) fn is_good_status(status: &str) -> bool {
     status.len() == 3 && status.starts_with(['2', '3'])
 }

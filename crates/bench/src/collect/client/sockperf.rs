@@ -1,12 +1,12 @@
-//! The text of sockperf: `ping-pong` and `under-load`, whose messages come back, and `throughput`, whose do not.
+//! Output of sockperf: `ping-pong` and `under-load` with replies, and `throughput` without.
 
 use super::report::{ClientReport, latency};
 use super::words::{amount, behind, count, find, no_number, without_colours};
 use crate::scenario::Counted;
 
-/// Stands in front of each line.
+/// Prefix of each line.
 const NAME: &str = "sockperf: ";
-/// sockperf's megabyte.
+/// A megabyte in sockperf's output.
 const MEGABYTE: f64 = 1_048_576.0;
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
@@ -18,7 +18,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
 }
 
 fn there_and_back(text: &str) -> Result<ClientReport, String> {
-    // The latencies are those of the "valid" part: without the warm-up and the last 50 ms.
+    // Latencies are those of the "valid" part, which excludes the warm-up and the last 50 ms.
     let run = behind(text, "[Total Run]")?;
     let seconds = field(run, "RunTime=")?;
     let received = whole(run, "ReceivedMessages=")?;
@@ -90,7 +90,7 @@ fn whole(line: &str, name: &str) -> Result<u64, String> {
     Ok(field(line, name)? as u64)
 }
 
-/// Mean, largest, and percentiles by name.
+/// Mean, maximum, and percentiles by name.
 type Distribution = (f64, f64, Vec<(String, f64)>);
 
 /// `---> percentile 99.900 =   14.911`, in µs.

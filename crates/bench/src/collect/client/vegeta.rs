@@ -1,4 +1,4 @@
-//! The JSON of `vegeta report -type=json`. Its times are in nanoseconds.
+//! JSON of `vegeta report -type=json`. Times are in nanoseconds.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Bytes {
     total: f64,
 }
 
-/// The status of requests that got no response.
+/// vegeta's status of requests without a response.
 const NONE: &str = "0";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {

@@ -1,15 +1,15 @@
-//! Numbers, times and sizes as clients print them, and the JSON among what they print. Pure.
+//! Helpers for the clients' output: numbers, times, sizes, and JSON within text.
 
 use serde::de::DeserializeOwned;
 
 use super::report::is_amount;
 
-/// What stands behind `start` on the first line that begins with it, blanks aside.
+/// Text after `start` on the first line that begins with it, ignoring surrounding blanks.
 pub(super) fn behind<'a>(text: &'a str, start: &str) -> Result<&'a str, String> {
     find(text, start).ok_or_else(|| format!("no line begins with `{start}`"))
 }
 
-/// The same, where the line may be missing.
+/// [`behind`] for a line that may be missing.
 pub(super) fn find<'a>(text: &'a str, start: &str) -> Option<&'a str> {
     let mut lines = text.lines().map(str::trim);
     lines
@@ -17,19 +17,19 @@ pub(super) fn find<'a>(text: &'a str, start: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The first word behind `start`, as a whole number.
+/// The first word after `start` as an integer.
 pub(super) fn count_behind(text: &str, start: &str) -> Result<u64, String> {
     let word = first_word(behind(text, start)?);
     count(word).ok_or_else(|| no_number(start, word))
 }
 
-/// The first word behind `start`, as a number.
+/// The first word after `start` as a number.
 pub(super) fn amount_behind(text: &str, start: &str) -> Result<f64, String> {
     let word = first_word(behind(text, start)?);
     amount(word).ok_or_else(|| no_number(start, word))
 }
 
-/// What is said of a word that should have been a number.
+/// Message for a word that should have been a number.
 pub(super) fn no_number(of: &str, word: &str) -> String {
     format!("`{word}` of `{of}` is no number that can be read")
 }
@@ -38,17 +38,16 @@ fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
-/// A whole number.
 pub(super) fn count(word: &str) -> Option<u64> {
     word.parse().ok()
 }
 
-/// A number that a measurement can have.
+/// A number that is finite and not negative.
 pub(super) fn amount(word: &str) -> Option<f64> {
     word.parse().ok().filter(|value| is_amount(*value))
 }
 
-/// `512.00us`, `1.20ms`, `5.00s`, `1.00m`, `1.00h`, in seconds.
+/// Parses `512.00us`, `1.20ms`, `5.00s`, `1.00m`, `1.00h` to seconds.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let (number, unit) = number_and_unit(text)?;
     let factor = match unit {
@@ -62,7 +61,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// `1.23MB`, in steps of 1,024.
+/// Parses `1.23MB` with powers of 1,024.
 pub(super) fn bytes(text: &str) -> Option<f64> {
     let (number, unit) = number_and_unit(text)?;
     let power = match unit {
@@ -82,7 +81,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((amount(number)?, unit))
 }
 
-/// A text without the sequences that colour it in a terminal (ECMA-48 5.4: `ESC [`, parameters, a final byte).
+/// Removes terminal colour sequences (ECMA-48 5.4: `ESC [`, parameters, a final byte).
 pub(super) fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut parts = text.split("\u{1b}[");
@@ -95,7 +94,7 @@ pub(super) fn without_colours(text: &str) -> String {
     plain
 }
 
-/// All JSON objects that a text is made of, at least one; anything else in it is a mistake.
+/// Parses concatenated JSON objects, at least one; other text is an error.
 pub(super) fn objects<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     let values = serde_json::Deserializer::from_str(text).into_iter::<T>();
     let values: Result<Vec<T>, _> = values.collect();
@@ -106,8 +105,7 @@ pub(super) fn objects<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String>
     }
 }
 
-/// The first JSON object that is a `T` among the lines of a text; some clients print lines of log before it, which may be
-/// JSON themselves.
+/// The first JSON object that parses as `T`. Some clients print log lines before it, which may be JSON too.
 pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let mut why = "there is no JSON object".to_owned();
     let mut at = 0;
@@ -116,7 +114,7 @@ pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
             let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<T>();
             match values.next() {
                 Some(Ok(value)) => return Ok(value),
-                // It began, and all that follows belongs to it.
+                // The object starts here but is incomplete.
                 Some(Err(error)) if error.is_eof() => return Err(format!("its JSON: {error}")),
                 Some(Err(error)) => why = format!("its JSON: {error}"),
                 None => {}

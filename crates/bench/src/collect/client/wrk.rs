@@ -1,10 +1,10 @@
-//! The text of wrk, and what it has in common with that of wrk2.
+//! Output of wrk, and the parts that wrk2 has in common with it.
 
 use super::report::{ClientReport, counted_from, latency, sum};
 use super::words::{amount, bytes, count, no_number, seconds};
 use crate::scenario::LatencyFrom;
 
-/// Stands in the text of wrk2, which began as wrk.
+/// Occurs only in the output of wrk2, a fork of wrk.
 pub(super) const OF_WRK2: &str = "HdrHistogram";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
@@ -14,7 +14,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     }
 }
 
-/// What both print.
+/// The common part of both outputs.
 pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
     let mut report = ClientReport::default();
     let (mut has_totals, mut has_rate) = (false, false);
@@ -52,7 +52,7 @@ pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
     if !has_totals || !has_rate {
         return Err("its totals are missing".to_owned());
     }
-    // Latencies of nothing are zeros.
+    // Without requests all latencies are printed as zero.
     if report.requests > 0 {
         let micros = |seconds: f64| seconds * 1e6;
         let found = latency(mean.map(micros), max.map(micros), percentiles(text)?);
@@ -61,7 +61,7 @@ pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
     Ok(report)
 }
 
-/// `50%  500.00us`: the lines below the first heading; wrk2 may print a second distribution, of other latencies.
+/// `50%  500.00us`: the lines below the first heading. wrk2 may print a second distribution of other latencies.
 fn percentiles(text: &str) -> Result<Vec<(String, f64)>, String> {
     let lines = text.lines().map(str::trim);
     let below = lines

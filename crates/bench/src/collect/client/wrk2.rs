@@ -1,10 +1,10 @@
-//! The text of wrk2, which is that of wrk with a rate, corrected latencies and more percentiles.
+//! Output of wrk2: that of wrk plus a rate, corrected latencies and more percentiles.
 
 use super::report::{ClientReport, counted_from};
 use super::wrk;
 use crate::scenario::LatencyFrom;
 
-/// wrk2 prints such a line when it starts to measure anew, 10 s after its start.
+/// wrk2 prints this when it restarts its measurement, 10 s after the start.
 const CALIBRATED: &str = "Thread calibration:";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
