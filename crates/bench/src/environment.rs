@@ -1,6 +1,6 @@
-//! The machine and the programs a run was made on, as written to `environment.json`.
+//! Facts about the machine and the programs of a run, as written to `environment.json`.
 //!
-//! Facts are read, never changed. A fact that cannot be read is `null`: a missing file is itself a fact.
+//! Facts are read, never changed. A fact that cannot be read is `null`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::scenario::{Experiment, Launch, Program};
 
-/// Settings that change results, by their file below `/proc/sys`.
+/// Kernel settings that affect results, as paths below `/proc/sys`.
 const SETTINGS: &[&str] = &[
     "net/core/somaxconn",
     "net/core/netdev_max_backlog",
@@ -37,95 +37,96 @@ const SETTINGS: &[&str] = &[
     "kernel/sched_autogroup_enabled",
 ];
 
-/// Everything that is written to `environment.json`.
+/// Content of `environment.json`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Environment {
-    /// Version of this format; keys are only added within one.
+    /// Version of the format; it changes only if keys are removed or change their meaning.
     pub schema: u32,
     /// The machine.
     pub machine: Machine,
-    /// Kernel settings that change results.
+    /// Kernel settings that affect results.
     pub settings: BTreeMap<String, Option<String>>,
-    /// Each program's file and version.
+    /// File and version of each program.
     pub programs: BTreeMap<String, ProgramFacts>,
-    /// Every command line that was run, exactly, by `work / variant / role`.
+    /// Every executed command line, by `work / variant / role`.
     pub commands: BTreeMap<String, Vec<String>>,
-    /// Every file that was written for a program, as it was read by it, by `work / variant / role / name`.
+    /// Every file written for a program, by `work / variant / role / name`.
     pub files: BTreeMap<String, String>,
-    /// The experiment file.
+    /// Text of the experiment file.
     pub experiment: String,
-    /// Other machines on which roles ran, by name; left out where all ran here.
+    /// Other machines with roles, by name; omitted if there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, HostFacts>,
 }
 
-/// What is written of a host into `environment.json`.
+/// Facts of another machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct HostFacts {
     /// How it was reached.
     pub access: String,
-    /// Where others reach it.
+    /// Address at which other machines reach it.
     pub address: IpAddr,
-    /// What is added to the numbers of its CPUs in results.
+    /// Offset of its CPU numbers in results.
     pub first_cpu: usize,
-    /// As of the machine that ran the experiment.
+    /// The same facts as of the local machine.
     pub machine: serde_json::Value,
-    /// Its clock when the run began.
+    /// Its clock at the start of the run.
     pub clock: ClockOffset,
-    /// Its clock when the run ended; `None` where it was lost by then.
+    /// Its clock at the end of the run; `None` if the host was lost.
     pub clock_at_end: Option<ClockOffset>,
 }
 
-/// The difference of two wall clocks.
+/// Offset between two wall clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClockOffset {
-    /// Seconds by which the host's clock is ahead of ours.
+    /// Seconds by which the host's clock is ahead of the local one.
     pub ahead_s: f64,
-    /// The truth is not further from it than this: half of the shortest round trip.
+    /// Maximum error in seconds: half of the shortest round trip.
     pub error_s: f64,
 }
 
-/// The machine.
+/// Facts of a machine.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Machine {
     /// `uname -r`.
     pub kernel: Option<String>,
     /// The distribution.
     pub system: Option<String>,
-    /// As the CPU calls itself.
+    /// Model name of the CPU.
     pub cpu_model: Option<String>,
-    /// CPUs this process may use.
+    /// CPUs available to this process.
     pub cpus: Vec<usize>,
-    /// Sibling threads of each core, where there are any.
+    /// SMT siblings of each core.
     pub cpu_siblings: BTreeMap<usize, String>,
     /// Frequency governor of the first CPU; none in most virtual machines.
     pub governor: Option<String>,
-    /// What the kernel reads the time from.
+    /// Clock source of the kernel.
     pub clocksource: Option<String>,
-    /// Mitigations of the CPU's flaws that are on.
+    /// Active mitigations of CPU vulnerabilities.
     pub mitigations: BTreeMap<String, String>,
-    /// Total memory.
+    /// Total memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Whether the CPU says that it is virtual.
+    /// Whether the CPU reports a hypervisor.
     pub virtual_machine: bool,
-    /// Load average when the run began: others at work show here.
+    /// Load average at the start of the run, which shows other activity.
     pub load_average: Option<String>,
     /// Soft and hard limit of open files.
     pub open_files_max: Option<String>,
 }
 
-/// A program of the experiment.
+/// Facts of a program.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ProgramFacts {
-    /// The file that is run.
+    /// Path of the executable.
     pub file: Option<PathBuf>,
-    /// First line its version command printed.
+    /// First line of output of its version command.
     pub version: Option<String>,
     /// Its Debian package.
     pub package: Option<String>,
 }
 
-/// Reads the facts of machine and programs. `file_of` finds the file of each program, `version_of` asks a command line for a version.
+/// Reads the facts of the machine and the programs. `file_of` finds the executable of a program, `version_of` runs a
+/// version command.
 pub fn read(
     experiment: &Experiment,
     onrush: &Path,
@@ -155,9 +156,9 @@ fn fact(path: &str) -> Option<String> {
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The facts of this machine as they are written.
+/// Facts of this machine as JSON.
 pub fn machine_as_json() -> serde_json::Value {
-    // Its keys are texts and its numbers whole: nothing here can fail to be JSON.
+    // Cannot fail: keys are strings and numbers are integers.
     serde_json::to_value(machine()).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
@@ -229,7 +230,7 @@ fn siblings() -> BTreeMap<usize, String> {
     usable_cpus().into_iter().filter_map(of).collect()
 }
 
-/// CPUs this process may use, siblings of one core beside each other.
+/// CPUs available to this process, with SMT siblings adjacent.
 pub fn usable_cpus() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = process::value(&status, "Cpus_allowed_list:").and_then(CpuSet::parse_list);
@@ -252,8 +253,8 @@ pub fn usable_cpus() -> Vec<usize> {
     cpus
 }
 
-/// Writes `0-2,5`, as taskset and our own `--cpus` read it. CPUs of another machine have its own numbers, with the number
-/// of the host: `0-1 of host 3`.
+/// Formats CPUs as `0-2,5`, the syntax of taskset and `--cpus`. CPUs of another machine have the number of the host:
+/// `0-1 of host 3`.
 pub fn cpu_list(cpus: &[usize]) -> String {
     let hosts = cpus.chunk_by(|a, b| a / CPUS_OF_HOST_MAX == b / CPUS_OF_HOST_MAX);
     let words = hosts.map(|cpus| {

@@ -1,4 +1,4 @@
-//! Why nothing could be measured. A program that fails during the run is not here: it becomes a note of its trial.
+//! Errors that end a run. A program that fails during a trial is not such an error; it becomes a note of the trial.
 
 use std::fmt;
 use std::io;
@@ -13,35 +13,35 @@ use crate::scenario::Mistake;
 /// Why an experiment did not run, or its results could not be written.
 #[derive(Debug)]
 pub enum Error {
-    /// The experiment file says something that has no meaning.
+    /// The experiment file is invalid.
     Experiment(Box<Mistake>),
     /// A file could not be read.
     Read(PathBuf, Unreadable),
-    /// A file that is to be read says something that cannot be.
+    /// An input file is invalid.
     Input(PathBuf, String),
     /// A file or directory could not be written.
     Write(PathBuf, io::Error),
-    /// What is to be the directory of the results is something else.
+    /// The output directory is not a directory.
     NoDirectory(PathBuf),
-    /// A file or directory of the results is a link, which may lead to files of others.
+    /// A file or directory of the results is a symbolic link, which may lead to other users' files.
     Link(PathBuf),
-    /// There is no room for the results in their directory.
+    /// There is not enough space for the results.
     NoRoom(PathBuf, io::Error),
-    /// A run cannot be gone on with.
+    /// A run cannot be resumed.
     Resume(PathBuf, String),
-    /// Another run writes into this file.
+    /// Another run is using this file.
     InUse(PathBuf),
-    /// What is to be measured is not in the experiment.
+    /// The selection matches nothing in the experiment.
     NotThere(String),
-    /// A scale of the experiment without a file, which has none.
+    /// A scale was requested for the built-in experiment, which has none.
     NoScale,
-    /// Programs the experiment needs are not installed; each with what to do about it.
+    /// Programs of the experiment are not installed; each with a hint.
     Missing(Vec<String>),
-    /// Charts were asked for as PNG, and the program that draws them is missing.
+    /// PNG charts were requested, but the program that draws them is missing.
     NoPainter,
-    /// A chart could not be drawn, and why.
+    /// A chart could not be drawn, with the reason.
     Picture(PathBuf, String),
-    /// The system refused something basic.
+    /// A system call failed.
     System(&'static str, io::Error),
 }
 

@@ -1,24 +1,24 @@
-//! How a run ended, for people and for the shell.
+//! Exit status of a run.
 
 use crate::outcome::{Outcome, Trial, Verdict};
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything was measured and every figure with a target reached it.
+    /// All trials were made and every figure with a target reached it.
     Done,
-    /// Everything was measured; at least one figure missed its target.
+    /// All trials were made; at least one figure missed its target.
     Missed,
-    /// At least one figure could not be judged: programs failed, errors occurred, or the client was the limit.
+    /// At least one figure could not be judged: programs failed, errors occurred, or the client was the bottleneck.
     Invalid,
-    /// A disk was full before every trial was made; what had been measured until then was written where there was room.
+    /// A disk was full before all trials were made; earlier results were written where there was space.
     NoRoom,
-    /// Stopped by a signal; what had been measured until then was written.
+    /// Stopped by a signal; earlier results were written.
     Interrupted,
 }
 
 impl Exit {
-    /// That of a run with this outcome.
+    /// Derives the exit status from an outcome.
     pub fn of(outcome: &Outcome) -> Exit {
         if outcome.no_room.is_some() {
             return Exit::NoRoom;
@@ -39,7 +39,7 @@ impl Exit {
         Exit::Done
     }
 
-    /// The exit code of the process: a missed target is a result, not a failure of the program.
+    /// Exit code of the process. A missed target is a result, not a failure, and exits with 0.
     pub fn code(self) -> u8 {
         match self {
             Exit::Done | Exit::Missed => 0,
@@ -50,7 +50,8 @@ impl Exit {
     }
 }
 
-/// Whether a variant was tried and no round of it may be used. A work without figures has no line that says so.
+/// Whether a variant has trials and none of them is valid. A work without figures has no line in the table that shows
+/// it.
 fn any_in_vain(outcome: &Outcome) -> bool {
     let mut variants = outcome.works.iter().flat_map(|work| &work.variants);
     variants

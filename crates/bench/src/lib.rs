@@ -1,23 +1,22 @@
-//! Experiments: programs are started in roles, measured side by side, judged, and reported on one page.
+//! Experiments: starts programs in roles, measures them side by side, judges the figures, and reports them on one page.
 //!
-//! An experiment is a file (`docs/experiment.md`); the default is the chain `scenario/chain.toml`. The reading order of the modules is the order
-//! of a run: scenario -> placement -> environment -> run -> collect -> verdict -> report. `onrush serve` and `onrush load` are child processes like
-//! any other program, so that all are measured by the same means.
+//! An experiment is a file (`docs/experiment.md`); the default is `scenario/chain.toml`. The modules follow the order
+//! of a run: scenario -> placement -> environment -> run -> collect -> verdict -> report. `onrush serve` and `onrush
+//! load` are child processes like any other program, so that all are measured by the same means.
 //!
-//! `schedule.rs` decides which trials a round makes. In `run/`, `rounds.rs` repeats rounds, `trial.rs` is one trial,
-//! `network.rs` its hosts and `journal.rs` the record that a killed run resumes from. `collect/` reads what programs
-//! used and reported, with a file for each client in `collect/client/`. After runs: `archive/` reads results,
-//! `compare/` compares two, `history/` finds changes over time. `predict/` is a capacity model, apart from runs.
+//! `schedule.rs` determines the trials of a round. In `run/`, `rounds.rs` repeats rounds, `trial.rs` runs one trial,
+//! `network.rs` creates its hosts and `journal.rs` writes the record from which a killed run resumes. `collect/` reads
+//! resource use and reports, with a file for each client in `collect/client/`. After a run, `archive/` reads results,
+//! `compare/` compares two, `history/` detects changes over time. `predict/` is a capacity model, independent of runs.
 //!
 //! # Invariants
 //!
 //! - Bench never links a program that it measures.
-//! - `schedule.rs`, `placement.rs`, `verdict/` and `compare/` are pure; in `predict/` only `machine_file.rs`,
+//! - `schedule.rs`, `placement.rs`, `verdict/` and `compare/` do no I/O; in `predict/` only `machine_file.rs`,
 //!   `cost_file.rs` and `measured.rs` read files.
-//! - A figure is better or worse than an earlier one only if all figures judged with it hold together, and an
-//!   interval contains the difference of two runs of one system (`compare/tests/power.rs`).
-//! - No program outlives the run that started it, and no network: a process that ends with the run holds each
-//!   namespace.
+//! - A figure is called better or worse than in an earlier run only with joint confidence over all figures judged, and
+//!   intervals include the difference between two runs of one system (`compare/tests/power.rs`).
+//! - No program and no network outlives the run that started it: a process that ends with the run holds each namespace.
 //! - An agent on another machine (`run/agent.rs`) ends and removes everything when its standard input ends or is
 //!   silent.
 #![forbid(unsafe_code)]
@@ -61,27 +60,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::run::{Begin, Earlier, Header};
 use crate::scenario::{Experiment, Only};
 
-/// A run that has ended.
+/// Result of [`run`].
 #[derive(Debug)]
 pub struct Ended {
     /// The exit status.
     pub exit: Exit,
-    /// The table of results for a terminal, and where the report is; or what was asked for instead.
+    /// Table of results and path of the report, for a terminal; or the listing that was requested instead.
     pub summary: String,
-    /// The summary of a result as Markdown, as `summary.md` has it; none where nothing was measured.
+    /// Content of `summary.md`; `None` if nothing was measured.
     pub markdown: Option<String>,
 }
 
-/// Runs an experiment from its file to its report, or says what it would do.
+/// Runs an experiment from its file to its report, or lists what it would do.
 ///
-/// Prints progress on standard error. Every program that was started is
-/// stopped before this returns, whatever happens.
+/// Prints progress on standard error. Stops every program that it started before it returns.
 ///
 /// # Errors
-/// When nothing was measured.
+/// If nothing was measured.
 pub fn run(options: Options) -> Result<Ended, Error> {
     let onrush = run::own_program(options.onrush.as_deref())?;
-    // Fails before the measurement, not after it.
+    // Fail before the measurement, not after it.
     if options.charts == Charts::Png && !run::is_installed(options::PAINTER) {
         return Err(Error::NoPainter);
     }
@@ -132,10 +130,10 @@ pub fn run(options: Options) -> Result<Ended, Error> {
     }
 }
 
-/// Runs the agent of an experiment on another machine until its standard input ends. `directory` belongs to it.
+/// Runs the agent of an experiment on another machine until its standard input ends. It owns `directory`.
 ///
 /// # Errors
-/// When it cannot begin.
+/// If it cannot start.
 pub fn serve_agent(directory: &Path) -> Result<(), Error> {
     run::serve_agent(directory)
 }

@@ -1,195 +1,200 @@
-//! Every bound of an experiment, with its reason.
+//! Bounds of experiments, each with its reason.
 
 use std::time::Duration;
 
-/// Works, variants per work and rounds: products of these are trials, and nobody waits for more than a night.
+/// Works of an experiment. The product of works, variants and rounds is the number of trials, which should fit into a
+/// night.
 pub const WORKS_MAX: usize = 64;
-/// See [`WORKS_MAX`].
+/// Variants of a work; see [`WORKS_MAX`].
 pub const VARIANTS_MAX: usize = 16;
-/// See [`WORKS_MAX`].
+/// Rounds; see [`WORKS_MAX`].
 pub const ROUNDS_MAX: u32 = 1_000;
-/// All rounds together: a week, which is longer than a machine stays the same.
+/// Time for all rounds: a week. A machine does not stay the same for longer.
 pub const BUDGET_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Points of a sweep: a night has time for some thousand trials.
+/// Points of a sweep: a night is enough for some thousand trials.
 pub const POINTS_MAX: usize = 500;
-/// Hosts of an experiment: namespaces of one machine, whose CPUs they share, or other machines.
+/// Hosts of an experiment: namespaces, which share the CPUs of one machine, or other machines.
 pub const HOSTS_MAX: usize = 16;
-/// Links; with [`INTERFACES_MAX`] as many pairs of interfaces as there are networks for (198.18.0.0/15).
+/// Links of an experiment. Together with [`INTERFACES_MAX`] it keeps the pairs of interfaces within the available
+/// networks (198.18.0.0/15).
 pub const LINKS_MAX: usize = 32;
-/// Pairs of interfaces of a link: the article with the most had eight.
+/// Pairs of interfaces of a link; published setups have up to eight.
 pub const INTERFACES_MAX: u64 = 16;
-/// Queues of an interface; the kernel takes 4,096 and makes a timer and a structure for each.
+/// Queues of an interface. The kernel permits 4,096 and allocates a timer and a structure for each.
 pub const QUEUES_MAX: u64 = 256;
-/// One window; a longer one belongs to a soak test, whose samples would not fit a page.
+/// Length of a window. A longer one would be a soak test, whose samples do not fit on a page.
 pub const WINDOW_MAX: Duration = Duration::from_secs(3_600);
-/// Idle connections from one address to one port: the range of local ports ends near 28,000 by default.
+/// Idle connections from one address to one port. The default range of local ports has 28,000.
 pub const IDLE_CONNECTIONS_MAX: u32 = 60_000;
-/// The text of an experiment: the longest of ours has 20 KB.
+/// Size of an experiment file; the largest of ours has 20 KB.
 pub const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
-/// Characters of a name: it stands in a line of a table, and in the name of a directory.
+/// Length of a name in characters; names occur in table rows and directory names.
 pub const NAME_MAX: usize = 100;
-/// A file written for a program before it starts.
+/// Size of a file written for a program before it starts.
 pub const SIZED_FILE_MAX: u64 = 1 << 30;
 
-/// A program that does not accept connections by then has failed to start.
+/// Time for a program to accept connections after its start.
 pub const READY_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Between two tries to connect to a starting program.
+/// Interval between attempts to connect to a starting program.
 pub const READY_POLL: Duration = Duration::from_millis(5);
-/// After SIGTERM; nginx and HAProxy leave within milliseconds, `onrush serve` finishes what is in flight.
+/// Time to exit after SIGTERM. nginx and HAProxy exit within milliseconds; `onrush serve` first finishes requests in
+/// flight.
 pub const STOP_WAIT_MAX: Duration = Duration::from_secs(4);
-/// A client that has not ended this long after its window is stuck.
+/// Time for a client to exit after its window.
 pub const CLIENT_OVERTIME_MAX: Duration = Duration::from_secs(10);
-/// How often a running client is looked at: 20 wake-ups a second cost less than 0.1 % of one CPU.
+/// Interval at which a running client is polled: 20 wake-ups per second cost less than 0.1 % of one CPU.
 pub const POLL: Duration = Duration::from_millis(50);
-/// Samples are taken this often; shorter ones would be rounded to whole clock ticks (10 ms).
+/// Interval between samples. CPU times have a resolution of one tick (10 ms), which would matter in shorter intervals.
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// What is read of a program's output, or of the file it reports in: reports have kilobytes, ours with an hour of seconds
-/// 3 MB.
+/// Bytes read from a program's output or report file. Reports have kilobytes; one of `onrush load` with an hour of
+/// seconds has 3 MB.
 pub const OUTPUT_BYTES_MAX: u64 = 64 << 20;
-/// What is read of the trials of an earlier run: a trial of an hour has 4 MB, one of ten seconds 20 KB.
+/// Size of an earlier run's journal: a trial of an hour has 4 MB, one of ten seconds 20 KB.
 pub const JOURNAL_BYTES_MAX: u64 = 1 << 30;
-/// Rows of a client: one each 100 ms, the shortest that iperf3 makes, of the longest window.
+/// Rows of a client's report: one per 100 ms, the shortest interval of iperf3, in the longest window.
 pub const CLIENT_ROWS_MAX: usize = 36_000;
-/// Percentiles of a client: h1load, which has the most, has 61.
+/// Percentiles of a client's report; h1load has the most, 61.
 pub const PERCENTILES_MAX: usize = 1_000;
-/// Variants whose rounds do not agree, named before the results: where it is more, the machine is what to look at.
+/// Variants with disagreeing rounds listed before the results. If there are more, the machine is the problem.
 pub const DISAGREEING_NAMED_MAX: usize = 8;
-/// Warnings of a client: a reader sees the kind of trouble in far fewer.
+/// Warnings kept of a client; far fewer show the kind of error.
 pub const CLIENT_WORDS_MAX: usize = 100;
-/// Room that there has to be for a result before anything is measured: the largest of ours has 0.3 MB.
+/// Free disk space required before measuring; our largest result has 0.3 MB.
 pub const RESULT_BYTES_MIN: u64 = 1 << 20;
-/// What is read of a program's output when it failed.
+/// Bytes read from the end of a failed program's output.
 pub const OUTPUT_TAIL_BYTES: usize = 2_000;
-/// A version command is waited for so long, and has then said what it has to say: programs print theirs within milliseconds.
+/// Time for a version command, which normally takes milliseconds; its output so far is used.
 pub const VERSION_WAIT_MAX: Duration = Duration::from_secs(5);
-/// A variant that fails to start this many times in a row is left out of the remaining rounds.
+/// Successive failures to start after which a variant is left out of the remaining rounds.
 pub const START_FAILURES_MAX: u32 = 2;
 
-/// Files of the kernel that a sampler keeps open: a role with 64 threads needs 260; the rest is opened for each read.
+/// Kernel files that a sampler keeps open; the others are opened for each read. A role with 64 threads needs 260.
 pub const KERNEL_FILES_OPEN_MAX: usize = 768;
-/// What is read of one: `/proc/stat` of a machine with 512 CPUs and all their interrupt lines has less than 1 MB.
+/// Bytes read from a kernel file: `/proc/stat` of a machine with 512 CPUs and all their interrupts has less than 1 MB.
 pub const KERNEL_FILE_BYTES_MAX: usize = 8 << 20;
-/// A table of interrupts up to here costs the kernel less than 1 ms to write: 64 CPUs and 350 lines.
+/// Size up to which generating `/proc/interrupts` takes the kernel less than 1 ms: 64 CPUs and 350 lines.
 pub const INTERRUPTS_BYTES_CHEAP: usize = 256 << 10;
-/// Lines of network devices that are counted: two of 128 queues.
+/// Interrupt lines of network devices that are counted: two devices with 128 queues.
 pub const INTERRUPT_LINES_MAX: usize = 256;
-/// Threads of a role that have rows of their own: those of a program with one thread for each CPU of a large machine.
-/// The CPU time of more is counted, too, in the role's sum.
+/// Threads of a role with rows of their own: one per CPU of a large machine. The role's total includes all threads.
 pub const THREAD_ROWS_MAX: usize = 128;
 
-/// Samples a second and CPU of a profile: no divisor of the timer's 1,000 or 250, so that it does not always meet the same
-/// moment; a window of 5 s has a thousand, which tell 1 % from 2 %.
+/// Samples per second and CPU of a profile. It does not divide the timer frequencies 1,000 and 250, to avoid sampling
+/// in lockstep with the timer. A window of 5 s has a thousand samples, enough to distinguish 1 % from 2 %.
 pub const PROFILE_HERTZ: u32 = 199;
-/// What perf may write for one role, in its own words: four minutes of one full CPU.
+/// Size of perf's output for one role, in perf's syntax: four minutes of one busy CPU.
 pub const PROFILE_DATA_MAX: &str = "32M";
-/// Naming the functions of one role's profile; a kernel with debug information takes 10 s on a busy machine.
+/// Time to resolve the symbols of one role's profile; a kernel with debug information takes 10 s on a busy machine.
 pub const PROFILE_READ_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Different stacks of a profile: five windows of one full CPU, if each sample found another one.
+/// Distinct stacks of a profile: five windows of one busy CPU if every sample were different.
 pub const STACKS_MAX: usize = 5_000;
-/// Functions of a stack; perf itself follows 127.
+/// Functions of a stack; perf itself records up to 127.
 pub const STACK_FRAMES_MAX: usize = 128;
-/// Functions of a flame graph before it is drawn, 100 bytes each.
+/// Nodes of a flame graph before it is drawn, 100 bytes each.
 pub const FLAME_NODES_MAX: usize = 100_000;
-/// Boxes of a flame graph: a browser draws these at once, in less than 2 MB.
+/// Boxes of a flame graph: a browser draws these quickly, and the file stays below 2 MB.
 pub const FLAME_BOXES_MAX: usize = 4_000;
-/// Letters of a function's name there.
+/// Length of a function name in a flame graph in characters.
 pub const FLAME_NAME_MAX: usize = 160;
-/// `raw.csv` of an earlier run: 64 works of 16 variants with 15 metrics in 30 rounds have 45 MB.
+/// Size of an earlier run's `raw.csv`: 64 works with 16 variants, 15 metrics and 30 rounds have 45 MB.
 pub const RAW_BYTES_MAX: u64 = 64 << 20;
-/// `environment.json` of an earlier run: the largest of ours has 0.4 MB, and holds its experiment, which is bounded itself.
+/// Size of an earlier run's `environment.json`: our largest has 0.4 MB. It contains the experiment file, which has its
+/// own limit.
 pub const ENVIRONMENT_BYTES_MAX: u64 = 16 << 20;
-/// A value of it: nothing that is measured comes near it, and ratios and squares of smaller ones are numbers.
+/// Largest value in `raw.csv`: far above any measurement, and small enough that ratios and squares stay finite.
 pub const VALUE_MAX: f64 = 1e18;
-/// Variants of works in an earlier run: as many as an experiment may have, at a hundred points of a sweep.
+/// Variants over all works of an earlier run: the maximum of an experiment at a hundred points of a sweep.
 pub const ENTRANTS_MAX: usize = WORKS_MAX * VARIANTS_MAX * 100;
-/// Runs that are compared with the first one: each has its own table, and nobody reads more of them.
+/// Runs compared with the first one; each has its own table.
 pub const COMPARED_MAX: usize = 16;
 
-/// Rounds of either run that a comparison needs: of five and five, one order of 126 is as extreme as all of one side behind
-/// all of the other, which is enough for 90 % and for little more.
+/// Rounds per run that a comparison needs. Of the permutations of five and five rounds, one in 126 has all of one side
+/// above the other, which suffices for 90 % confidence but not much more.
 pub const ROUNDS_COMPARED_MIN: usize = 5;
-/// The smallest effect that matters when nothing is said: BENCHMARKING.md looks into a figure from 2 % on.
+/// Default of the smallest relevant effect: BENCHMARKING.md examines changes from 2 % on.
 pub const SMALLEST_DEFAULT: f64 = 0.02;
-/// The standard deviation of a run as a whole around what it would be on average, as a share: 31 figures of peers in pairs of
-/// quiet runs under `runs/`, minutes to hours apart on one machine, differ by 2.7 %, of which their rounds explain 1.2 %.
+/// Standard deviation between runs of the same system, as a share. Peers in pairs of quiet runs under `runs/`, minutes
+/// to hours apart on one machine, have 31 figures that differ by 2.7 %; their rounds explain 1.2 % of that.
 pub const BETWEEN_RUNS: f64 = 0.02;
-/// The same of a ratio to a reference in the same rounds: of 17 such ratios of two peers in those runs the differences are
-/// what their rounds explain (a mean square of 1.1 times that), so it is less than they can tell; this much is not excluded
-/// by them, and small against the effect that is looked for.
+/// The same for a ratio to a reference in the same rounds. In 17 such ratios of two peers in those runs, the rounds
+/// explain the differences (a mean square of 1.1 times the expected one), so the true value is too small to estimate.
+/// The data does not exclude this one, which is small compared with the smallest relevant effect.
 pub const BETWEEN_RUNS_BESIDE: f64 = 0.0025;
 
-/// Runs of a history: five years with one run on each working day, and a permutation test takes the square of it.
+/// Runs of a history: about five years with one run per working day. The cost of a permutation test grows with the
+/// square.
 pub const HISTORY_RUNS_MAX: usize = 1_000;
-/// Folders that a history looks into, one below the other: runs of a claim lie two deep, and a link may lead upwards.
+/// Depth of folders that a history searches. Results are two levels deep.
 pub const HISTORY_DEPTH_MAX: usize = 4;
-/// Entries of one folder that a history looks at: runs have a few files each.
+/// Entries of one folder that a history reads; results have a few files.
 pub const HISTORY_ENTRIES_MAX: usize = 10_000;
-/// Rounds of a run whose median stands in a history: of fewer it is the luck of one.
+/// Rounds that a run needs to be part of a history; the median of fewer depends on a single round.
 pub const HISTORY_ROUNDS_MIN: usize = 3;
-/// Charts of a history's page, those of the longest series: a browser draws a thousand in a second, and nobody looks at more.
+/// Charts on a history's page, those of the longest series: a browser draws a thousand in a second.
 pub const HISTORY_CHARTS_MAX: usize = 1_000;
 
-/// Numbers of CPUs: what kernels are built for at most (`CONFIG_NR_CPUS`) has 8,192.
+/// Largest CPU number; kernels support at most 8,192 CPUs (`CONFIG_NR_CPUS`).
 pub const CPU_NUMBER_MAX: usize = onrush_machine::limits::CPUS_MAX - 1;
-/// Receive queues of an interface: no card has more than one for each CPU.
+/// Receive queues of an interface: one per CPU.
 pub const RECEIVE_QUEUES_MAX: u64 = 8_192;
-/// Bits a second of a link: the fastest Ethernet has 1.6 T.
+/// Bits per second of a link; the fastest Ethernet has 1.6 T.
 pub const LINK_BITS_MAX: f64 = 1e13;
-/// Packets a second of a machine: the smallest frames on the fastest link.
+/// Packets per second of a machine: minimum-size frames on the fastest link.
 pub const PACKET_RATE_MAX: u64 = 15_000_000_000;
-/// Packets of a request in one direction: a response of a gigabyte has 700,000.
+/// Packets per request in one direction: a response of 1 GB has 700,000.
 pub const PACKETS_PER_REQUEST_MAX: f64 = 1e6;
-/// Machines that ask: more than a laboratory has.
+/// Client machines: more than any laboratory has.
 pub const CLIENTS_MAX: u64 = 10_000;
-/// Bytes of a message in one direction: a response of a gigabyte is a download, not a request.
+/// Bytes of a message in one direction: 1 GB.
 pub const MESSAGE_BYTES_MAX: f64 = 1e9;
-/// Connections at a time: every port of a hundred clients.
+/// Concurrent connections: all ports of a hundred clients.
 pub const CONNECTIONS_MAX: u64 = 6_000_000;
-/// Requests or packets a second that a row may state: more than the fastest link carries.
+/// Requests or packets per second in published figures: more than the fastest link carries.
 pub const RATE_MAX: f64 = 15e9;
-/// Microseconds that a request or a packet may cost: a minute is no request any more.
+/// CPU time per request or packet in microseconds: a minute.
 pub const COST_US_MAX: f64 = 6e7;
-/// Microseconds that something costs at least, where it costs anything: a picosecond, in which no CPU does anything.
+/// Smallest CPU time other than 0 in microseconds: a picosecond, less than any CPU needs for anything.
 pub const COST_US_MIN: f64 = 1e-6;
 
-/// Nodes of a host of Slurm: one ssh-like connection each, and a process of srun for it.
+/// Nodes of a Slurm host; each has one connection and one srun process.
 pub const NODES_MAX: u32 = 64;
-/// Numbers of CPUs that belong to one host: the kernel's own bound is 8,192 (NR_CPUS), and this one is easy to take off.
+/// Range of CPU numbers per host: above the kernel's limit of 8,192 (NR_CPUS), and a power of ten for readability.
 pub const CPUS_OF_HOST_MAX: usize = 10_000;
-/// A connection that says nothing for so long is cut, at both ends; heartbeats come each second. A route that is found
-/// anew takes some seconds, and all that is started has ended well within a minute.
+/// Silence after which both ends close a connection. Heartbeats are sent every second. Long enough for a route change,
+/// and short enough that everything started has ended well within a minute.
 pub const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Between two heartbeats: some are lost before a connection counts as cut.
+/// Interval between heartbeats; several may be lost before the connection is closed.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
-/// Reaching a host, copying the program to it and starting it: 20 MB over 10 Mbit/s take 16 s.
+/// Time to reach a host, copy the program and start it: 20 MB over 10 Mbit/s take 16 s.
 pub const REACH_WAIT_MAX: Duration = Duration::from_secs(120);
-/// An allocation of Slurm may wait in a queue for the jobs of a night.
+/// Time to wait in Slurm's queue: the jobs of a night.
 pub const ALLOCATION_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// One line between us and an agent: a file of an experiment, whose text has 1 MiB at most, each byte as six.
+/// Length of one line of the agent protocol: a file of an experiment has up to 1 MiB, and JSON may escape each byte as
+/// six.
 pub const LINE_BYTES_MAX: u64 = 8 << 20;
-/// A piece of a text that is handed over in several lines.
+/// Size of the pieces into which longer text is split.
 pub const PIECE_BYTES_MAX: usize = 256 << 10;
-/// Lines that the shell of a host may print before the agent speaks: greetings have some dozen.
+/// Lines that a host's shell may print before the agent's first line; login banners have some dozen.
 pub const GREETING_LINES_MAX: usize = 1_000;
-/// Lines of one answer: a row for each second of the longest window, or the pieces of the longest output.
+/// Lines of one response: one row per second of the longest window, or the pieces of the longest output.
 pub const ANSWER_LINES_MAX: usize = 8_192;
-/// A command that an agent runs to its end, such as a tuning.
+/// Time for a command that an agent runs to completion, such as a tuning command.
 pub const COMMAND_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Round trips by which clocks are compared: the shortest of so many met no queue.
+/// Round trips to compare clocks; the shortest of them did not wait in a queue.
 pub const CLOCK_TRIPS: u32 = 16;
 
-/// Trials that a page shows second by second: one of an hour has some ten charts and 0.4 MB, and a
-/// browser opens 3 MB in 0.2 s.
+/// Trials shown second by second on a page. One of an hour has about ten charts and 0.4 MB; a browser opens 3 MB in 0.2
+/// s.
 pub const TRIALS_DRAWN_MAX: usize = 48;
-/// Rounds of a variant that are all shown so; of more, the one in the middle is.
+/// Up to this number, all rounds of a variant are shown second by second; otherwise only the median one.
 pub const ROUNDS_DRAWN_MAX: usize = 2;
-/// CPUs of a trial that have a chart of their own; the others have their row in the map.
+/// CPUs of a trial with their own chart; the others have a row in the heat map.
 pub const CPUS_DRAWN_MAX: usize = 8;
-/// Rows of a kind in a map: as many as fit on a screen or a printed page, one below the other.
+/// Rows of a kind in a heat map: as many as fit on a screen or a printed page.
 pub const HEAT_ROWS_MAX: usize = 64;
-/// Rows of all kinds in one map: about as high as two charts, which stand beside it.
+/// Rows of all kinds in a heat map: the height of about two charts, which are next to it.
 pub const HEAT_ROWS_TOGETHER: usize = 32;
-/// Interfaces in a chart: more lines, each for two directions, are not told apart.
+/// Interfaces in a chart. Each has two lines, and more cannot be distinguished.
 pub const INTERFACES_DRAWN_MAX: usize = 4;
-/// Charts of latency by rate, one for each combination of a sweep's other parameters: two rows of a wide page.
+/// Charts of latency by rate, one for each combination of the other parameters of a sweep: two rows of a wide page.
 pub const RATE_CHARTS_MAX: usize = 6;

@@ -1,74 +1,74 @@
-//! What a run is asked for.
+//! Options of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What `onrush bench` was asked to do.
+/// Options of `onrush bench`.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The experiment to run; `None` runs the chain that ships with the program.
+    /// Experiment file; `None` selects the built-in `chain.toml`.
     pub experiment: Option<PathBuf>,
-    /// What is done with it.
+    /// What to do with the experiment.
     pub task: Task,
-    /// Where results are written; `None` makes a directory named after the experiment and the time.
+    /// Output directory; `None` creates one named after the experiment and the time.
     pub out: Option<PathBuf>,
-    /// How much of it.
+    /// Which part of the experiment to run.
     pub choice: Choice,
-    /// The time that all rounds together may take, in place of what the experiment says.
+    /// Time for all rounds, overriding the experiment.
     pub budget: Option<Duration>,
-    /// What makes the order of trials that of an earlier run; `None` takes another one for each run.
+    /// Seed for the order of trials; `None` selects a new one for each run.
     pub seed: Option<Seed>,
-    /// How charts are written.
+    /// Format of chart files.
     pub charts: Charts,
-    /// The program that takes the roles written as `onrush = [...]`; `None` is the running program itself.
+    /// Program for roles written as `onrush = [...]`; `None` is the running program itself.
     pub onrush: Option<PathBuf>,
 }
 
-/// What draws an SVG as a PNG (librsvg).
+/// Converts SVG to PNG (librsvg).
 pub(crate) const PAINTER: &str = "rsvg-convert";
 
-/// How the charts of a result are written.
+/// Format of chart files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Charts {
-    /// As SVG.
+    /// SVG.
     #[default]
     Svg,
-    /// As SVG, and as PNG beside it.
+    /// SVG and PNG.
     Png,
 }
 
-/// How much of an experiment is measured.
+/// Which part of an experiment to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Few rounds and short windows: checks that an experiment works, proves nothing.
+    /// Few rounds and short windows, to check that an experiment works; the figures are not conclusive.
     pub quick: bool,
-    /// Works, variants and points that are measured, as [`crate::scenario::Only`] reads them; all when it is empty.
+    /// Works, variants and points to measure, in the syntax of [`crate::scenario::Only`]; all if empty.
     pub only: Vec<String>,
-    /// The scale of the experiment; `None` takes the usual one.
+    /// Scale of the experiment; `None` selects the default.
     #[serde(default)]
     pub scale: Option<String>,
-    /// A CPU profile of each role, whatever the experiment says.
+    /// Record a CPU profile of each role, even if the experiment does not request it.
     #[serde(default)]
     pub profile: bool,
 }
 
-/// What is done with an experiment.
+/// What to do with an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Task {
-    /// It is measured.
+    /// Measure it.
     #[default]
     Measure,
-    /// The interrupted run in this directory is gone on with; its experiment is the one it was begun with.
+    /// Resume the interrupted run in this directory, with the experiment that it started with.
     Resume(PathBuf),
-    /// What would be measured, in which order and for how long, is said.
+    /// Print the trials in order, with their duration.
     Schedule,
-    /// Its works, points, variants and programs are said.
+    /// Print works, points, variants and programs.
     List,
 }
 
-/// The seed of an order of trials: the same seed gives the same order.
+/// Seed for the order of trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seed(pub u64);

@@ -1,4 +1,4 @@
-//! What a run produced, as it is written to `result.json` (`docs/bench-result.schema.json`).
+//! Result of a run, as written to `result.json` (`docs/bench-result.schema.json`).
 
 use std::collections::BTreeMap;
 
@@ -15,54 +15,53 @@ use crate::options::Seed;
 use crate::placement::Placement;
 use crate::scenario::{Counted, Point, Role, title};
 
-/// Numbers by what they are about and what was measured of it: `cpu0` and `net_rx_softirqs`. The names stand in
-/// `docs/experiment.md`.
+/// Numbers by subject and measure, such as `cpu0` and `net_rx_softirqs`. `docs/experiment.md` lists the names.
 pub type BySubject = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// The version of the format; keys are only added within one.
+/// Version of the format; it changes only if keys are removed or change their meaning.
 pub const SCHEMA: u32 = 1;
 
-/// A whole run.
+/// Result of a whole run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
     /// See [`SCHEMA`].
     pub schema: u32,
     /// The experiment's name.
     pub experiment: String,
-    /// What the experiment asks.
+    /// Question that the experiment answers.
     pub about: String,
-    /// When it started, UTC, RFC 3339.
+    /// Start time, UTC, RFC 3339.
     pub started: String,
-    /// How long it took.
+    /// Duration of the run in seconds.
     pub duration_s: f64,
-    /// Whether every trial was made; false after a signal, and when a host was lost.
+    /// Whether all trials were made; false after a signal or the loss of a host.
     pub complete: bool,
-    /// The host that was lost, and how; left out where none was.
+    /// The lost host and the reason; omitted if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
-    /// What there was no room for, where that ended the run; left out where it did not.
+    /// What could not be written if a full disk ended the run; otherwise omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_room: Option<String>,
-    /// Whether it was a smoke check, which proves nothing.
+    /// Whether it was a quick check, whose figures are not conclusive.
     pub quick: bool,
-    /// Rounds asked for.
+    /// Requested rounds.
     pub rounds: u32,
-    /// Load before each window.
+    /// Load before each window in seconds.
     pub warm_up_s: f64,
-    /// The window asked for.
+    /// Requested length of a window in seconds.
     pub measure_s: f64,
-    /// What makes the order of the trials repeatable.
+    /// Seed for the order of the trials.
     pub seed: Seed,
-    /// The rule roles were pinned by.
+    /// The rule by which roles were pinned to CPUs.
     pub placement_rule: String,
-    /// What a reader must know about the whole run.
+    /// Notes on the whole run.
     pub notes: Vec<String>,
-    /// What was measured, in file order.
+    /// Works in the order of the file.
     pub works: Vec<WorkOutcome>,
 }
 
 impl Outcome {
-    /// Whether at least one figure was measured on a quiet machine in rounds that count.
+    /// Whether at least one figure comes from valid, undisturbed rounds.
     pub fn concludes(&self) -> bool {
         self.lines().any(|(_, line)| match line.verdict {
             Verdict::Reached | Verdict::Missed => true,
@@ -71,7 +70,7 @@ impl Outcome {
         })
     }
 
-    /// All lines of the table.
+    /// All lines of the results table.
     pub fn lines(&self) -> impl Iterator<Item = (&WorkOutcome, &FigureLine)> {
         self.works
             .iter()
@@ -79,73 +78,72 @@ impl Outcome {
     }
 }
 
-/// One work.
+/// Result of one work.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkOutcome {
-    /// Its name.
+    /// Name of the work.
     pub name: String,
-    /// The point of its sweep; left out where it has none.
+    /// Point of a sweep; omitted without a sweep.
     #[serde(skip_serializing_if = "Point::is_empty")]
     pub point: Point,
-    /// Whether its points are steps of a road, each one change behind the one before.
+    /// Whether its points are cumulative changes, each applied on top of the previous ones.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_road: bool,
-    /// Swept parameters whose values are names although they look like numbers.
+    /// Swept parameters whose values are labels although they look like numbers.
     #[serde(skip)]
     pub labels: Vec<String>,
-    /// What it asks.
+    /// Question that the work answers.
     pub about: String,
     /// Connections of the client.
     pub connections: u32,
-    /// Who did it.
+    /// Variants.
     pub variants: Vec<VariantOutcome>,
-    /// The table.
+    /// Lines of the results table.
     pub figures: Vec<FigureLine>,
 }
 
 impl WorkOutcome {
-    /// Its name with its point.
+    /// Name and point.
     pub fn title(&self) -> String {
         title(&self.name, &self.point)
     }
 
-    /// A variant by its name.
+    /// The variant with this name.
     pub fn variant(&self, name: &str) -> Option<&VariantOutcome> {
         self.variants.iter().find(|variant| variant.name == name)
     }
 }
 
-/// One variant of a work.
+/// Result of one variant of a work.
 #[derive(Debug, Clone, Serialize)]
 pub struct VariantOutcome {
-    /// Its name.
+    /// Name of the variant.
     pub name: String,
-    /// Whether comparisons judge it: the variant's `subject`, else whether our own binary had the role under test.
+    /// Whether comparisons judge this variant: its `subject` key, otherwise whether Onrush has the role under test.
     pub ours: bool,
-    /// The role whose cost is the question.
+    /// Role whose cost is measured.
     pub under_test: Role,
-    /// The program of each role.
+    /// Program of each role.
     pub programs: BTreeMap<Role, String>,
-    /// The other machine of each role; left out where they run here.
+    /// Host of each role on another machine; omitted if there is none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<Role, String>,
-    /// The CPUs of each role.
+    /// CPUs of each role.
     pub placement: Placement,
-    /// Why it was not measured; left out where it was.
+    /// Why it was not measured; omitted if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// Metrics of its figures whose rounds do not agree: how far they lie apart, as a share of their median. Left out where
-    /// all agree.
+    /// Metrics of its figures with disagreeing rounds, and their spread as a share of the median. Omitted if all agree.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub disagreeing: BTreeMap<String, f64>,
-    /// Median and spread of every metric over the valid rounds.
+    /// Median and spread of each metric over the valid rounds.
     pub metrics: BTreeMap<String, Rounds>,
-    /// One per round that was made.
+    /// Trials, one per round.
     pub trials: Vec<Trial>,
 }
 
 impl VariantOutcome {
-    /// The trial in the middle by request rate: the one to draw where only one fits.
+    /// The trial with the median request rate, to draw if only one is drawn.
     pub fn typical(&self) -> Option<&Trial> {
         let mut by_rate: Vec<_> = self.trials.iter().filter(|trial| trial.ran()).collect();
         by_rate.sort_by(|a, b| a.rps.total_cmp(&b.rps));
@@ -153,7 +151,7 @@ impl VariantOutcome {
     }
 }
 
-/// Median and spread of every metric over the valid ones of some rounds; over all of them when none is.
+/// Median and spread of each metric over the valid rounds, or over all rounds if none is valid.
 pub fn metrics_of_rounds(trials: &[Trial]) -> BTreeMap<String, Rounds> {
     let any_valid = trials.iter().any(Trial::is_valid);
     let mut values: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
@@ -174,116 +172,115 @@ pub fn metrics_of_rounds(trials: &[Trial]) -> BTreeMap<String, Rounds> {
 /// One variant in one round.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Trial {
-    /// Counted from 1.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// When its window began, seconds after the run did.
+    /// Start of its window, in seconds since the start of the run.
     pub at_s: f64,
-    /// From the client's start to its end.
+    /// Seconds from the client's start to its end.
     pub window_s: f64,
-    /// Requests per second the client was told to make.
+    /// Requests per second that the client was told to send.
     pub rate: Option<f64>,
-    /// How long the load before the window was, where it went on until the rate was steady.
+    /// Length of the warm-up if it lasted until the rate was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_s: Option<f64>,
-    /// What `requests`, `errors` and `rps` are numbers of.
+    /// Unit of `requests`, `errors` and `rps`.
     pub counted: Counted,
-    /// Responses received, by the client's count.
+    /// Responses counted by the client.
     pub requests: u64,
-    /// Requests that failed, by the client's count; statuses other than 2xx and 3xx among them.
+    /// Failed requests counted by the client, including statuses other than 2xx and 3xx.
     pub errors: u64,
-    /// Responses per second, by the client's clock.
+    /// Responses per second by the client's clock.
     pub rps: f64,
-    /// Bytes received per second, where the client gives it.
+    /// Bytes received per second, if the client reports them.
     pub bytes_per_s: Option<f64>,
-    /// Responses by class of status, `2xx` to `5xx`; empty where the client does not report them.
+    /// Responses by status class, `2xx` to `5xx`; empty if the client does not report them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statuses: BTreeMap<String, u64>,
-    /// What the client saw.
+    /// Latencies measured by the client.
     pub latency_us: Option<Latency>,
-    /// What the control client saw.
+    /// Latencies measured by the control client.
     pub control_latency_us: Option<Latency>,
-    /// The client's own rows.
+    /// The client's rows per second.
     pub seconds: Vec<Second>,
-    /// The machine's rows.
+    /// The machine's rows per second.
     pub samples: Vec<Sample>,
-    /// What each role used in the window.
+    /// Resource use of each role in the window.
     pub roles: BTreeMap<Role, RoleUse>,
     /// Mean use of each CPU in the window.
     pub cpus: Vec<CpuUse>,
-    /// What the kernel counted in the window: numbers of events, seconds of times (`NAME_s`), means of what comes and
-    /// goes. What is not there was 0, or is in [`Trial::left_out`].
+    /// Kernel counters over the window: counts of events, times in seconds (`NAME_s`), means of gauges. Missing ones
+    /// were 0, or are in [`Trial::left_out`].
     pub totals: BySubject,
-    /// What the measuring itself cost.
+    /// Resource use of bench itself.
     pub collector: CollectorUse,
-    /// What could not be collected on this machine, and why.
+    /// Counters that this machine lacks, with reasons.
     pub left_out: Vec<String>,
-    /// Where the folded stacks of each role's CPU profile are, from the output directory on; a flame graph stands beside
-    /// them (`.svg`). Empty where no profile was asked for.
+    /// Paths of each role's folded CPU profile, relative to the output directory; a flame graph has the same name with
+    /// `.svg`. Empty without profiles.
     pub profiles: BTreeMap<Role, String>,
-    /// Every metric this trial has.
+    /// All metrics of the trial.
     pub metrics: BTreeMap<String, f64>,
-    /// What was full.
+    /// The bottleneck.
     pub limiter: Limiter,
-    /// Whether the client was the limit: its rate and latency are then its own.
+    /// Whether the client was the bottleneck; rate and latency then describe the client.
     pub client_is_limit: bool,
-    /// Why the trial must not be used; empty when it may.
+    /// Why the trial is invalid; empty if it is valid.
     pub invalid: Vec<String>,
-    /// How much the rate changed from the beginning of the window to its end, as a share, when that is a trend.
+    /// Relative change of the rate over the window, if there is a trend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady: Option<f64>,
-    /// Why the numbers of the control client are its own and not the system's; empty where they may be used, and without
-    /// one.
+    /// Why the control client's figures describe itself rather than the system; empty if they are usable, and without a
+    /// control client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub control_disturbed: Vec<String>,
-    /// Share of a role's CPU that others used, when it was enough to spoil a comparison with a target.
+    /// Share of a role's CPU used by other programs, if it is enough to distort a comparison with a target.
     pub disturbed: Option<f64>,
-    /// What a reader should know.
+    /// Notes on the trial.
     pub notes: Vec<String>,
 }
 
 impl Trial {
-    /// Whether anything was measured at all.
+    /// Whether anything was measured.
     pub fn ran(&self) -> bool {
         !self.metrics.is_empty()
     }
 
-    /// Whether its numbers may be used.
+    /// Whether its figures are usable.
     pub fn is_valid(&self) -> bool {
         self.ran() && self.invalid.is_empty()
     }
 }
 
-/// One second of a client.
+/// One row of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Second {
-    /// End of the second, from the start of the window.
+    /// End of the second, in seconds since the start of the window.
     pub t: f64,
     /// Responses per second.
     pub rps: f64,
-    /// Errors so far.
+    /// Total errors so far.
     pub errors: u64,
 }
 
-/// One second of the machine.
+/// One row of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// End of the sample, from the start of the window.
+    /// End of the sample, in seconds since the start of the window.
     pub t: f64,
-    /// Its length.
+    /// Length of the sample in seconds.
     pub span_s: f64,
-    /// Every CPU.
+    /// Use of each CPU.
     pub cpus: Vec<CpuUse>,
-    /// Share of one CPU each role used.
+    /// CPU time of each role as a share of one CPU.
     pub roles: BTreeMap<Role, f64>,
-    /// Interfaces that carried or lost anything.
+    /// Interfaces with traffic or losses.
     pub interfaces: BTreeMap<String, InterfaceUse>,
-    /// What else the kernel counted: events per second (`NAME_per_s`), shares of the time, what there is. What is not
-    /// there was 0.
+    /// Other kernel counters: events per second (`NAME_per_s`), shares of time, gauges. Missing ones were 0.
     pub counters: BySubject,
 }
 
 impl Sample {
-    /// Number of the machine that it was taken on: 0 for this one, 1 and up for hosts.
+    /// Machine of the sample: 0 is the local one, 1 and above are hosts.
     pub fn host(&self) -> usize {
         self.cpus
             .first()
@@ -291,12 +288,12 @@ impl Sample {
     }
 }
 
-/// Shares of one CPU's time, 0 to 1.
+/// Use of one CPU as shares of its time, 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUse {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: usize,
-    /// User and nice.
+    /// User and nice time.
     pub user: f64,
     /// System calls and kernel threads.
     pub system: f64,
@@ -306,20 +303,20 @@ pub struct CpuUse {
     pub irq: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
-    /// The part of `softirq` that the kernel's own thread for it did: packets of the roles like the rest, but on no
-    /// role's account.
+    /// The part of `softirq` in the kernel's ksoftirqd thread: it processes packets of the roles, but is not charged to
+    /// any role.
     #[serde(skip)]
     pub ksoftirqd: f64,
 }
 
 impl CpuUse {
-    /// Everything that is not idle.
+    /// Sum of all shares but idle.
     pub fn busy(&self) -> f64 {
         self.user + self.system + self.softirq + self.irq + self.steal
     }
 }
 
-/// Per second.
+/// Rates of an interface per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterfaceUse {
     /// Packets received.
@@ -330,43 +327,43 @@ pub struct InterfaceUse {
     pub rx_bytes: f64,
     /// Bytes sent.
     pub tx_bytes: f64,
-    /// Packets that came damaged.
+    /// Packets received with errors.
     pub rx_errors: f64,
-    /// Packets that could not be sent.
+    /// Packets not sent because of errors.
     pub tx_errors: f64,
-    /// Packets that came and had no room.
+    /// Packets dropped on receive.
     pub rx_dropped: f64,
-    /// Packets that had no room to be sent.
+    /// Packets dropped on send.
     pub tx_dropped: f64,
 }
 
-/// What a role used in a window.
+/// Resource use of a role in a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleUse {
-    /// User and system time of all its processes.
+    /// User and system time of all its processes in seconds.
     pub cpu_s: f64,
-    /// The part spent in the kernel, as far as clock ticks tell.
+    /// Share of kernel time, with the precision of clock ticks.
     pub system_share: f64,
-    /// Share of its CPUs.
+    /// Use of its CPUs as a share.
     pub busy: f64,
-    /// Per response.
+    /// CPU time per response in microseconds.
     pub cpu_us_per_request: Option<f64>,
-    /// Resident anonymous memory at the end.
+    /// Resident anonymous memory at the end of the window.
     pub memory_bytes: u64,
-    /// Time for which its threads could have run and waited for a CPU.
+    /// Time of its threads in the run queue, in seconds.
     pub wait_s: f64,
-    /// Times that one of its threads gave up the CPU to wait for something.
+    /// Voluntary context switches of its threads.
     pub voluntary_switches: u64,
-    /// Times that one was taken off the CPU.
+    /// Involuntary context switches of its threads.
     pub involuntary_switches: u64,
     /// Threads that ended in the window.
     pub threads_ended: u64,
 }
 
-/// What the measuring itself used in a window: the thread that starts the clients, waits for them and takes the samples.
+/// Resource use of the bench thread that starts clients, waits for them and takes samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CollectorUse {
-    /// User and system time.
+    /// User and system time in seconds.
     pub cpu_s: f64,
     /// Share of one CPU.
     pub cpu_share: f64,

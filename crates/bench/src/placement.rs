@@ -1,4 +1,4 @@
-//! Which role runs on which CPUs: one rule, printed with every result. Pure.
+//! Assigns CPUs to roles by a fixed rule, which is printed with every result.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Role, Sharing};
 
-/// The rule in words, for the head of every report.
+/// Description of the rule for reports.
 pub const RULE: &str = "Every role is pinned and stays where it is. With enough CPUs each role has its own: equal \
     neighbouring shares in the order client, proxy, server, the rest to the role under test. With fewer CPUs than roles \
     the role under test has the last CPU to itself and all others share the rest. The control client has a CPU of its \
     own when one is left, else it shares the client's. In works that say `placement = \"together\"` all roles share the same CPUs.";
 
-/// How much of the machine roles get.
+/// CPUs available to roles.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Room {
-    /// Whether each has its own.
+    /// Whether roles share CPUs.
     pub sharing: Sharing,
-    /// The most CPUs of a role, so that a program with one thread is not given a second CPU to wander to.
+    /// Maximum number of CPUs per role, so that a single-threaded program does not migrate between CPUs.
     pub each_max: Option<usize>,
 }
 
 impl From<Option<usize>> for Room {
-    /// Each has its own, and so many at most.
+    /// Separate CPUs for each role, up to the maximum.
     fn from(each_max: Option<usize>) -> Room {
         Room {
             sharing: Sharing::Apart,
@@ -35,23 +35,23 @@ impl From<Option<usize>> for Room {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Placement {
-    /// The CPUs of each role that takes part, in ascending order.
+    /// CPUs of each participating role, in ascending order.
     pub cpus: BTreeMap<Role, Vec<usize>>,
 }
 
 impl Placement {
-    /// The CPUs of a role; none when it does not take part.
+    /// CPUs of a role; empty if it does not participate.
     pub fn of(&self, role: Role) -> &[usize] {
         self.cpus.get(&role).map_or(&[], Vec::as_slice)
     }
 
-    /// The roles that may use a CPU.
+    /// Roles that may use a CPU.
     pub fn roles_on(&self, cpu: usize) -> Vec<Role> {
         let on = |(role, cpus): (&Role, &Vec<usize>)| cpus.contains(&cpu).then_some(*role);
         self.cpus.iter().filter_map(on).collect()
     }
 
-    /// Every CPU some role may use.
+    /// CPUs of all roles.
     pub fn all(&self) -> Vec<usize> {
         let mut all: Vec<_> = self.cpus.values().flatten().copied().collect();
         all.sort_unstable();
@@ -60,7 +60,7 @@ impl Placement {
     }
 }
 
-/// Shares out `cpus` (neighbours first: siblings of one core beside each other) by [`RULE`].
+/// Distributes `cpus`, in which SMT siblings are adjacent, by [`RULE`].
 pub fn place(cpus: &[usize], roles: &[Role], under_test: Role, room: impl Into<Room>) -> Placement {
     assert!(!cpus.is_empty(), "a process has at least one CPU");
     let Room { sharing, each_max } = room.into();

@@ -1,4 +1,4 @@
-//! What came of a comparison, as it is written to JSON (`docs/compare.md`).
+//! Result of a comparison, as written to JSON (`docs/compare.md`).
 
 use onrush_measure::compare::Rounds;
 use onrush_measure::effect::Effect;
@@ -9,74 +9,73 @@ use super::judge::CONFIDENCE;
 use super::verdict::{Counts, Verdict, percent, signed};
 use crate::archive::{Difference, Subject};
 
-/// Two runs beside each other.
+/// Comparison of two runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// The directory of the first.
+    /// Directory of the first run.
     pub a: String,
-    /// The directory of the second.
+    /// Directory of the second run.
     pub b: String,
-    /// The smallest effect that matters, as a share.
+    /// Smallest relevant effect, as a share.
     pub smallest: f64,
-    /// How many figures were judged, all of which hold together.
+    /// Number of figures judged; verdicts hold jointly over all of them.
     pub together: usize,
-    /// What is not the same, beside the figures.
+    /// Differences other than figures.
     pub differences: Vec<Difference>,
-    /// In the order of the first run.
+    /// Figures in the order of the first run.
     pub figures: Vec<Figure>,
-    /// How far the peers' variants moved.
+    /// Changes of the references.
     pub references: Vec<Moved>,
-    /// Variants that only the first has.
+    /// Variants that only the first run has.
     pub only_in_a: Vec<String>,
-    /// Variants that only the second has.
+    /// Variants that only the second run has.
     pub only_in_b: Vec<String>,
-    /// Metrics of both that were not compared: what was collected beside the load, unless it is asked for, and what is not
-    /// known.
+    /// Metrics of both runs that were not compared: metrics of collectors unless selected, and unknown metrics.
     pub without_direction: Vec<String>,
 }
 
 /// One figure of both runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// Who did what.
+    /// Work, point and variant.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
     /// Its unit.
     pub unit: &'static str,
-    /// Which way it should go.
+    /// Which direction is better.
     pub direction: Direction,
-    /// In the first run.
+    /// Rounds of the first run.
     pub a: Option<Rounds>,
-    /// In the second.
+    /// Rounds of the second run.
     pub b: Option<Rounds>,
-    /// Where a reference decides.
+    /// Comparison relative to a reference, if there is one.
     pub beside: Option<Beside>,
-    /// How many times the first the second is, with 90 %; of the ratios to the reference where there is one.
+    /// Ratio of the second run to the first with a 90 % interval; of the ratios to the reference if there is one.
     pub effect: Option<Effect>,
-    /// The same, with 95 % for all figures of the comparison together.
+    /// The same ratio with a 95 % interval for all figures of the comparison jointly.
     pub together: Option<Effect>,
-    /// What may be said of it.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Why nothing can be said, where nothing can.
+    /// Reason if there is no verdict; otherwise empty.
     pub why: String,
-    /// How many rounds of each run would do, where a number would.
+    /// Rounds per run that would suffice for a verdict, if any number would.
     pub rounds_needed: Option<usize>,
 }
 
-/// A figure beside a reference.
+/// A figure relative to a reference.
 #[derive(Debug, Clone, Serialize)]
 pub struct Beside {
-    /// The variant that ours is divided by, round by round.
+    /// The variant by which ours is divided, round by round.
     pub reference: String,
-    /// The ratio in the first run, from its pairs of rounds.
+    /// Ratio in the first run, from its pairs of rounds.
     pub a: Effect,
-    /// The ratio in the second.
+    /// Ratio in the second run.
     pub b: Effect,
-    /// What the figure's own rounds say, without the reference.
+    /// Ratio of the figure's own rounds, without the reference.
     pub alone: Option<Effect>,
-    /// The verdict that would follow from that.
+    /// Verdict without the reference.
     pub alone_verdict: Verdict,
 }
 
@@ -97,33 +96,33 @@ impl Beside {
     }
 }
 
-/// How far a reference moved.
+/// Change of a reference between the runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Moved {
-    /// Who did what.
+    /// Work, point and variant.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// From the median of the first run to that of the second, as a share.
+    /// Relative change of the median from the first run to the second.
     pub change: f64,
-    /// Whether its programs and what they were told are the same in both; otherwise nothing is set beside it.
+    /// Whether its programs, command lines and files are the same in both runs; if not, it is not used as a reference.
     pub is_same: bool,
 }
 
-/// How a comparison ends, for a shell.
+/// Overall result, for the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Nothing became worse.
+    /// No figure is worse.
     Fine,
-    /// Nothing became worse, but of what was asked for not everything can be told; or nothing could be compared at all.
+    /// No figure is worse, but some selected figure has no verdict, or no figure could be compared.
     Untold,
-    /// Something became worse.
+    /// A figure is worse.
     Worse,
 }
 
 impl Figure {
-    /// The verdict as a sentence.
+    /// The verdict as text.
     pub fn words(&self) -> String {
         match (self.verdict, self.together) {
             (Verdict::Better | Verdict::Worse, Some(effect)) => {
@@ -142,7 +141,7 @@ impl Figure {
         }
     }
 
-    /// The ratio with its interval, as changes.
+    /// The ratio and its interval as relative changes.
     pub fn change(&self) -> Option<(String, String)> {
         let effect = self.effect?;
         let interval = format!("{} … {}", signed(effect.low), signed(effect.high));
@@ -151,12 +150,12 @@ impl Figure {
 }
 
 impl Comparison {
-    /// How many figures there are of each verdict.
+    /// Number of figures for each verdict.
     pub fn counts(&self) -> Counts {
         Counts::of(self.figures.iter().map(|figure| figure.verdict))
     }
 
-    /// How it ends, when figures were asked for by name or all were taken.
+    /// Overall result, depending on whether figures were selected by name.
     pub fn standing(&self, asked: Asked) -> Standing {
         let count = |verdict| self.counts().of_verdict(verdict);
         let not_comparable = count(Verdict::NotComparable);
@@ -171,11 +170,11 @@ impl Comparison {
     }
 }
 
-/// Whether figures were asked for by name.
+/// Whether figures were selected by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// Some: each of them has to be told.
+    /// Some were; each of them needs a verdict.
     ByName,
-    /// All that there are.
+    /// All figures are compared.
     All,
 }

@@ -1,21 +1,21 @@
-//! Whether more of a metric is better.
+//! Whether higher or lower values of a metric are better.
 
 use serde::Serialize;
 
 use crate::scenario::Metric;
 
-/// Which way a metric should go.
+/// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// More is better.
+    /// Higher is better.
     Up,
-    /// Less is better.
+    /// Lower is better.
     Down,
 }
 
 impl Direction {
-    /// Of a metric.
+    /// Direction of a metric.
     pub fn of(metric: &Metric) -> Direction {
         match metric.is_better_high() {
             true => Direction::Up,
@@ -23,7 +23,7 @@ impl Direction {
         }
     }
 
-    /// Whether a figure that became `ratio` times what it was became worse.
+    /// Whether a change by the factor `ratio` is for the worse.
     pub fn is_worse(self, ratio: f64) -> bool {
         match self {
             Direction::Up => ratio < 1.0,

@@ -1,4 +1,4 @@
-//! What may be said of one figure. Pure numbers.
+//! Verdict on one figure.
 
 use onrush_measure::blocks::normal_quantile;
 use onrush_measure::effect::{self, Effect};
@@ -7,23 +7,22 @@ use super::direction::Direction;
 use super::verdict::Verdict;
 use crate::limits::ROUNDS_MAX;
 
-/// How surely the interval of one figure holds. `No difference` is two one-sided tests, that it is not higher and that it
-/// is not lower, of 5 % each; that is an interval of 90 % (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15,
-/// 1987).
+/// Confidence of one figure's interval. `NoDifference` is a test of equivalence: two one-sided tests of 5 % each, which
+/// is a 90 % interval (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
 pub(super) const CONFIDENCE: f64 = 0.90;
 
-/// How surely `better` and `worse` hold, of all figures of a comparison together (Bonferroni): a table of forty figures of an
-/// unchanged system must not show one that is worse.
+/// Joint confidence of `Better` and `Worse` over all figures of a comparison (Bonferroni), so that forty figures of an
+/// unchanged system do not show one that is worse.
 pub(super) const CONFIDENCE_TOGETHER: f64 = 0.95;
 
-/// How often the number of rounds that is told would do for a system that has not changed.
+/// Probability with which the recommended number of rounds suffices for an unchanged system.
 const POWER: f64 = 0.95;
 
-/// What all figures of a comparison are judged by.
+/// Parameters for all figures of a comparison.
 pub(super) struct Judge {
-    /// The smallest effect that matters.
+    /// Smallest relevant effect.
     pub(super) smallest: f64,
-    /// How many figures are judged.
+    /// Number of figures judged.
     pub(super) together: usize,
 }
 
@@ -34,7 +33,7 @@ enum Surely {
     No,
 }
 
-/// What may be said of a figure.
+/// Verdict on a figure.
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     pub(super) effect: Option<Effect>,
@@ -57,7 +56,8 @@ impl Judged {
 }
 
 impl Judge {
-    /// Judges the rounds of both runs, whose logarithms have the standard deviation `between_runs` from run to run.
+    /// Judges the rounds of both runs. `between_runs` is the standard deviation of logarithms between runs of the same
+    /// system.
     pub(super) fn judge(
         &self,
         rounds: &[Vec<f64>; 2],
@@ -66,7 +66,7 @@ impl Judge {
     ) -> Judged {
         let [a, b] = rounds;
         let inflation = effect::inflation(&[a, b]);
-        // Both runs have their own error.
+        // Each run contributes its own error.
         let between = between_runs * f64::sqrt(2.0);
         let confidence_together = 1.0 - (1.0 - CONFIDENCE_TOGETHER) / self.together.max(1) as f64;
         let at = |confidence| Effect::independent(a, b, confidence);
@@ -119,7 +119,7 @@ impl Judge {
         }
     }
 
-    /// Why it cannot be told.
+    /// Reason for `CannotBeTold`.
     fn why(&self, effect: &Effect, surely: Surely, needed: Option<usize>) -> String {
         let figures = self.together;
         let is_outside = effect.low > 1.0 + self.smallest || effect.high < 1.0 - self.smallest;
@@ -141,8 +141,8 @@ impl Judge {
         }
     }
 
-    /// How many rounds of each run would tell that nothing has changed, nineteen times of twenty, when these rounds have an
-    /// interval of `width` (of a logarithm). None where no number would.
+    /// Rounds per run that would show no difference with probability [`POWER`] for an unchanged system, estimated from
+    /// an interval of `width` (of logarithms). `None` if no number would.
     fn needed(&self, width: f64, rounds: usize, between: f64) -> Option<usize> {
         let reach = normal_quantile(0.5 + CONFIDENCE / 2.0);
         let error = width / 2.0 / reach;

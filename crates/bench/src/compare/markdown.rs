@@ -1,11 +1,11 @@
-//! A comparison as Markdown, for a pull request or a README.
+//! Comparison as Markdown, for a pull request or a README.
 
 use super::comparison::{Comparison, Figure};
 use super::text::{sentence, some, within};
 use crate::report::number;
 
 impl Comparison {
-    /// The comparison as a table.
+    /// The comparison as a Markdown table.
     pub fn to_markdown(&self) -> String {
         let mut text = format!(
             "A `{}`, B `{}`: {}\n\n",
@@ -60,7 +60,7 @@ fn row(figure: &Figure) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Text that does not end its cell.
+/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }

@@ -1,11 +1,13 @@
-//! Two results beside each other: what became better or worse, by how much, and how surely. Pure; `archive/` reads the runs.
+//! Compares two results: which figures became better or worse, by how much, and with which confidence. `archive/` reads
+//! the runs.
 //!
-//! A figure is one metric of one variant of one work. The samples are rounds. Three things make two runs of the same system
-//! differ, and each has its place in the interval of a figure: rounds vary (a rank test, `onrush_measure::effect`); rounds
-//! behind each other vary together (`onrush_measure::effect::inflation`); and the two runs as wholes differ, which their
-//! rounds cannot know. For that there is a reference: a peer's program that both runs hold. What moved it, moved ours, and
-//! cancels out of their ratio, round by round. What is left, or all of it where there is no reference, is a constant with
-//! its origin in `limits.rs`. `docs/compare.md` says how many rounds that takes; `tests/power.rs` checks it.
+//! A figure is one metric of one variant of one work. The samples are rounds. Two runs of the same system differ for
+//! three reasons, and the interval of a figure accounts for each: rounds vary (a rank test, `onrush_measure::effect`);
+//! successive rounds are correlated (`onrush_measure::effect::inflation`); and the runs differ as a whole, which their
+//! rounds cannot show. For the last one there is a reference, a peer's program that both runs contain: a disturbance
+//! that affects both programs cancels out of their ratio, round by round. The remaining difference between runs, or all
+//! of it without a reference, is a constant explained in `limits.rs`. `docs/compare.md` lists how many rounds are
+//! needed; `tests/power.rs` checks it.
 
 mod comparison;
 mod direction;
@@ -26,14 +28,14 @@ use crate::archive::{Difference, Entrant, Forbids, Run, Sound, is_asked};
 use crate::limits::{BETWEEN_RUNS, BETWEEN_RUNS_BESIDE, ROUNDS_COMPARED_MIN, SMALLEST_DEFAULT};
 use crate::scenario::Metric;
 
-/// What is asked of a comparison.
+/// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The smallest effect that matters: 0.02 is 2 %.
+    /// Smallest relevant effect: 0.02 is 2 %.
     pub smallest: f64,
-    /// Only figures whose name, `work / variant / metric`, holds one of these; all where there are none.
+    /// Compare only figures whose name, `work / variant / metric`, contains one of these; all if empty.
     pub only: Vec<String>,
-    /// The standard deviation between runs of the same thing, where it was measured: 0.01 is 1 %.
+    /// Measured standard deviation between runs of the same system, if known: 0.01 is 1 %.
     pub between_runs: Option<f64>,
 }
 
@@ -47,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// Sets `b` beside `a`.
+/// Compares run `b` with run `a`.
 pub fn compare(a: &Run, b: &Run, options: &Options) -> Comparison {
     let differences = a.facts.differences(&b.facts);
     let candidates = candidates(a, b, options);
@@ -84,7 +86,7 @@ struct Candidate<'run> {
     metric: Metric,
 }
 
-/// The figures to compare: those of ours, or of all where nothing is ours.
+/// The figures to compare: those of our variants, or of all if there are none.
 fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candidate<'run>> {
     let both = a.rows.entrants.iter().filter_map(|entrant| {
         let other = b.rows.of(&entrant.subject)?;
@@ -110,7 +112,7 @@ fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candid
 }
 
 impl<'run> Candidate<'run> {
-    /// What there is to judge by, or why nothing is.
+    /// The candidate with its samples, or the reason why it has none.
     fn settle(&self, runs: [&Run; 2], differences: &[Difference]) -> Settled<'run> {
         let sound = self.sides.map(|side| side.sound(&self.metric));
         let samples = self
@@ -126,7 +128,7 @@ impl<'run> Candidate<'run> {
         }
     }
 
-    /// Why the runs cannot be compared, whatever their rounds are.
+    /// Reason why the runs are not comparable, regardless of their rounds.
     fn forbidden(&self, [a, b]: [&Run; 2], differences: &[Difference]) -> Option<String> {
         let machine = differences
             .iter()
@@ -139,7 +141,7 @@ impl<'run> Candidate<'run> {
         is_other.then(|| "another driver".to_owned())
     }
 
-    /// The samples of both sides: beside a reference where both have one.
+    /// Samples of both runs, relative to a reference if both runs contain it.
     fn samples(&self, runs: [&Run; 2], sound: &[Sound; 2]) -> Result<Samples, String> {
         let subject = &self.sides[0].subject;
         let found = reference::shared(runs, subject, &self.metric, sound);
@@ -153,7 +155,7 @@ fn values(sound: &Sound) -> Vec<f64> {
     sound.rounds.iter().map(|(_, value)| *value).collect()
 }
 
-/// Whether enough rounds of both sides are sound: enough to be told apart, and more than half of all.
+/// Checks that both runs have enough usable rounds: the minimum number, and more than half of all.
 fn enough(sound: &[Sound; 2]) -> Result<(), String> {
     for (side, name) in sound.iter().zip(["A", "B"]) {
         let (good, all) = (side.rounds.len(), side.all);
@@ -174,15 +176,15 @@ fn enough(sound: &[Sound; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a figure is judged by.
+/// Samples of a figure.
 enum Samples {
     /// The rounds of both runs.
     Direct,
-    /// The rounds of the reference and ours, of both runs.
+    /// Name of the reference, and pairs (reference, ours) of each run.
     Beside(String, [Vec<(f64, f64)>; 2]),
 }
 
-/// A figure before it is judged.
+/// A figure before its verdict.
 struct Settled<'run> {
     sides: [&'run Entrant; 2],
     metric: Metric,
@@ -229,8 +231,8 @@ impl Settled<'_> {
     }
 }
 
-/// How far each reference moved between the runs, by its CPU per request: what a comparison without it would have taken for
-/// ours.
+/// Changes of the references between the runs, by CPU time per request: a comparison without them would attribute these
+/// to our variants.
 fn moved(a: &Run, b: &Run) -> Vec<Moved> {
     let references = a.rows.entrants.iter().filter(|it| !it.is_ours);
     let mut found = Vec::new();
@@ -258,14 +260,14 @@ fn moved(a: &Run, b: &Run) -> Vec<Moved> {
     found
 }
 
-/// Who did something in `a` and nothing in `b`.
+/// Subjects of `a` that `b` lacks.
 fn missing(a: &Run, b: &Run) -> Vec<String> {
     let all = a.rows.entrants.iter().map(|it| &it.subject);
     let missing = all.filter(|subject| b.rows.of(subject).is_none());
     missing.map(|subject| subject.to_string()).collect()
 }
 
-/// Metrics of both runs that are not compared: what was collected, unless it is asked for, and what is not known.
+/// Metrics of both runs that are not compared: metrics of collectors unless selected, and unknown metrics.
 fn without_direction(a: &Run, b: &Run) -> Vec<String> {
     let names = |run: &Run| -> std::collections::BTreeSet<String> {
         let metrics = run.rows.entrants.iter().flat_map(|it| it.metrics.keys());

@@ -1,4 +1,4 @@
-//! The peer's variant that a figure is set beside: what moved both cancels out of their ratio.
+//! Selects the reference, a peer's variant, for a figure: disturbances of both cancel out of their ratio.
 
 use onrush_measure::compare::Rounds;
 
@@ -6,7 +6,7 @@ use crate::archive::{Run, Sound, Subject};
 use crate::limits::ROUNDS_COMPARED_MIN;
 use crate::scenario::Metric;
 
-/// Theirs and ours, of one round each, round by round.
+/// Values of the reference and of ours, by round.
 pub(crate) type Pairs = Vec<(f64, f64)>;
 
 /// The rounds that both have.
@@ -20,7 +20,8 @@ pub(crate) fn pairs(theirs: &Sound, ours: &Sound) -> Pairs {
         .collect()
 }
 
-/// The reference that both runs hold, and its rounds with those of `sound`: of several, the one that `subject` follows best.
+/// The reference that both runs contain, with its rounds paired with `sound`. Of several, the one whose ratio to
+/// `subject` varies least.
 pub(super) fn shared(
     [a, b]: [&Run; 2],
     subject: &Subject,
@@ -42,8 +43,8 @@ pub(super) fn shared(
     closest(candidates, |(_, pairs)| pairs)
 }
 
-/// Of several references the one whose ratio varies least within the runs: it is disturbed by the same. How the runs differ
-/// from each other plays no part in it, so that choosing favours no verdict.
+/// Selects the reference whose ratio varies least within the runs, because the same disturbances affect it. Differences
+/// between the runs are ignored, so that the selection favours no verdict.
 pub(crate) fn closest<T>(
     candidates: impl Iterator<Item = T>,
     pairs: impl Fn(&T) -> &[Pairs],
@@ -54,7 +55,7 @@ pub(crate) fn closest<T>(
         .map(|(_, candidate)| candidate)
 }
 
-/// The mean distance of the logarithm of a ratio from its run's median.
+/// Mean absolute deviation of log ratios from the median of their run.
 fn variation(runs: &[Pairs]) -> f64 {
     let mut sum = 0.0;
     let mut count = 0.0;

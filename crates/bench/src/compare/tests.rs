@@ -1,4 +1,4 @@
-//! Comparisons of runs whose truth is known.
+//! Comparisons of simulated runs with known changes.
 
 mod power;
 
@@ -11,7 +11,7 @@ use crate::archive::{Facts, Rows};
 
 const HEAD: &str = "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value\n";
 
-/// An environment of a machine with this kernel, in which `variant ours` uses this driver.
+/// An environment with this kernel, in which `variant ours` uses this driver.
 fn facts(kernel: &str, driver: &str, nginx: &str) -> Facts {
     let text = format!(
         r#"{{"schema": 1, "machine": {{"kernel": "{kernel}", "cpu_model": "X", "cpus": [0, 1]}},
@@ -22,7 +22,6 @@ fn facts(kernel: &str, driver: &str, nginx: &str) -> Facts {
     Facts::parse(&text, Path::new("environment.json")).expect("an environment")
 }
 
-/// A run with these rows.
 fn run(name: &str, rows: &str) -> Run {
     Run {
         name: name.into(),
@@ -31,7 +30,7 @@ fn run(name: &str, rows: &str) -> Run {
     }
 }
 
-/// Rows of one variant: its values, round by round, with `flags` for valid, disturbed and client_is_limit.
+/// Rows of one variant, one value per round, with `flags` for valid, disturbed and client_is_limit.
 fn rows(variant: &str, metric: &str, flags: &str, values: impl IntoIterator<Item = f64>) -> String {
     let is_ours = !variant.starts_with("nginx");
     let row = |(at, value): (usize, f64)| {
@@ -44,7 +43,7 @@ fn rows(variant: &str, metric: &str, flags: &str, values: impl IntoIterator<Item
 const CPU: &str = "server.cpu_us_per_request";
 const SOUND: &str = "true,false,false";
 
-/// So many rounds around `level`, of which each is off by about 1 %.
+/// `count` rounds around `level` with a standard deviation of 1 %.
 fn around(seed: u64, level: f64, count: usize) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..count)
@@ -57,7 +56,7 @@ fn only(comparison: &Comparison) -> &Figure {
     &comparison.figures[0]
 }
 
-/// A comparison of one metric of ours, beside a reference that does not change.
+/// Compares one metric of ours; the reference does not change.
 fn beside(metric: &str, a: f64, b: f64) -> Comparison {
     let side = |seed: u64, level: f64| {
         rows("ours", metric, SOUND, around(seed, level, 20))
@@ -118,7 +117,7 @@ fn without_a_reference_a_small_change_cannot_be_told_and_the_reason_is_said() {
     let figure = only(&comparison);
     assert_eq!(figure.verdict, Verdict::CannotBeTold, "{comparison}");
     assert!(figure.why.contains("it takes a reference") && figure.rounds_needed.is_none());
-    // Who has measured how far runs differ may say so.
+    // The deviation between runs may be given if it was measured.
     let known = Options {
         between_runs: Some(0.001),
         ..Options::default()
@@ -127,7 +126,7 @@ fn without_a_reference_a_small_change_cannot_be_told_and_the_reason_is_said() {
         only(&compare(&a, &b, &known)).verdict,
         Verdict::NoDifference
     );
-    // And what is large is seen all the same.
+    // A large change is detected without a reference.
     let [a, b] = runs(3.6);
     assert_eq!(
         only(&compare(&a, &b, &Options::default())).verdict,
@@ -211,7 +210,7 @@ fn another_machine_forbids_everything_and_another_driver_its_variant() {
         (Verdict::NotComparable, "another driver".to_owned())
     );
     assert_eq!(driver[1].0, Verdict::NoDifference);
-    // A reference of another version is none.
+    // A reference with another version is not used.
     assert!(
         of(facts("6.18", "epoll", "1.26"))
             .iter()
@@ -225,7 +224,7 @@ fn an_exit_says_whether_something_became_worse_or_what_was_asked_for_was_not_tol
     assert_eq!(standing(CPU, 3.0, 3.0, Asked::All), Standing::Fine);
     assert_eq!(standing(CPU, 3.0, 2.0, Asked::ByName), Standing::Fine);
     assert_eq!(standing(CPU, 3.0, 4.0, Asked::All), Standing::Worse);
-    // 2 % is where the interval of both verdicts ends.
+    // 2 % is the boundary between both verdicts.
     assert_eq!(standing(CPU, 3.0, 3.06, Asked::All), Standing::Fine);
     assert_eq!(standing(CPU, 3.0, 3.06, Asked::ByName), Standing::Untold);
     let nothing = compare(
@@ -273,7 +272,8 @@ fn only_what_was_asked_for_is_judged_and_peers_where_nothing_is_ours() {
 
 #[test]
 fn many_figures_of_few_rounds_are_not_called_worse() {
-    // Alone, five rounds behind five others are enough for 90 %; of forty figures one looks so by chance.
+    // For a single figure, five higher rounds after five lower ones suffice for 90 %; of forty figures, one looks like
+    // this by chance.
     let side = |factor: f64| -> String {
         (0..40)
             .map(|variant| {

@@ -1,4 +1,4 @@
-//! A comparison for a terminal.
+//! Comparison as text for a terminal.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::verdict::signed;
 use crate::archive::{Difference, Forbids, Subject};
 use crate::report::number;
 
-/// Names of one kind that are told; the JSON has all.
+/// Names listed of each kind; the JSON has all.
 const NAMES_SHOWN: usize = 12;
 
 impl fmt::Display for Comparison {
@@ -55,7 +55,7 @@ pub(super) fn within(share: f64) -> String {
     format!("±{} %", (share * 1e4).round() / 1e2)
 }
 
-/// The first names, and how many more there are.
+/// The first names, and the number of the others.
 pub(super) fn some(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(String::as_str).collect();
     match names.len().saturating_sub(NAMES_SHOWN) {
@@ -78,7 +78,7 @@ fn write_differences(out: &mut fmt::Formatter<'_>, differences: &[Difference]) -
     }
 }
 
-/// A difference with what it forbids.
+/// A difference and what it makes incomparable.
 pub(super) fn sentence(difference: &Difference) -> String {
     let Difference {
         what,
@@ -101,7 +101,7 @@ fn write_missing(out: &mut fmt::Formatter<'_>, side: &str, names: &[String]) -> 
     }
 }
 
-/// The lines above the first figure of a work, and of a variant.
+/// Headings before the first figure of a work and of a variant.
 fn write_heads(
     out: &mut fmt::Formatter<'_>,
     before: Option<&Subject>,

@@ -1,25 +1,25 @@
-//! Verdicts, and shares as people read them.
+//! Verdicts, and percentages as text.
 
 use serde::Serialize;
 
-/// What may be said of a figure.
+/// Verdict on a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It lies within the smallest effect that matters.
+    /// The interval is within the smallest relevant effect.
     NoDifference,
-    /// It became better, by more than that.
+    /// Better by more than the smallest relevant effect.
     Better,
-    /// It became worse, by more than that.
+    /// Worse by more than the smallest relevant effect.
     Worse,
-    /// Its interval crosses that bound.
+    /// The interval crosses the bound of the smallest relevant effect.
     CannotBeTold,
-    /// The runs, or their rounds, do not allow it.
+    /// The runs or their rounds are not comparable.
     NotComparable,
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict as text.
     pub fn says(self) -> &'static str {
         match self {
             Verdict::NoDifference => "no difference",
@@ -31,12 +31,12 @@ impl Verdict {
     }
 }
 
-/// How many figures there are of each verdict.
+/// Number of figures for each verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts([(Verdict, usize); 5]);
 
 impl Counts {
-    /// Of these verdicts.
+    /// Counts verdicts.
     pub fn of(verdicts: impl Iterator<Item = Verdict>) -> Counts {
         let mut counts = [
             Verdict::Worse,
@@ -53,13 +53,13 @@ impl Counts {
         Counts(counts)
     }
 
-    /// How many of one.
+    /// Number of figures with one verdict.
     pub fn of_verdict(&self, verdict: Verdict) -> usize {
         let own = self.0.iter().filter(|(listed, _)| *listed == verdict);
         own.map(|(_, count)| count).sum()
     }
 
-    /// `2 worse, 5 no difference`: what has any, the worst first.
+    /// Non-zero counts as text, the worst first: `2 worse, 5 no difference`.
     pub fn says(&self) -> String {
         let any = self.0.iter().filter(|(_, count)| *count > 0);
         let parts: Vec<String> = any
@@ -72,7 +72,7 @@ impl Counts {
     }
 }
 
-/// A share without a sign: `5.1 %`.
+/// A share as a percentage without a sign: `5.1 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
@@ -81,10 +81,10 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A ratio as a change with its sign: `+5.1 %`.
+/// A ratio as a relative change with a sign: `+5.1 %`.
 pub(crate) fn signed(ratio: f64) -> String {
     let sign = match (ratio - 1.0) * 100.0 {
-        // What rounds to nothing has no sign.
+        // No sign if it rounds to zero.
         -0.05..0.05 => "",
         ..0.0 => "-",
         _ => "+",

@@ -1,4 +1,4 @@
-//! Results below a folder, in the order of their dates.
+//! Finds results below a folder, sorted by date.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use serde::Deserialize;
 use crate::archive::{RAW, Run, Unusable};
 use crate::limits::{HISTORY_DEPTH_MAX, HISTORY_ENTRIES_MAX, HISTORY_RUNS_MAX, OUTPUT_BYTES_MAX};
 
-/// A result and when it was made.
+/// A result with its date.
 #[derive(Debug, Clone)]
 pub struct Dated {
     /// The result.
     pub run: Run,
-    /// `2026-11-21`, or with the time behind it.
+    /// Date, optionally with a time: `2026-11-21` or `2026-11-21-091500`.
     pub date: String,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
 }
 
-/// What was found.
+/// Results found below a folder.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// By date, and by name where that is the same.
+    /// Results sorted by date, then by name.
     pub runs: Vec<Dated>,
-    /// What could not be read, with the reason.
+    /// Results that could not be read, with reasons.
     pub left_out: Vec<String>,
 }
 
 /// Finds and reads all results below `folder`.
 ///
 /// # Errors
-/// When the folder cannot be listed, or there are more than a history may have.
+/// If the folder cannot be listed, or contains more results than the limit.
 pub fn find(folder: &Path) -> Result<Found, Unusable> {
     let mut directories = Vec::new();
     let mut found = Found::default();
@@ -57,8 +57,8 @@ pub fn find(folder: &Path) -> Result<Found, Unusable> {
     Ok(found)
 }
 
-/// Folders with a `raw.csv`, in the order of their names. Links are not followed: they may lead upwards. Folders below the
-/// first that cannot be listed are named in `left_out`.
+/// Collects folders with a `raw.csv`, sorted by name. Does not follow links, which may lead upwards. Subfolders that
+/// cannot be listed are added to `left_out`.
 fn walk(
     folder: &Path,
     depth: usize,
@@ -99,7 +99,7 @@ fn walk(
     }
 }
 
-/// Reads one; why it is left out, if it is.
+/// Reads one result, or returns the reason for leaving it out.
 fn dated(directory: &Path) -> Result<Dated, String> {
     let run = Run::read(directory).map_err(|error| chain(&error))?;
     let date = started(directory)
@@ -118,7 +118,7 @@ fn dated(directory: &Path) -> Result<Dated, String> {
     })
 }
 
-/// An error with its reason.
+/// An error with its source.
 fn chain(error: &Unusable) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
@@ -126,20 +126,20 @@ fn chain(error: &Unusable) -> String {
     }
 }
 
-/// Only when the run began.
+/// The field of `result.json` with the start time.
 #[derive(Deserialize)]
 struct Began {
     started: String,
 }
 
-/// When the run began, as its `result.json` says, where there is one.
+/// Start time from `result.json`, if present.
 fn started(directory: &Path) -> Option<String> {
     let text = onrush_file::read_text(&directory.join("result.json"), OUTPUT_BYTES_MAX).ok()?;
     let began: Began = serde_json::from_str(&text).ok()?;
     date_in(&began.started).map(|_| began.started)
 }
 
-/// The last date in a text, and the digits of a time behind it: `2026-11-21` or `2026-11-21-091500`.
+/// The last date in a string, with the digits of a time after it: `2026-11-21` or `2026-11-21-091500`.
 pub(super) fn date_in(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let shape = b"0000-00-00";
@@ -155,17 +155,17 @@ pub(super) fn date_in(text: &str) -> Option<String> {
     let time = bytes.get(end..end + 7);
     let has_time = time.is_some_and(|it| it[0] == b'-' && it[1..].iter().all(u8::is_ascii_digit));
     let end = if has_time { end + 7 } else { end };
-    // All of it is ASCII.
+    // The slice is ASCII.
     text.get(at..end).map(str::to_owned)
 }
 
-/// What runs of one date are ordered by: `x`, `x-1`, `x-2`, `x-10`.
+/// Sort key of runs with the same date: `x`, `x-1`, `x-2`, `x-10`.
 fn order(name: &str) -> (String, u64) {
     let numbered = name.rsplit_once('-').and_then(|(stem, number)| {
         let is_short = number.len() <= 4;
         is_short.then(|| Some((stem.to_owned(), number.parse().ok()?)))?
     });
-    // A day is no number behind a name.
+    // The day of a date is not such a number.
     match numbered {
         Some((stem, number)) if date_in(name) == date_in(&stem) => (stem, number),
         _ => (name.to_owned(), 0),

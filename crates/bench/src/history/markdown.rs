@@ -1,10 +1,10 @@
-//! A history as Markdown: what changed.
+//! Changes of a history as Markdown.
 
 use super::History;
 use super::text::{beside, value};
 
 impl History {
-    /// The changes as a table.
+    /// The changes as a Markdown table.
     pub fn to_markdown(&self) -> String {
         let cell = |text: &str| text.replace('|', "\\|").replace(['\n', '\r'], " ");
         let mut text = format!("{}\n\n", cell(&self.headline()));

@@ -1,8 +1,8 @@
-//! All results below a folder, in the order of their dates: where figures changed, by how much, and how surely.
+//! History of all results below a folder: which figures changed, by how much, and with which confidence.
 //!
-//! A series is one metric of one variant of one work of one experiment on one machine; its values are the medians of runs,
-//! or of their ratios to a peer that all of its runs hold. Changes are found (`onrush_measure::change`), not looked for by
-//! eye.
+//! A series is one metric of one variant of one work of one experiment on one machine; its values are the medians of
+//! runs, or of their ratios to a reference that all of its runs contain. Changes are detected statistically
+//! (`onrush_measure::change`).
 
 mod find;
 mod markdown;
@@ -23,35 +23,35 @@ use serde::Serialize;
 use self::series::series;
 use crate::archive::Unusable;
 
-/// What there is to say of all runs.
+/// History of all runs below a folder.
 #[derive(Debug, Clone, Serialize)]
 pub struct History {
-    /// The version of this format; keys are only added within one.
+    /// Version of the JSON format; it changes only if keys are removed or change their meaning.
     pub schema: u32,
     /// The folder.
     pub folder: String,
-    /// How many results were read.
+    /// Number of results read.
     pub runs: usize,
-    /// The day of the first and of the last.
+    /// Dates of the first and the last run.
     pub days: Option<(String, String)>,
-    /// Runs of one experiment that were made on another machine than the one before.
+    /// Changes of the machine between successive runs of an experiment, as text.
     pub machines: Vec<String>,
-    /// Results that could not be read, with the reason.
+    /// Results that could not be read, with reasons.
     pub left_out: Vec<String>,
-    /// How surely changes are changes.
+    /// Confidence required of a change.
     pub confidence: f64,
-    /// The smallest change that is told.
+    /// Smallest change reported, as a share.
     pub smallest: f64,
-    /// How many runs a series needs at least to show a change.
+    /// Minimum number of runs in which a change can be detected.
     pub runs_min: usize,
     /// All series.
     pub series: Vec<Series>,
 }
 
-/// Reads all results below `folder`, and looks for changes.
+/// Reads all results below `folder` and detects changes.
 ///
 /// # Errors
-/// When the folder cannot be listed, holds too many results, or none that can be read.
+/// If the folder cannot be listed, contains too many results, or none that can be read.
 pub fn history(folder: &Path, options: &Options) -> Result<History, Unusable> {
     let found = find(folder)?;
     if found.runs.is_empty() && found.left_out.is_empty() {
@@ -60,7 +60,7 @@ pub fn history(folder: &Path, options: &Options) -> Result<History, Unusable> {
     Ok(of(&folder.display().to_string(), &found, options))
 }
 
-/// The history of runs that were read.
+/// Builds the history of runs.
 fn of(folder: &str, found: &Found, options: &Options) -> History {
     let days = |run: &Dated| run.date.chars().take(10).collect::<String>();
     let ends = found.runs.first().zip(found.runs.last());
@@ -78,7 +78,7 @@ fn of(folder: &str, found: &Found, options: &Options) -> History {
     }
 }
 
-/// Where the machine of an experiment became another one, in words.
+/// Changes of an experiment's machine, as text.
 fn machines(runs: &[Dated]) -> Vec<String> {
     let mut last: BTreeMap<&str, &Dated> = BTreeMap::new();
     let mut said = Vec::new();
@@ -104,12 +104,12 @@ fn machines(runs: &[Dated]) -> Vec<String> {
 }
 
 impl History {
-    /// Whether the newest run of a series lies behind a change for the worse that is not known.
+    /// Whether the last change of some series is for the worse and not a known one.
     pub fn is_behind_worse(&self) -> bool {
         self.series.iter().any(|it| it.behind == Behind::Worse)
     }
 
-    /// The history as JSON: the fields, by their names.
+    /// The history as JSON.
     pub fn to_json(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("numbers, text and lists");
         format!("{text}\n")

@@ -1,17 +1,17 @@
-//! What a history is asked for.
+//! Options of a history.
 
 use crate::limits::SMALLEST_DEFAULT;
 
-/// What is asked of a history.
+/// Options of a history.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The smallest change that matters: 0.02 is 2 %.
+    /// Smallest relevant change: 0.02 is 2 %.
     pub smallest: f64,
-    /// How surely a change has to be one.
+    /// Required confidence of a change.
     pub confidence: f64,
-    /// Only series whose name, `experiment / work / variant / metric`, holds one of these; all where there are none.
+    /// Only series whose name, `experiment / work / variant / metric`, contains one of these; all if empty.
     pub only: Vec<String>,
-    /// Changes before this day, `2026-11-21`, are known, and no news.
+    /// Changes before this date, such as `2026-11-21`, are known and do not affect the result.
     pub since: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             smallest: SMALLEST_DEFAULT,
-            // A history is looked at often, and has many series.
+            // High, because a history is inspected often and has many series.
             confidence: 0.99,
             only: Vec::new(),
             since: None,

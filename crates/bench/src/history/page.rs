@@ -1,4 +1,4 @@
-//! A history as one HTML page: what changed, in words, and a small chart of each series. It opens offline.
+//! History as a single HTML page: the changes as text, and a small chart of each series.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::text::{beside, value};
 use crate::limits::HISTORY_CHARTS_MAX;
 
 impl History {
-    /// The whole page.
+    /// Renders the page.
     pub fn to_html(&self) -> String {
         let mut body = format!(
             "<header>\n<p class=\"eyebrow\">onrush bench history</p>\n<h1>{}</h1>\n",
@@ -77,7 +77,7 @@ impl History {
     }
 }
 
-/// One series; its levels are dashed lines, its changes vertical ones, and both are in its description.
+/// Chart of one series. Levels are dashed lines, changes are vertical lines; the description has both as text.
 fn chart(series: &Series) -> String {
     let points = &series.points;
     let words: Vec<String> = series.changes.iter().map(|it| it.words()).collect();
@@ -131,7 +131,7 @@ fn day(point: &Point) -> String {
     point.date.chars().take(10).collect()
 }
 
-/// The median between each two changes.
+/// Median of each segment between changes.
 fn levels(series: &Series) -> Line {
     let ends = || series.changes.iter().map(|it| it.at);
     let starts = std::iter::once(0).chain(ends());
@@ -153,7 +153,7 @@ fn levels(series: &Series) -> Line {
     }
 }
 
-/// From below the smallest value to above the largest: a change of 2 % must be seen.
+/// Vertical axis around the range of values instead of from zero, so that a change of 2 % is visible.
 fn vertical(series: &Series) -> Axis {
     let values = || series.points.iter().map(|it| it.value);
     let (low, high) = (

@@ -1,4 +1,4 @@
-//! Series of medians, and where they changed. Pure.
+//! Series of medians and their changes.
 
 use std::collections::BTreeMap;
 
@@ -19,70 +19,70 @@ use crate::scenario::Metric;
 /// One figure over time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub experiment: String,
-    /// Who did what.
+    /// Work, point and variant.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// Its unit; that of a ratio is none.
+    /// Unit of the values; empty for ratios.
     pub unit: &'static str,
-    /// Which way it should go.
+    /// Which direction is better.
     pub direction: Direction,
-    /// The peer's variant that the figure is divided by, round by round, where all runs hold one.
+    /// The reference by which the figure is divided, round by round, if all runs contain it.
     pub beside: Option<String>,
-    /// In the order of their dates.
+    /// Points sorted by date.
     pub points: Vec<Point>,
-    /// Where it changed.
+    /// Changes of the series.
     pub changes: Vec<ChangePoint>,
-    /// Where its newest run stands.
+    /// Kind of the last change.
     pub behind: Behind,
 }
 
 /// One run of a series.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
-    /// The run's directory.
+    /// Directory of the run.
     pub run: String,
-    /// When it was made.
+    /// Date of the run.
     pub date: String,
-    /// The median of its rounds, or of their ratios.
+    /// Median of its rounds, or of their ratios.
     pub value: f64,
-    /// How many rounds that is.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
 /// A change of a series.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangePoint {
-    /// The first run behind it, counted from 0.
+    /// Index of the first run after the change.
     pub at: usize,
-    /// That run's directory.
+    /// Directory of that run.
     pub run: String,
-    /// When it was made.
+    /// Date of that run.
     pub date: String,
     /// Whether it is for the worse.
     pub is_worse: bool,
-    /// The median of the runs before it, back to the change before.
+    /// Median of the runs between the previous change and this one.
     pub before: f64,
-    /// That of those behind it, as far as the next one.
+    /// Median of the runs between this change and the next one.
     pub after: f64,
-    /// How many times the runs before those behind are, with its interval.
+    /// Ratio of the runs after to those before, with an interval.
     pub effect: Effect,
-    /// How surely it is a change.
+    /// Confidence that there is a change.
     pub confidence: f64,
 }
 
-/// Where the newest run of a series stands.
+/// Kind of a series' last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Behind {
-    /// Behind no change, or one that is known.
+    /// No change, or a known one.
     Nothing,
-    /// Behind a change for the better.
+    /// A change for the better.
     Better,
-    /// Behind a change for the worse.
+    /// A change for the worse.
     Worse,
 }
 
@@ -94,7 +94,7 @@ impl Series {
 }
 
 impl ChangePoint {
-    /// Which run, how much, how surely.
+    /// Size, first run and confidence of the change as text.
     pub fn words(&self) -> String {
         let way = if self.is_worse { "worse" } else { "better" };
         let mut ends = [self.effect.low, self.effect.high].map(|ratio| (ratio - 1.0).abs());
@@ -112,10 +112,10 @@ impl ChangePoint {
     }
 }
 
-/// What runs belong to one series.
+/// Identifies a series: experiment, machine, subject and metric.
 type Key<'run> = (&'run str, &'run Machine, &'run Subject, &'run str);
 
-/// All series of `runs`, which are in their order.
+/// All series of `runs`, which are sorted by date.
 pub(super) fn series(runs: &[Dated], options: &Options) -> Vec<Series> {
     let mut together: BTreeMap<Key<'_>, Vec<(&Dated, &Entrant)>> = BTreeMap::new();
     for run in runs {
@@ -229,8 +229,8 @@ fn behind(last: Option<&ChangePoint>, options: &Options) -> Behind {
     }
 }
 
-/// The reference that all runs of a series hold, told the same by all, with the pairs of each: of several, the one that the
-/// series follows best.
+/// The reference that all runs of a series contain unchanged, with its pairs in each run. Of several, the one whose
+/// ratio to the series varies least.
 fn beside(metric: &Metric, standing: &[(&Dated, &Entrant, Sound)]) -> Option<(String, Vec<Pairs>)> {
     let (first, entrant, _) = standing.first()?;
     let candidates = first

@@ -1,4 +1,4 @@
-//! Histories whose truth is known.
+//! Histories with known changes.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use onrush_measure::random::Random;
 
 use super::*;
 
-/// A folder of results.
+/// A temporary folder of results.
 struct Folder(tempfile::TempDir);
 
-/// A result: its name, its machine's kernel, and the levels of ours and of nginx.
+/// A result to create: name, kernel of its machine, and the levels of ours and of nginx.
 struct Made<'a> {
     name: &'a str,
     kernel: &'a str,
@@ -51,7 +51,7 @@ impl Folder {
         self.write(made.name, "environment.json", &environment);
     }
 
-    /// So many runs, each on its own day, whose levels `of` says.
+    /// Creates `count` runs on successive days with the levels that `of` returns.
     fn days(&self, count: usize, of: impl Fn(usize) -> (f64, f64)) {
         for day in 0..count {
             let (ours, nginx) = of(day);

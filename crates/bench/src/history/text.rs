@@ -1,4 +1,4 @@
-//! A history for a terminal.
+//! History as text for a terminal.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::series::Series;
 use crate::compare::verdict::percent;
 use crate::report::number;
 
-/// Values of a series that are shown, the newest: the JSON has all.
+/// Latest values shown of each series; the JSON has all.
 const VALUES_SHOWN: usize = 6;
 
 impl fmt::Display for History {
@@ -46,7 +46,7 @@ impl fmt::Display for History {
 }
 
 impl History {
-    /// How many runs there are, and from when to when.
+    /// Number of runs and range of dates.
     pub(super) fn headline(&self) -> String {
         let runs = units::plural(self.runs as u64, "run");
         match &self.days {
@@ -56,7 +56,7 @@ impl History {
     }
 }
 
-/// A series in one line.
+/// One line per series.
 fn line(series: &Series) -> String {
     let points = &series.points;
     let shown = points.len().saturating_sub(VALUES_SHOWN);
@@ -73,7 +73,7 @@ fn line(series: &Series) -> String {
     )
 }
 
-/// `, beside nginx`.
+/// The reference as text: ` beside nginx`.
 pub(super) fn beside(series: &Series) -> String {
     match &series.beside {
         Some(reference) => format!(" beside {reference}"),
@@ -81,7 +81,7 @@ pub(super) fn beside(series: &Series) -> String {
     }
 }
 
-/// A value as people read it: a ratio has no unit.
+/// Formats a value; ratios have no unit.
 pub(super) fn value(series: &Series, value: f64) -> String {
     match series.beside {
         Some(_) if value >= 10.0 => format!("{value:.1}"),

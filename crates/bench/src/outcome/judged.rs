@@ -1,99 +1,99 @@
-//! What is judged of trials: whether figures stand, and what was full.
+//! Verdicts on trials and figures, and bottlenecks.
 
 use onrush_measure::compare::Rounds;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{Bound, Role};
 
-/// What became of a figure.
+/// Verdict on a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The median reached the target.
     Reached,
-    /// It did not.
+    /// The median missed the target.
     Missed,
-    /// Measured; there is no target.
+    /// Measured without a target.
     Measured,
-    /// No round gave a number for both sides.
+    /// No round has values for both sides.
     NotMeasured,
     /// Too many rounds were invalid.
     Invalid,
 }
 
-/// What limited a trial.
+/// Bottleneck of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limiter {
-    /// The kind, for programs.
+    /// Kind of bottleneck.
     pub kind: LimiterKind,
-    /// The CPUs that were full.
+    /// The saturated CPUs.
     pub cpus: Vec<usize>,
-    /// The roles that filled them, the largest first.
+    /// The roles that used them, highest use first.
     pub roles: Vec<Role>,
-    /// For people.
+    /// Description as a sentence.
     pub sentence: String,
-    /// A change to try, where what was full says one.
+    /// Suggested change, if the bottleneck suggests one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
-/// The kinds of limit.
+/// Kinds of bottlenecks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimiterKind {
-    /// Nothing is known.
+    /// Not known.
     #[default]
     Unknown,
-    /// CPUs of some role were full.
+    /// CPUs of a role were saturated.
     Cpu,
-    /// The hypervisor took the CPUs away.
+    /// The hypervisor used the CPUs for other guests.
     Steal,
-    /// Programs that are not part of the experiment filled a role's CPU.
+    /// Programs outside the experiment used a role's CPU.
     Others,
-    /// The client was told a rate and kept it.
+    /// The client was told a rate and reached it.
     Rate,
-    /// No CPU was full: the time went into waiting.
+    /// No CPU was saturated: requests were waiting.
     Waiting,
 }
 
-/// An interval that holds a median with a probability (sign test; see `onrush_measure::compare`).
+/// Confidence interval of a median (sign test; see `onrush_measure::compare`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower bound.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound.
     pub high: f64,
-    /// The probability, 0 to 1.
+    /// Confidence, 0 to 1.
     pub confidence: f64,
 }
 
-/// One line of the table.
+/// One line of the results table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureLine {
-    /// `server.cpu_us_per_request`.
+    /// Name of the metric, such as `server.cpu_us_per_request`.
     pub metric: String,
-    /// In words.
+    /// Title for readers.
     pub title: String,
-    /// Of the numbers, not of the ratio.
+    /// Unit of the values, not of the ratio.
     pub unit: String,
     /// The variant that is judged.
     pub ours: String,
-    /// The variant it is divided by.
+    /// The variant it is compared with.
     pub theirs: Option<String>,
-    /// The judged variant's numbers.
+    /// Values of the judged variant.
     pub ours_value: Option<Rounds>,
-    /// The other's.
+    /// Values of the other variant.
     pub theirs_value: Option<Rounds>,
-    /// Ratio round by round, or the number itself where there is nothing to divide by.
+    /// Ratio round by round, or the value itself without another variant.
     pub value: Option<Rounds>,
-    /// Where the median of all rounds one could run lies.
+    /// Confidence interval of the median.
     pub interval: Option<Interval>,
     /// The target.
     pub target: Option<Bound>,
-    /// Whether other programs disturbed half of the rounds or more; without a target the numbers are shown all the same.
+    /// Whether other programs disturbed half of the rounds or more. Without a target the values are shown nevertheless.
     pub is_disturbed: bool,
-    /// Reached or not.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Rounds left out and why.
+    /// Excluded rounds and reasons.
     pub notes: Vec<String>,
 }

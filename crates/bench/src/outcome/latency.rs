@@ -1,25 +1,25 @@
-//! Latencies of a trial, as its client reports them.
+//! Latencies of a trial, as reported by its client.
 
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::LatencyFrom;
 
-/// Latency as a client reports it.
+/// Latencies reported by a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The moment from which the client counts.
+    /// The moment from which the client measures.
     #[serde(default)]
     pub from: LatencyFrom,
-    /// Arithmetic mean, where the client gives it.
+    /// Arithmetic mean, if reported.
     pub mean: Option<f64>,
-    /// The largest, where the client gives it.
+    /// Maximum, if reported.
     pub max: Option<f64>,
-    /// By percentile, ascending.
+    /// Percentiles in ascending order.
     pub percentiles: Vec<PercentileValue>,
 }
 
 impl Latency {
-    /// The value at a percentile, by the text of its key.
+    /// Value of a percentile, by its name.
     pub fn at(&self, percentile: &str) -> Option<f64> {
         self.percentiles
             .iter()
@@ -31,8 +31,8 @@ impl Latency {
 /// One point of a latency curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PercentileValue {
-    /// As the client wrote it, without zeros at the end: `99.9`.
+    /// As the client wrote it, without trailing zeros: `99.9`.
     pub percentile: String,
-    /// Microseconds.
+    /// Value in microseconds.
     pub us: f64,
 }

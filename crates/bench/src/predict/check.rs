@@ -1,30 +1,30 @@
-//! Whether the model holds: each published row predicted by a model that has not seen it. Pure.
+//! Cross-validation of the model: predicts each published row from the others.
 
 use super::cost::Cost;
 use super::fit::fit;
 use super::model::{Limiter, Prediction, predict};
 use super::rows::{Load, Row, Subject};
 
-/// A row with what the other rows made of it.
+/// A row and its prediction from the other rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<R> {
-    /// What was measured.
+    /// The measured row.
     pub row: R,
-    /// Its figure: requests a second, or what its name says is counted.
+    /// Its figure: requests per second, or the unit in its name.
     pub figure: f64,
-    /// What the others predict: the rate and what would be full; none when they say nothing about it.
+    /// Rate and bottleneck predicted from the other rows; `None` if they are not sufficient.
     pub predicted: Option<(f64, Limiter)>,
 }
 
 impl<R> Checked<R> {
-    /// How far the prediction is from the figure, as a share of the figure: 0.1 is a tenth too high.
+    /// Relative error of the prediction: 0.1 is 10 % too high.
     pub fn error(&self) -> Option<f64> {
         self.predicted.map(|(rps, _)| rps / self.figure - 1.0)
     }
 }
 
-/// The middle of the errors without their signs; none when nothing was predicted. A row that could not be predicted is
-/// as far off as can be, so that leaving rows out never makes a median better.
+/// Median of the absolute errors; `None` without rows. A row without a prediction counts as an infinite error, so that
+/// leaving rows out never improves the median.
 pub fn median_error<R>(checked: &[Checked<R>]) -> Option<f64> {
     let of = |checked: &Checked<R>| checked.error().map_or(f64::INFINITY, f64::abs);
     let mut errors: Vec<f64> = checked.iter().map(of).collect();
@@ -38,8 +38,7 @@ pub fn median_error<R>(checked: &[Checked<R>]) -> Option<f64> {
     median.is_finite().then_some(median)
 }
 
-/// Predicts each row from the others. Rows that say the same of the same load are left out together, since one would
-/// give the other away.
+/// Predicts each row from the others. Rows of the same load are left out together, because one would reveal the other.
 pub fn leave_one_out(rows: &[Row]) -> Vec<Checked<Row>> {
     let predicted = |row: &Row| match &row.subject {
         Subject::Frames(link, size) => Some((link.frames(*size), Limiter::Link)),
@@ -58,8 +57,7 @@ pub fn leave_one_out(rows: &[Row]) -> Vec<Checked<Row>> {
     rows.iter().map(check).collect()
 }
 
-/// What packets cost by all published rows, for machines whose own costs nobody has measured: nothing is said about
-/// programs.
+/// Packet costs from all published rows, for machines without measured costs. Contains no costs of programs.
 pub fn published_cost(rows: &[Row]) -> Cost {
     let all: Vec<&Row> = rows.iter().collect();
     let is_packets = |row: &&Row| row.full == Some(Limiter::InterruptCpu);

@@ -1,36 +1,36 @@
-//! What a request costs, in numbers with a physical meaning. All times are microseconds of one CPU.
+//! Cost of a request in physical quantities. All times are microseconds of one CPU.
 
 use std::collections::BTreeMap;
 
 use crate::scenario::Role;
 
-/// Connections of a CPU that growth is stated for.
+/// Connections per CPU to which [`RoleCost::growth_us`] refers.
 pub const CONNECTIONS_STATED: f64 = 100.0;
 
-/// What a request costs, and how it is asked for.
+/// Costs of a request and properties of the load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// The program under test; none when nothing is known of it, and then it is no limit.
+    /// Cost of the program under test; `None` if unknown, and then it is not a limit.
     pub application: Option<RoleCost>,
-    /// Other programs of the chain, which count where the machine has them.
+    /// Costs of other programs, which count if they run on the machine.
     pub beside: BTreeMap<Role, RoleCost>,
-    /// The share of their CPUs that programs get when these are full; interrupts, timers and turns take the rest.
+    /// Share of their CPUs' time that programs get when the CPUs are saturated; interrupts, timers and scheduling take
+    /// the rest.
     pub usable: f64,
-    /// Requests are asked for on so many connections at a time; 0 is not known, and taken for as many as growth is stated
-    /// for.
+    /// Concurrent connections; 0 is unknown and treated as [`CONNECTIONS_STATED`] per CPU.
     pub connections: u32,
-    /// What passes the network for a request.
+    /// Network traffic of a request.
     pub exchange: Exchange,
-    /// What packets cost where they arrive; none when it is not known.
+    /// Cost of received packets; `None` if unknown.
     pub packet: Option<PacketCost>,
-    /// A packet that comes through the hypervisor, on the interrupt's CPU, all in all; none when it is not known.
+    /// Total cost of a packet through the hypervisor on the interrupt's CPU; `None` if unknown.
     pub paravirtual_us: Option<f64>,
-    /// Requests a second that one machine can ask for; none when it is not known.
+    /// Maximum requests per second of one client machine; `None` if unknown.
     pub client_rps_max: Option<f64>,
 }
 
 impl Default for Cost {
-    /// Nothing is known, and a packet is asked for and answered by one.
+    /// Nothing is known; a request and its response have one packet each.
     fn default() -> Cost {
         Cost {
             application: None,
@@ -45,23 +45,23 @@ impl Default for Cost {
     }
 }
 
-/// CPU time of one program for a request: user and system, with what the kernel does in its name.
+/// CPU time of one program per request, user and system.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RoleCost {
-    /// Whatever the number of connections.
+    /// Part that is independent of the number of connections.
     pub base_us: f64,
-    /// What [`CONNECTIONS_STATED`] connections of a CPU add. It grows with the square root of their number: the memory of
-    /// all of them is gone through in turn, and misses of a cache grow with the root of what is gone through.
+    /// Part added by [`CONNECTIONS_STATED`] connections per CPU. It grows with the square root of their number: the
+    /// memory of all connections is accessed in turn, and cache misses grow with the root of the memory accessed.
     pub growth_us: f64,
-    /// What it adds when the other end is on another CPU: cache lines that move.
+    /// Part added if the peer is on another CPU, for moving cache lines.
     pub crossing_us: f64,
-    /// A CPU that has run out of work, woken by another one. All connections of a CPU share one wake-up, so with few
-    /// connections a request pays more of it.
+    /// Cost of waking an idle CPU from another one. All connections of a CPU share a wake-up, so a request pays a
+    /// larger part of it with few connections.
     pub waking_us: f64,
 }
 
 impl RoleCost {
-    /// The same for any number of connections, on any CPU.
+    /// A cost that is independent of connections and CPUs.
     pub fn fixed(base_us: f64) -> RoleCost {
         RoleCost {
             base_us,
@@ -69,8 +69,8 @@ impl RoleCost {
         }
     }
 
-    /// CPU time for a request of a program on `cpus` CPUs, over which `connections` are spread. `crossing` is the share of
-    /// exchanges with an end on another CPU.
+    /// CPU time per request of a program on `cpus` CPUs with `connections` spread over them. `crossing` is the share of
+    /// exchanges with a peer on another CPU.
     pub fn at(&self, connections: u32, cpus: usize, crossing: f64) -> f64 {
         self.base_us
             + self.growth_us * growth(connections, cpus)
@@ -79,17 +79,17 @@ impl RoleCost {
     }
 }
 
-/// How much of [`RoleCost::growth_us`] so many connections cost on so many CPUs.
+/// Factor on [`RoleCost::growth_us`] for this number of connections and CPUs.
 pub fn growth(connections: u32, cpus: usize) -> f64 {
     (of_each(connections, cpus) / CONNECTIONS_STATED).sqrt()
 }
 
-/// How much of [`RoleCost::waking_us`] a request pays that crosses CPUs.
+/// Factor on [`RoleCost::waking_us`] for a request that crosses CPUs.
 pub fn waking(connections: u32, cpus: usize) -> f64 {
     1.0 / of_each(connections, cpus).max(1.0)
 }
 
-/// Connections of each CPU.
+/// Connections per CPU.
 fn of_each(connections: u32, cpus: usize) -> f64 {
     match connections {
         0 => CONNECTIONS_STATED,
@@ -97,21 +97,21 @@ fn of_each(connections: u32, cpus: usize) -> f64 {
     }
 }
 
-/// What passes the network for one request.
+/// Network traffic of one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exchange {
-    /// Packets that arrive.
+    /// Packets received.
     pub packets_in: f64,
-    /// Packets that are sent.
+    /// Packets sent.
     pub packets_out: f64,
-    /// Bytes of messages that arrive, with their heads and without headers of TCP.
+    /// Bytes received in messages, including HTTP heads and excluding TCP headers.
     pub bytes_in: f64,
-    /// Bytes of messages that are sent.
+    /// Bytes sent in messages.
     pub bytes_out: f64,
 }
 
 impl Default for Exchange {
-    /// A request and a response of a packet each, of which only the number is known.
+    /// One packet each for request and response, of unknown size.
     fn default() -> Exchange {
         Exchange {
             packets_in: 1.0,
@@ -122,16 +122,16 @@ impl Default for Exchange {
     }
 }
 
-/// What a packet costs that arrives.
+/// Costs of a received packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PacketCost {
-    /// Taken from the device, on the CPU of the interrupt, with what is sent in return given back to the device.
+    /// Driver work on the interrupt's CPU, including completion of packets sent in response.
     pub driver_us: f64,
-    /// Carried through IP and TCP to its socket, on the CPU that it was steered to, or else that of the interrupt.
+    /// IP, TCP and socket work, on the CPU to which the packet was steered, or else on the interrupt's CPU.
     pub stack_us: f64,
-    /// Another CPU of the node is told that packets wait for it, on the CPU of the interrupt.
+    /// Inter-processor interrupt to another CPU of the same NUMA node, on the interrupt's CPU.
     pub interrupt_us: f64,
-    /// The same for a CPU of another node; not less.
+    /// Inter-processor interrupt to a CPU of another NUMA node; at least `interrupt_us`.
     pub far_interrupt_us: f64,
 }
 

@@ -1,5 +1,4 @@
-//! Costs written by hand: a few lines of TOML that complete or replace what a run has measured. The format is described in
-//! `docs/predict.md`.
+//! Cost files in TOML, which complete or replace measured costs. `docs/predict.md` describes the format.
 
 use std::path::Path;
 
@@ -31,14 +30,14 @@ const KEYS: &[&str] = &[
     "paravirtual_us",
 ];
 
-/// What a file says; what it does not say stays as it is.
+/// Content of a cost file; missing keys leave a cost unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostFile {
     application: Parts,
     client_us: Option<f64>,
     connections: Option<u32>,
     client_rps_max: Option<f64>,
-    /// None when the file says nothing of packets and bytes of a request.
+    /// `None` if the file has no keys about packets and bytes of a request.
     exchange: Option<Exchange>,
     packet: PacketParts,
     paravirtual_us: Option<f64>,
@@ -61,14 +60,14 @@ struct PacketParts {
 }
 
 impl CostFile {
-    /// Reads a file.
+    /// Reads a cost file.
     pub fn read(path: &Path) -> Result<CostFile, Error> {
         let text = onrush_file::read_text(path, EXPERIMENT_BYTES_MAX)
             .map_err(|error| Error::Read(path.into(), error))?;
         Ok(parse(&path.display().to_string(), &text)?)
     }
 
-    /// Puts what the file says in the place of what was known before.
+    /// Overrides costs with those of the file.
     pub fn complete(&self, cost: &mut Cost) {
         if let Some(base_us) = self.application.base_us {
             cost.application = Some(RoleCost::fixed(base_us));
@@ -97,12 +96,12 @@ impl PacketParts {
         set(&mut packet.stack_us, self.stack_us);
         set(&mut packet.interrupt_us, self.interrupt_us);
         set(&mut packet.far_interrupt_us, self.far_interrupt_us);
-        // It is never cheaper to reach another node.
+        // Reaching another node is never cheaper.
         packet.far_interrupt_us = packet.far_interrupt_us.max(packet.interrupt_us);
     }
 }
 
-/// What costs less than anything that a CPU does would be a rate without an end.
+/// Parses a time. A time below [`COST_US_MIN`] would predict an unbounded rate.
 fn microseconds(section: &Section<'_>, key: &str) -> Read<Option<f64>> {
     let value = number(section, key, 0.0..=COST_US_MAX)?;
     match section.number(key)? {

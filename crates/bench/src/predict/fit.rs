@@ -1,8 +1,8 @@
-//! Costs out of published rows: each cost from the rows whose limiter it is. Pure.
+//! Estimates costs from published rows: each cost from the rows in which it was the bottleneck.
 //!
-//! Where an interrupt's CPU was full, its time for a packet is known: one second divided by the packets. Where the
-//! application's CPUs were full, their time for a request is. So each such row is an equation of a few costs, and the costs
-//! are those that come closest to all of them ([`super::solve`]).
+//! If an interrupt's CPU was saturated, its time per packet is one second divided by the packets per second. If the
+//! application's CPUs were saturated, the same holds for their time per request. Each such row is an equation in a few
+//! costs, which are fitted to all of them ([`super::solve`]).
 
 use super::cost::{Cost, PacketCost, RoleCost, growth};
 use super::machine::{Driver, Machine};
@@ -12,10 +12,10 @@ use super::solve::{Equation, costs};
 
 const MICROSECONDS: f64 = 1e6;
 
-/// A measured load with its figure.
+/// A load and its measured figure.
 type Measured<'a> = (&'a Load, f64);
 
-/// What `rows` say of the load of another row: its costs, and its machine with the limit on packets that its kind has.
+/// Costs of the load of another row estimated from `rows`, and its machine with the packet limit of its hardware.
 pub(super) fn fit(rows: &[&Row], load: &Load) -> (Machine, Cost) {
     let packet = packet_cost(rows, load);
     let client = rows_of(rows, Limiter::Client, |other| other.client == load.client);
@@ -34,7 +34,7 @@ pub(super) fn fit(rows: &[&Row], load: &Load) -> (Machine, Cost) {
     (with_packet_limit(rows, load), cost)
 }
 
-/// The rows in which `limiter` was full and that `counts` takes.
+/// Rows with the bottleneck `limiter` whose load matches `counts`.
 fn rows_of<'a>(
     rows: &[&'a Row],
     limiter: Limiter,
@@ -49,7 +49,7 @@ fn rows_of<'a>(
     rows.iter().filter_map(measured).collect()
 }
 
-/// Those of the same hardware, or all where there is none of it: a guess from elsewhere is better than no limit.
+/// Rows with the same hardware, or all rows if there are none: an estimate from other hardware is better than no limit.
 fn of_hardware_or_any<'a>(all: Vec<Measured<'a>>, hardware: &str) -> Vec<Measured<'a>> {
     let own: Vec<Measured> = all
         .iter()
@@ -59,7 +59,7 @@ fn of_hardware_or_any<'a>(all: Vec<Measured<'a>>, hardware: &str) -> Vec<Measure
     if own.is_empty() { all } else { own }
 }
 
-/// What packets cost; none when no row tells.
+/// Packet costs; `None` if no row has them.
 fn packet_cost(rows: &[&Row], load: &Load) -> Option<PacketCost> {
     let is_native = |load: &Load| {
         let interfaces = load.machine.interfaces();
@@ -75,7 +75,7 @@ fn packet_cost(rows: &[&Row], load: &Load) -> Option<PacketCost> {
     if equations.is_empty() {
         return None;
     }
-    // What a CPU of another node costs more is a cost of its own, since it cannot be less.
+    // The additional cost of another node is a separate unknown, because it cannot be negative.
     let [driver_us, interrupt_us, far_more_us, stack_us] = costs(&equations)[..] else {
         return None;
     };
@@ -87,7 +87,7 @@ fn packet_cost(rows: &[&Row], load: &Load) -> Option<PacketCost> {
     })
 }
 
-/// What one packet took of the interrupt's CPU, which was full.
+/// Time per packet of the saturated interrupt CPU.
 fn interrupt_equation((load, figure): Measured<'_>) -> Option<Equation> {
     let queues: Vec<_> = load
         .machine
@@ -103,7 +103,7 @@ fn interrupt_equation((load, figure): Measured<'_>) -> Option<Equation> {
     })
 }
 
-/// What a packet through the hypervisor cost, in the middle of all rows; none when no row tells.
+/// Median cost of a packet through the hypervisor; `None` if no row has it.
 fn paravirtual(rows: &[&Row]) -> Option<f64> {
     let is_paravirtual = |load: &Load| {
         let interfaces = load.machine.interfaces();
@@ -117,7 +117,7 @@ fn paravirtual(rows: &[&Row]) -> Option<f64> {
     (!measured.is_empty()).then(|| sum / measured.len() as f64)
 }
 
-/// What a request costs the program under test; none when no row tells.
+/// Cost of a request in the program under test; `None` if no row has it.
 fn application(rows: &[&Row], load: &Load, packet: Option<&PacketCost>) -> Option<RoleCost> {
     let is_same = |other: &Load| other.software == load.software;
     let measured = rows_of(rows, Limiter::ApplicationCpus, is_same);
@@ -138,7 +138,7 @@ fn application(rows: &[&Row], load: &Load, packet: Option<&PacketCost>) -> Optio
     })
 }
 
-/// What one request took of the application's CPUs, which were full, without what packets took of them.
+/// Time per request of the saturated application CPUs, without packet work on them.
 fn application_equation(
     (load, figure): Measured<'_>,
     packet: Option<&PacketCost>,
@@ -161,7 +161,7 @@ fn application_equation(
     })
 }
 
-/// The machine of a row with the most packets that other rows of its kind carried where they were the limit.
+/// The machine of a row with the highest packet rate of rows of the same hardware in which packets were the bottleneck.
 fn with_packet_limit(rows: &[&Row], load: &Load) -> Machine {
     let of_kind = |counted| {
         rows_of(rows, Limiter::PacketLimit, |other| {

@@ -1,4 +1,4 @@
-//! A machine as the model sees it: CPUs by node, who runs where, and how packets get in.
+//! Model of a machine: CPUs by NUMA node, CPUs of each program, and network interfaces.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::wire::LinkRate;
 use crate::scenario::Role;
 use onrush_machine::cpus::CpuSet;
 
-/// A machine. Every CPU that is named is one of its nodes', and the application has at least one.
+/// A machine. Each CPU named belongs to one of its nodes, and the application has at least one CPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     nodes: Vec<CpuSet>,
@@ -17,27 +17,27 @@ pub struct Machine {
     clients: u32,
 }
 
-/// A network card, or a part of one that a virtual machine was given.
+/// A network interface, or a virtual function of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interface {
-    /// As the kernel calls it.
+    /// Interface name in the kernel.
     pub name: String,
-    /// Of the link, in each direction; none when it is not known or has no limit.
+    /// Rate of the link in each direction; `None` if unknown or unlimited.
     pub link: Option<LinkRate>,
-    /// What IP may fill of a frame, in bytes.
+    /// MTU in bytes.
     pub mtu: u64,
-    /// Packets a second that pass in each direction, whoever sets that limit.
+    /// Limit on packets per second in each direction, of whatever origin.
     pub packets_max_each_way: Option<f64>,
-    /// How packets get from the device to the kernel.
+    /// Path of packets between device and kernel.
     pub driver: Driver,
-    /// Receive queues, over which connections are spread evenly; without one nothing is said about packets.
+    /// Receive queues, over which connections are spread evenly; without queues, packet work is not modelled.
     pub queues: Vec<Queue>,
 }
 
-/// How packets get from the device to the kernel.
+/// Path of packets between device and kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Driver {
-    /// By a driver of the device, also of a function that a virtual machine was given (SR-IOV).
+    /// A driver for the hardware, including virtual functions (SR-IOV).
     Native,
     /// Through the hypervisor, which copies each packet.
     Paravirtual,
@@ -46,15 +46,15 @@ pub enum Driver {
 /// A receive queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// The CPU that its interrupt goes to.
+    /// CPU of its interrupt.
     pub irq_cpu: usize,
-    /// The CPUs that packets are steered to; empty when the interrupt's CPU carries them through the stack itself.
+    /// CPUs to which packets are steered (RPS); empty if the interrupt's CPU processes them.
     pub steering: CpuSet,
 }
 
 impl Machine {
-    /// A machine whose application may run on every CPU of `nodes`, and which has no network. An error when a CPU is in
-    /// two nodes or there is none.
+    /// A machine without network whose application may use all CPUs of `nodes`. Fails if a CPU is in two nodes or there
+    /// is no CPU.
     pub fn of_nodes(nodes: Vec<CpuSet>) -> Result<Machine, String> {
         let mut application = CpuSet::default();
         for node in &nodes {
@@ -79,21 +79,20 @@ impl Machine {
         })
     }
 
-    /// The same machine with the application on these CPUs only.
+    /// Restricts the application to these CPUs.
     pub fn with_application(mut self, cpus: CpuSet) -> Result<Machine, String> {
         self.application = self.own("the application", cpus)?;
         Ok(self)
     }
 
-    /// The same machine with another program of the chain on it.
+    /// Adds another program.
     pub fn with_beside(mut self, role: Role, cpus: CpuSet) -> Result<Machine, String> {
         let cpus = self.own(role.name(), cpus)?;
         self.beside.insert(role, cpus);
         Ok(self)
     }
 
-    /// The same machine with one more interface. An error when one has its name already, or its interrupts come to no CPU
-    /// of the machine.
+    /// Adds an interface. Fails if the name is in use, or an interrupt's CPU does not exist.
     pub fn with_interface(mut self, interface: Interface) -> Result<Machine, String> {
         let name = &interface.name;
         if self.interfaces.iter().any(|known| known.name == *name) {
@@ -113,8 +112,7 @@ impl Machine {
         Ok(self)
     }
 
-    /// The same machine with a limit on its packets a second, in both directions and over all interfaces together, as
-    /// clouds set one for a size of machine.
+    /// Limits packets per second in both directions over all interfaces, as cloud providers do by instance size.
     pub fn with_packets_max(self, packets_max: Option<f64>) -> Machine {
         Machine {
             packets_max,
@@ -122,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// The same machine with a limit on the packets of each of its interfaces, in each direction.
+    /// Limits packets per second of each interface in each direction.
     pub fn with_packets_max_each_way(mut self, packets_max: f64) -> Machine {
         for interface in &mut self.interfaces {
             interface.packets_max_each_way = Some(packets_max);
@@ -130,7 +128,7 @@ impl Machine {
         self
     }
 
-    /// The same machine with so many machines that ask it.
+    /// Sets the number of client machines.
     pub fn with_clients(self, clients: u32) -> Machine {
         Machine { clients, ..self }
     }
@@ -155,33 +153,33 @@ impl Machine {
             .fold(CpuSet::default(), |all, node| all.union(node))
     }
 
-    /// The CPUs of the same node as this one.
+    /// CPUs in the same node as this one.
     pub fn node_of(&self, cpu: usize) -> CpuSet {
         let node = self.nodes.iter().find(|node| node.contains(cpu));
         node.cloned().unwrap_or_default()
     }
 
-    /// The CPUs that the program under test may run on.
+    /// CPUs of the program under test.
     pub fn application(&self) -> &CpuSet {
         &self.application
     }
 
-    /// Other programs of the chain that are on this machine, with their CPUs.
+    /// Other programs on this machine with their CPUs.
     pub fn beside(&self) -> &BTreeMap<Role, CpuSet> {
         &self.beside
     }
 
-    /// Its interfaces; a machine without one is asked over loopback.
+    /// Interfaces; without one, clients use loopback.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// Packets a second in both directions together that are let through; none when there is no such limit.
+    /// Limit on packets per second over both directions and all interfaces; `None` if unlimited.
     pub fn packets_max(&self) -> Option<f64> {
         self.packets_max
     }
 
-    /// Machines that ask.
+    /// Number of client machines.
     pub fn clients(&self) -> u32 {
         self.clients
     }

@@ -1,4 +1,4 @@
-//! A machine written by hand, in a few lines of TOML. The format is described in `docs/predict.md`.
+//! Machine files in TOML. `docs/predict.md` describes the format.
 
 use std::path::Path;
 
@@ -36,17 +36,17 @@ const INTERFACE_KEYS: &[&str] = &[
 ];
 const QUEUE_KEYS: &[&str] = &["irq_cpu", "steering"];
 
-/// Of an interface that says nothing: Ethernet's.
+/// Default MTU: Ethernet's.
 const MTU_DEFAULT: u64 = 1_500;
 
-/// Reads a file of a machine.
+/// Reads a machine file.
 pub fn read(path: &Path) -> Result<Machine, Error> {
     let text = onrush_file::read_text(path, EXPERIMENT_BYTES_MAX)
         .map_err(|error| Error::Read(path.into(), error))?;
     Ok(parse(path, &text)?)
 }
 
-/// Reads a machine out of the text of a file; `path` is for what is said of mistakes.
+/// Parses a machine file; `path` is used in error messages.
 fn parse(path: &Path, text: &str) -> Read<Machine> {
     let file = path.display().to_string();
     let source = Source { file: &file, text };
@@ -58,7 +58,7 @@ fn parse(path: &Path, text: &str) -> Read<Machine> {
     machine_of(&section)
 }
 
-/// Reads the table of a machine that stands in a larger file.
+/// Parses the table of a machine within a larger file.
 pub(super) fn machine(source: Source<'_>, table: &At<&DeTable<'_>>) -> Read<Machine> {
     let section = Section::open(source, table.value, table.span.clone(), MACHINE_KEYS)?;
     machine_of(&section)
@@ -144,7 +144,7 @@ fn driver(section: &Section<'_>) -> Read<Driver> {
     }
 }
 
-/// The queues one by one, or all alike with their interrupts on some CPUs in turn.
+/// Queues listed one by one, or identical queues with their interrupts assigned to CPUs in turn.
 fn queues(section: &Section<'_>) -> Read<Vec<Queue>> {
     let tables = section.tables("queue")?;
     let irq_cpus = section.text("irq_cpus")?;
@@ -201,7 +201,7 @@ fn cpus(source: Source<'_>, list: &At<String>) -> Read<CpuSet> {
     placed(source, list.span.clone(), cpus)
 }
 
-/// What is wrong with a value, with the place of the value.
+/// Adds the location of a value to an error message.
 pub(super) fn placed<T>(
     source: Source<'_>,
     at: std::ops::Range<usize>,

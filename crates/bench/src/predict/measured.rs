@@ -1,5 +1,4 @@
-//! What a run of `onrush bench` measured, as costs and rates by work and variant: `raw.csv` and `environment.json` of its
-//! directory.
+//! Costs and rates by work and variant from the result directory of a run: `raw.csv` and `environment.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +10,7 @@ use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{self, Experiment, Role, Variant, Work};
 use onrush_machine::cpus::CpuSet;
 
-/// Values of a work by these names say how much of the machine it has and not what it is.
+/// Values with these names describe how much of the machine a work uses, not what it is.
 const NAMES_OF_ROOM: [&str; 6] = [
     "cores",
     "count",
@@ -21,46 +20,46 @@ const NAMES_OF_ROOM: [&str; 6] = [
     "connections",
 ];
 
-/// One variant of a work at full speed: medians over its rounds.
+/// Medians of one variant of a work at full speed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// As the experiment calls it, with its point when it is swept.
+    /// Name of the work with its point.
     pub work: String,
-    /// As the experiment calls it.
+    /// Name of the variant.
     pub variant: String,
-    /// Rows of the same series differ in connections and CPUs only.
+    /// Rows of the same series differ only in connections and CPUs.
     pub series: String,
-    /// At a time.
+    /// Concurrent connections.
     pub connections: u32,
-    /// The role whose cost was the question.
+    /// Role whose cost was measured.
     pub under_test: Role,
-    /// The roles of the chain.
+    /// Roles of the variant.
     pub roles: BTreeMap<Role, RoleMeasured>,
-    /// Requests a second.
+    /// Requests per second.
     pub rps: f64,
-    /// Whether the machine was left to it.
+    /// Whether other programs disturbed the rounds.
     pub quiet: Quiet,
 }
 
-/// What one role used.
+/// Resource use of one role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoleMeasured {
-    /// The CPUs that it might run on.
+    /// CPUs available to it.
     pub cpus: CpuSet,
-    /// CPU time for a request, user and system, in microseconds.
+    /// CPU time per request, user and system, in microseconds.
     pub us: f64,
 }
 
-/// Whether the machine was left to the experiment.
+/// Whether other programs disturbed the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quiet {
-    /// In the rounds that count.
+    /// Only undisturbed rounds are used.
     Undisturbed,
-    /// In none of them: rates are those of what was left.
+    /// All rounds were disturbed, so the rate is that of the remaining capacity.
     Disturbed,
 }
 
-/// Lines of `raw.csv`; further columns may come.
+/// A row of `raw.csv`; other columns are ignored.
 #[derive(Deserialize)]
 struct Line {
     work: String,
@@ -69,19 +68,19 @@ struct Line {
     disturbed: bool,
     metric: String,
     value: f64,
-    /// Of a swept work; runs before there were sweeps do not have the column.
+    /// Point of a sweep; older runs lack the column.
     #[serde(default)]
     point: String,
 }
 
-/// The keys of `environment.json` that are needed; there are more.
+/// The keys of `environment.json` used here.
 #[derive(Deserialize)]
 struct Environment {
     commands: BTreeMap<String, Vec<String>>,
     experiment: String,
 }
 
-/// Values of a metric: of rounds that nobody disturbed, and of all valid ones.
+/// Values of a metric: of undisturbed rounds, and of all valid ones.
 #[derive(Default)]
 struct Values {
     undisturbed: Vec<f64>,
@@ -90,8 +89,7 @@ struct Values {
 
 type Lines = BTreeMap<(String, String, String), Values>;
 
-/// Reads the directory of a result. Works at a set rate and without a client are left out: they say nothing about how much
-/// there can be.
+/// Reads a result directory. Leaves out works with a set rate or without a client, which do not show the maximum rate.
 pub fn read(directory: &Path) -> Result<Vec<Measured>, Error> {
     let path = directory.join("environment.json");
     let text = text_of(&path)?;
@@ -116,21 +114,21 @@ pub fn read(directory: &Path) -> Result<Vec<Measured>, Error> {
     Ok(measured)
 }
 
-/// What a run has written, with the files that errors name.
+/// Texts of a result, with paths for error messages.
 pub struct RunTexts<'a> {
-    /// `raw.csv`.
+    /// Path and text of `raw.csv`.
     pub raw: (&'a Path, &'a str),
-    /// The experiment, and the file that it stands in.
+    /// Path and text of the experiment.
     pub experiment: (&'a Path, &'a str),
-    /// The command line of each role by `work / variant / role`.
+    /// Command line of each role, by `work / variant / role`.
     pub commands: &'a BTreeMap<String, Vec<String>>,
 }
 
 impl RunTexts<'_> {
-    /// As [`read`]; empty when no variant has a valid round at full speed.
+    /// Parses the texts as [`read`] does; empty if no variant has a valid round at full speed.
     ///
     /// # Errors
-    /// When one of them is not what `onrush bench` writes.
+    /// If a text was not written by `onrush bench`.
     pub fn measured(&self) -> Result<Vec<Measured>, Error> {
         let (path, experiment) = self.experiment;
         let experiment = scenario::parse(&path.display().to_string(), experiment)?;
@@ -225,7 +223,7 @@ fn row(
     }))
 }
 
-/// The middle of the undisturbed rounds, or of all valid ones where there is none.
+/// Median of the undisturbed rounds, or of all valid ones if there are none.
 fn median(values: &Values) -> Option<(f64, Quiet)> {
     let (values, quiet) = match values.undisturbed.is_empty() {
         false => (&values.undisturbed, Quiet::Undisturbed),
@@ -235,7 +233,7 @@ fn median(values: &Values) -> Option<(f64, Quiet)> {
     Some((rounds.median, quiet))
 }
 
-/// The list behind the last `taskset -c`: a program may be started by a shell that pins it otherwise.
+/// CPUs of the last `taskset -c`: a shell that starts the program may be pinned otherwise.
 fn cpus_of(words: &[String]) -> Option<CpuSet> {
     let line = words.join(" ");
     let (_, behind) = line.rsplit_once("taskset -c ")?;

@@ -1,7 +1,7 @@
-//! A capacity model: how many requests a second a machine can do, and what is full first.
+//! Capacity model: predicts the requests per second of a machine and its bottleneck.
 //!
-//! A machine (`machine.rs`) and what a request costs (`cost.rs`) become a prediction (`model.rs`). Costs come out of runs of
-//! this program and out of published measurements (`rows.rs`, `fit.rs`), and `check.rs` says how far off the model is, by
+//! A machine (`machine.rs`) and the costs of a request (`cost.rs`) give a prediction (`model.rs`). Costs come from runs
+//! of Onrush and from published measurements (`rows.rs`, `fit.rs`); `check.rs` measures the error of the model by
 //! predicting each row from the others. `docs/predict.md` explains the model and shows its errors.
 
 mod solve;

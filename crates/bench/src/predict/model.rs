@@ -1,8 +1,8 @@
-//! How many requests a second a machine can do, and what is full first. Pure.
+//! The capacity model.
 //!
-//! Each resource allows a rate of its own; the lowest of them is the prediction. Work that has to be done on one CPU, as
-//! that of an interrupt, is compared with that CPU; programs may run on any CPU of theirs, so of each set of them the
-//! costs together are compared with the CPUs together, less what packets take of those.
+//! Each resource limits the rate; the lowest limit is the prediction. Work that is bound to one CPU, such as an
+//! interrupt, is compared with that CPU. Programs may run on several CPUs, so for each set of programs their total cost
+//! is compared with the total time of their CPUs, minus packet work there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,33 +13,33 @@ use super::wire::message_wire_bytes;
 use crate::scenario::Role;
 use onrush_machine::cpus::CpuSet;
 
-/// Packets that the kernel takes of a queue before it looks after others (`net.core.dev_weight`): a CPU that gets several
-/// of them is told once.
+/// Packets that the kernel polls from a queue in a row (`net.core.dev_weight`); a CPU that receives several of them
+/// gets one inter-processor interrupt.
 const BATCH_PACKETS: f64 = 64.0;
-/// Packets and a program that is woken on the same full CPU take turns, since the kernel then leaves packets to a thread
-/// (ksoftirqd) with the same right to run.
+/// Share of a saturated CPU for packets if they wake a program there: the kernel then processes packets in ksoftirqd,
+/// which the scheduler treats like the program.
 const SHARE_BESIDE_A_PROGRAM: f64 = 0.5;
 const MICROSECONDS: f64 = 1e6;
 
-/// What can be full.
+/// Bottlenecks of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
-    /// The CPUs that the program under test runs on.
+    /// The CPUs of the program under test.
     ApplicationCpus,
-    /// A CPU that takes interrupts of a device.
+    /// A CPU that handles a device's interrupts.
     InterruptCpu,
-    /// A CPU that packets are steered to.
+    /// A CPU to which packets are steered.
     SteeringCpu,
-    /// A limit on packets a second, of a device or a provider.
+    /// A packet rate limit of a device or a cloud provider.
     PacketLimit,
-    /// The bits a second of a link.
+    /// The bit rate of a link.
     Link,
-    /// Whoever asks.
+    /// The client machines.
     Client,
 }
 
 impl Limiter {
-    /// All of them.
+    /// All bottlenecks.
     pub const ALL: [Limiter; 6] = [
         Limiter::ApplicationCpus,
         Limiter::InterruptCpu,
@@ -49,7 +49,7 @@ impl Limiter {
         Limiter::Client,
     ];
 
-    /// The words of tables and files.
+    /// Name in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Limiter::ApplicationCpus => "application CPUs",
@@ -68,29 +68,29 @@ impl fmt::Display for Limiter {
     }
 }
 
-/// The rate that one resource allows.
+/// Rate limit of one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
     /// The resource.
     pub limiter: Limiter,
-    /// Requests a second.
+    /// Requests per second.
     pub rps: f64,
-    /// What it comes from, with its numbers.
+    /// Derivation with its numbers.
     pub reason: String,
 }
 
-/// What a machine can do.
+/// Predicted capacity of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Requests a second: what the first limit allows.
+    /// Requests per second: the lowest limit.
     pub rps: f64,
-    /// What is full first.
+    /// The first bottleneck.
     pub limiter: Limiter,
-    /// What each resource allows, the lowest first; at least one.
+    /// All limits, lowest first; at least one.
     pub limits: Vec<Limit>,
 }
 
-/// What `machine` can do at `cost`; none when neither says anything that is a limit.
+/// Predicts the capacity of `machine` at `cost`; `None` if neither has a limit.
 pub fn predict(machine: &Machine, cost: &Cost) -> Option<Prediction> {
     let work = PacketWork::of(machine, cost);
     let mut limits = program_limits(machine, cost, &work);
@@ -107,14 +107,14 @@ pub fn predict(machine: &Machine, cost: &Cost) -> Option<Prediction> {
     })
 }
 
-/// What packets of one request take of each CPU, in microseconds.
+/// Packet work of one request on each CPU, in microseconds.
 #[derive(Default)]
 pub(super) struct PacketWork {
-    /// Taken from devices, and what is not steered elsewhere.
+    /// Driver work, and stack work of packets that are not steered.
     interrupt: BTreeMap<usize, f64>,
-    /// Steered here by other CPUs.
+    /// Stack work of packets steered from other CPUs.
     steered: BTreeMap<usize, f64>,
-    /// CPUs that carry packets of their own interrupts through the stack, and so wake programs where they are.
+    /// CPUs that run the stack for packets of their own interrupts and wake programs there.
     wakes: CpuSet,
 }
 
@@ -158,7 +158,7 @@ impl PacketWork {
         }
     }
 
-    /// Microseconds of these CPUs for a request.
+    /// Packet work per request on these CPUs in microseconds.
     pub(super) fn on(&self, cpus: &CpuSet) -> f64 {
         let of = |work: &BTreeMap<usize, f64>| -> f64 {
             cpus.iter().filter_map(|cpu| work.get(&cpu)).sum()
@@ -196,7 +196,7 @@ impl PacketWork {
     }
 }
 
-/// Of the CPUs of each kind the one that is full first: the others say nothing more.
+/// The lowest limit of each kind.
 fn lowest_of_each(limits: Vec<Limit>) -> Vec<Limit> {
     let lowest = |limiter| {
         let of_kind = limits.iter().filter(|limit| limit.limiter == limiter);
@@ -205,16 +205,16 @@ fn lowest_of_each(limits: Vec<Limit>) -> Vec<Limit> {
     Limiter::ALL.into_iter().filter_map(lowest).collect()
 }
 
-/// How many of each part of [`PacketCost`] one packet takes of the interrupt's CPU.
+/// Number of times that each part of [`PacketCost`] occurs per packet on the interrupt's CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PacketParts {
-    /// Other CPUs of its node that are told, for one packet.
+    /// Inter-processor interrupts to CPUs of the same node per packet.
     pub(super) near: f64,
-    /// CPUs of other nodes that are told.
+    /// Inter-processor interrupts to CPUs of other nodes per packet.
     pub(super) far: f64,
-    /// The share of packets that stay, and go through the stack here.
+    /// Share of packets whose stack work is done on this CPU.
     pub(super) stack: f64,
-    /// The share of the CPU that packets have.
+    /// Share of the CPU's time available for packets.
     pub(super) share: f64,
 }
 
@@ -226,7 +226,7 @@ impl PacketParts {
         let stays = queue.steering.is_empty() || has_own;
         let near = queue.steering.intersection(&own).len() - usize::from(has_own);
         let far = queue.steering.len() - queue.steering.intersection(&own).len();
-        // A CPU is told when at least one packet of a batch is for it.
+        // A CPU gets an interrupt if at least one packet of a batch is steered to it.
         let told = match queue.steering.is_empty() {
             true => 0.0,
             false => (1.0 - (1.0 - 1.0 / count).powf(BATCH_PACKETS)) / BATCH_PACKETS,
@@ -254,8 +254,8 @@ impl PacketParts {
     }
 }
 
-/// What the programs on this machine allow: for each set of them, the CPUs that any of it may use against what all of it
-/// costs.
+/// Limits of the programs on this machine: for each set of programs, the time of all their CPUs divided by their total
+/// cost.
 fn program_limits(machine: &Machine, cost: &Cost, work: &PacketWork) -> Vec<Limit> {
     let programs = programs(machine, cost);
     let mut limits = Vec::new();
@@ -285,7 +285,7 @@ fn program_limits(machine: &Machine, cost: &Cost, work: &PacketWork) -> Vec<Limi
 }
 
 struct OnCpus<'a> {
-    /// None is the program under test.
+    /// `None` is the program under test.
     role: Option<Role>,
     cpus: &'a CpuSet,
     us: f64,
@@ -320,8 +320,8 @@ fn programs<'a>(machine: &'a Machine, cost: &Cost) -> Vec<OnCpus<'a>> {
     all.iter().map(on).collect()
 }
 
-/// The share of a program's exchanges whose other end is on another CPU, over the programs it exchanges with, when
-/// connections are spread evenly. 0 when the others are elsewhere.
+/// Share of a program's exchanges whose peer is on another CPU, averaged over its peers, if connections are spread
+/// evenly. 0 if the peers are on other machines.
 pub(super) fn mean_crossing<'a>(own: &CpuSet, others: impl Iterator<Item = &'a CpuSet>) -> f64 {
     let crossings: Vec<f64> = others
         .map(|other| {
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(format!("{us:.2}"), "0.00");
     }
 
-    /// A machine of 64 CPUs in two nodes whose application has CPUs from 1 on; CPU 0 takes packets and steers them.
+    /// A machine with 64 CPUs in two nodes. The application's CPUs start at 1; CPU 0 receives packets and steers them.
     fn machine(application: usize, steering: usize) -> Machine {
         let interface = Interface {
             name: "eth0".to_owned(),

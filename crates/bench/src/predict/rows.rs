@@ -1,4 +1,4 @@
-//! Measurements that others have published, as rows of data: `published.toml`, whose first lines say what its keys mean.
+//! Published measurements by others: `published.toml`, whose first lines explain its keys.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::wire::{FRAME_BYTES_MIN, LinkRate, MTU_MAX, Size};
 use crate::limits::{CONNECTIONS_MAX, MESSAGE_BYTES_MAX, PACKETS_PER_REQUEST_MAX, RATE_MAX};
 use crate::scenario::section::{Read, Section, Source};
 
-/// The rows that ship with the program.
+/// The built-in rows.
 const PUBLISHED: &str = include_str!("published.toml");
 
 const FILE_KEYS: &[&str] = &["machine", "row"];
@@ -40,22 +40,22 @@ const ROW_KEYS: &[&str] = &[
 /// One published figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The table it stands in.
+    /// Table of the figure.
     pub table: String,
     /// What was measured.
     pub name: String,
-    /// Requests a second, or whatever the name says is counted.
+    /// Requests per second, or the unit in `name`.
     pub figure: f64,
-    /// What was full; none when the source does not show it.
+    /// The bottleneck; `None` if the source does not show it.
     pub full: Option<Limiter>,
-    /// What a reader must know; empty when there is nothing.
+    /// Note for readers; may be empty.
     pub note: String,
-    /// What was asked of what.
+    /// What the figure is about.
     pub subject: Subject,
 }
 
 impl Row {
-    /// Whether a program responded to what was counted, rather than packets alone.
+    /// Whether the figure counts requests to a program rather than packets.
     pub fn is_of_requests(&self) -> bool {
         match &self.subject {
             Subject::Load(load) => load.software != "packets",
@@ -64,59 +64,59 @@ impl Row {
     }
 }
 
-/// What a row is about.
+/// Subject of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// A machine under load.
     Load(Box<Load>),
-    /// A link that is full of frames of one size.
+    /// A link saturated with frames of one size.
     Frames(LinkRate, Size),
 }
 
 /// A machine under load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
-    /// The machine, without the limit on its packets, which other rows tell.
+    /// The machine without a packet limit, which comes from other rows.
     pub machine: Machine,
-    /// Machines of the same name have the same costs of packets, and the same limit on them.
+    /// Hardware with the same name has the same packet costs and packet limit.
     pub hardware: String,
-    /// Programs of the same name cost the same.
+    /// Programs with the same name have the same costs.
     pub software: String,
-    /// Clients of the same name ask for the same at most.
+    /// Clients with the same name have the same maximum rate.
     pub client: String,
-    /// How its clients speak.
+    /// Transport of the clients.
     pub transport: Transport,
-    /// At a time.
+    /// Concurrent connections.
     pub connections: u32,
-    /// What passes the network for a request.
+    /// Network traffic of a request.
     pub exchange: Exchange,
-    /// How the limit on packets counts, where that was full.
+    /// How the packet limit counts, if it was the bottleneck.
     pub counted: Option<Counted>,
 }
 
-/// How clients speak.
+/// Transport of the clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// Over TCP.
+    /// Plain TCP.
     Plain,
-    /// Over TLS.
+    /// TLS.
     Tls,
 }
 
-/// How a limit on packets counts.
+/// How a packet limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// In each direction, for each interface.
+    /// Per direction and interface.
     EachWay,
-    /// In both directions together, over all interfaces.
+    /// Both directions and all interfaces together.
     Together,
 }
 
-/// The rows of the published tables, in their order.
+/// The rows of the published tables, in order.
 pub fn published() -> Vec<Row> {
     match read("published.toml", PUBLISHED) {
         Ok(rows) => rows,
-        // The text is part of the program and a test reads it.
+        // The text is part of the program, and a test parses it.
         Err(mistake) => unreachable!("rows that ship: {mistake}"),
     }
 }
@@ -205,7 +205,7 @@ fn load(section: &Section<'_>, machines: &BTreeMap<&str, Machine>) -> Read<Load>
     })
 }
 
-/// The keys of what passes the network for a request; those that are not there are a packet and no bytes.
+/// Parses the network traffic of a request; the defaults are one packet and no bytes.
 pub(super) fn exchange(section: &Section<'_>) -> Read<Exchange> {
     let packets = |key| number(section, key, 0.0..=PACKETS_PER_REQUEST_MAX);
     let bytes = |key| number(section, key, 0.0..=MESSAGE_BYTES_MAX);
@@ -218,7 +218,7 @@ pub(super) fn exchange(section: &Section<'_>) -> Read<Exchange> {
     })
 }
 
-/// A number within bounds.
+/// Parses a number within bounds.
 pub(super) fn number(
     section: &Section<'_>,
     key: &str,

@@ -1,5 +1,4 @@
-//! Rows of one run predicted from each other: a chain of programs on this machine, with other connections or on other CPUs.
-//! Pure.
+//! Predicts rows of one run from each other: the same programs on this machine with other connections or CPUs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use super::solve::{Equation, costs};
 use crate::scenario::Role;
 use onrush_machine::cpus::CpuSet;
 
-/// Predicts each row from the others of its series. Rows with the same connections on the same CPUs are left out together.
+/// Predicts each row from the others of its series. Rows with the same connections and CPUs are left out together.
 pub fn leave_one_out(rows: &[Measured]) -> Vec<Checked<Measured>> {
     let check = |row: &Measured| {
         let others: Vec<&Measured> = rows
@@ -35,8 +34,8 @@ pub fn leave_one_out(rows: &[Measured]) -> Vec<Checked<Measured>> {
     rows.iter().map(check).collect()
 }
 
-/// What a request of `row` cost, as it was measured: how it grows with connections and across CPUs is taken from the other
-/// rows of its series, where there are any.
+/// Cost of a request of `row` as measured. Its growth with connections and across CPUs comes from the other rows of its
+/// series, if there are any.
 pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
     let of_series: Vec<&Measured> = rows
         .iter()
@@ -47,7 +46,7 @@ pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
         let here = fitted
             .map(|fitted| fitted.at(row.connections, measured.cpus.len(), crossing(row, role)));
         match fitted.zip(here) {
-            // The row itself is what was measured; the others only say what changes from there.
+            // The row gives the cost, and the other rows give its changes.
             Some((fitted, here)) => RoleCost {
                 base_us: (fitted.base_us + measured.us - here).max(0.0),
                 ..fitted
@@ -65,7 +64,7 @@ pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
         beside: roles,
         usable: match row.quiet {
             Quiet::Undisturbed => fullness(row).map_or(1.0, |share| share.min(1.0)),
-            // What others took there says nothing about another machine.
+            // The share used by other programs here does not apply to another machine.
             Quiet::Disturbed => 1.0,
         },
         connections: row.connections,
@@ -74,7 +73,7 @@ pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
     }
 }
 
-/// What passes the network of a machine in this role for a small request: what a proxy receives, it sends on.
+/// Network traffic of a small request on a machine with this role: a proxy sends on what it receives.
 fn exchange(role: Role) -> Exchange {
     let packets = match role {
         Role::Proxy => 2.0,
@@ -104,7 +103,7 @@ pub fn machine_of(row: &Measured) -> Option<Machine> {
     Some(machine)
 }
 
-/// What the roles of `row` cost by the rows in `others`; none when one of them is in none.
+/// Costs of the roles of `row` estimated from `others`; `None` if a role does not occur there.
 fn cost_at(others: &[&Measured], row: &Measured) -> Option<Cost> {
     let mut roles = BTreeMap::new();
     for role in row.roles.keys() {
@@ -120,7 +119,7 @@ fn cost_at(others: &[&Measured], row: &Measured) -> Option<Cost> {
     })
 }
 
-/// The share of its CPUs that the programs of a row got: its rate beside the one that its own costs would allow.
+/// Share of their CPUs that the programs of a row used: its rate divided by the rate that its own costs permit.
 fn fullness(row: &Measured) -> Option<f64> {
     let mut roles: BTreeMap<Role, RoleCost> = row
         .roles
@@ -177,8 +176,8 @@ fn is_same(a: &Measured, b: &Measured) -> bool {
 mod tests {
     use super::*;
 
-    /// A server that costs 3 us and 1 us for the root of a hundred connections of each CPU, 2 us when its client is on the
-    /// other CPU, and 40 us to be woken from there, with a client that costs the same.
+    /// A row of a server that costs 3 us, 1 us for the square root of 100 connections per CPU, 2 us for a client on the
+    /// other CPU, and 40 us for a wake-up from there; the client costs the same.
     fn row(connections: u32, cpus: &str) -> Measured {
         let cpus = CpuSet::parse_list(cpus).expect("a list");
         let crossing = 1.0 - 1.0 / cpus.len() as f64;

@@ -1,23 +1,21 @@
-//! Costs out of measured rows: the least squares of relative errors among costs that are not negative. Pure.
+//! Non-negative least squares of relative errors, to estimate costs from measured rows.
 
-/// Figures are stated in two or three digits, and measured no better: costs that bring rows closer by less than this
-/// explain how they were rounded.
+/// Figures have two or three digits. A smaller improvement of the fit than this only explains rounding.
 const ROUNDING: f64 = 0.01;
 
-/// One measured row: how many of each cost it takes, and how long all of them together took.
+/// One measured row: how often each cost occurs, and the total.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Equation {
-    /// How many of each cost.
+    /// Number of times each cost occurs.
     pub(super) counts: Vec<f64>,
-    /// Their sum, above 0.
+    /// The total, above 0.
     pub(super) total: f64,
 }
 
-/// The costs, as many as each equation has counts, that come closest to all equations. A cost that no equation tells apart
-/// from others is 0: the fewest that explain the rows
-/// as well as any. All are 0 without an equation.
+/// The non-negative costs that fit all equations best, one per element of `counts`. A cost that the equations cannot
+/// distinguish from others is 0, so that the fewest costs explain the rows. All are 0 without equations.
 ///
-/// Every subset of costs is tried, which is exact; there are five costs at most.
+/// Tries every subset of costs, which is exact; there are at most five costs.
 pub(super) fn costs(equations: &[Equation]) -> Vec<f64> {
     let count = equations.first().map_or(0, |first| first.counts.len());
     let mut best = vec![0.0; count];
@@ -43,7 +41,7 @@ pub(super) fn costs(equations: &[Equation]) -> Vec<f64> {
     best
 }
 
-/// The sum of the squares of relative errors.
+/// Sum of squared relative errors.
 fn error(equations: &[Equation], costs: &[f64]) -> f64 {
     let of = |equation: &Equation| {
         let sum: f64 = equation
@@ -57,7 +55,7 @@ fn error(equations: &[Equation], costs: &[f64]) -> f64 {
     equations.iter().map(of).sum()
 }
 
-/// The normal equations of the chosen costs, by elimination; none when they do not tell the costs apart.
+/// Solves the normal equations of the chosen costs by elimination; `None` if they are singular.
 fn least_squares(equations: &[Equation], chosen: &[usize]) -> Option<Vec<f64>> {
     let scaled = |equation: &Equation, at: usize| equation.counts[at] / equation.total;
     let sum = |of: &dyn Fn(&Equation) -> f64| -> f64 { equations.iter().map(of).sum() };

@@ -1,4 +1,4 @@
-//! Predictions, their errors and what a link carries, as text for a terminal. Pure.
+//! Predictions, their errors and link capacities as text for a terminal.
 
 use onrush_measure::table::Table;
 use onrush_measure::units;
@@ -10,7 +10,7 @@ use super::model::{Limiter, Prediction};
 use super::rows::Row;
 use super::wire::{LinkRate, PacketsPerRequest, Size, TCP_HEADERS_BYTES};
 
-/// One prediction with all its limits.
+/// A prediction with all its limits.
 pub fn prediction(prediction: &Prediction) -> String {
     let mut text = format!(
         "{} of requests; first full: {}\n\n",
@@ -28,7 +28,7 @@ pub fn prediction(prediction: &Prediction) -> String {
     text
 }
 
-/// A note on a prediction for more CPUs than the costs were measured with; empty where it is for as many or fewer.
+/// A note for a prediction with more CPUs than the costs were measured with; otherwise empty.
 pub fn extrapolation(measured: usize, predicted: usize) -> String {
     if predicted <= measured {
         return String::new();
@@ -39,7 +39,7 @@ pub fn extrapolation(measured: usize, predicted: usize) -> String {
     )
 }
 
-/// What packets cost in a prediction; empty when it is not known.
+/// The packet costs of a prediction; empty if unknown.
 pub fn packet_costs(cost: &Cost) -> String {
     let Some(packet) = &cost.packet else {
         return String::new();
@@ -51,7 +51,7 @@ pub fn packet_costs(cost: &Cost) -> String {
     )
 }
 
-/// One line for each of several predictions by name.
+/// One line per named prediction.
 pub fn predictions(named: &[(String, String, Option<Prediction>)]) -> String {
     let rows = named.iter().map(|(work, variant, prediction)| {
         let (rps, limiter) = match prediction {
@@ -63,7 +63,7 @@ pub fn predictions(named: &[(String, String, Option<Prediction>)]) -> String {
     table(&["work", "variant", "predicted", "full first"], rows)
 }
 
-/// Published rows with what the others predict of each, and how far that is off.
+/// Published rows with the prediction from the others and its error.
 pub fn published(checked: &[Checked<Row>]) -> String {
     let mut rows = Vec::new();
     let mut notes = Vec::new();
@@ -125,7 +125,7 @@ pub fn published(checked: &[Checked<Row>]) -> String {
     text
 }
 
-/// Rows of a run with what the others of their kind predict of each.
+/// Rows of a run with the prediction from the others of their series.
 pub fn measured(checked: &[Checked<Measured>]) -> String {
     let rows = checked.iter().map(|one| {
         let mut cells = vec![one.row.work.clone(), one.row.variant.clone()];
@@ -168,7 +168,7 @@ pub fn measured(checked: &[Checked<Measured>]) -> String {
     text
 }
 
-/// What a link carries in packets of some sizes.
+/// Capacity of a link for packets of several sizes.
 pub fn wire(link: LinkRate, sizes: &[Size], packets: PacketsPerRequest) -> String {
     let rows = sizes.iter().map(|size| {
         let frames = link.frames(*size);
@@ -208,7 +208,7 @@ pub fn wire(link: LinkRate, sizes: &[Size], packets: PacketsPerRequest) -> Strin
 
 const NOTHING: &str = "–";
 
-/// A row's figure, what was predicted, how far that is off, and what would be full first.
+/// Cells of a row: figure, prediction, error, and predicted bottleneck.
 pub fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
     let predicted = one.predicted.map(|(rps, _)| rate(rps));
     let error = one.error().map(|error| format!("{:+.0} %", error * 100.0));
@@ -224,7 +224,7 @@ pub fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
     ]
 }
 
-/// The middle of the errors, in words.
+/// The median error as a sentence.
 pub fn median<R>(checked: &[Checked<R>]) -> String {
     let rows = checked.len();
     match median_error(checked) {
@@ -233,7 +233,7 @@ pub fn median<R>(checked: &[Checked<R>]) -> String {
     }
 }
 
-/// Requests a second in three or four digits: `670 k`, `1.22 M`.
+/// Requests per second with three or four digits: `670 k`, `1.22 M`.
 fn rate(rps: f64) -> String {
     units::rate(rps)
 }

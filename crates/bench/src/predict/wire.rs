@@ -1,7 +1,7 @@
-//! Ethernet arithmetic: how many frames a link carries, and what is left for TCP. Exact, and pure.
+//! Ethernet arithmetic: frames per second of a link, and the payload left for TCP.
 //!
-//! A frame is what IEEE 802.3 counts from the destination address to the check sequence; around each there are a preamble
-//! and a gap, during which the link is taken, too. An MTU is what IP may fill of a frame.
+//! A frame extends from the destination address to the check sequence (IEEE 802.3); a preamble and a gap around it also
+//! occupy the link. The MTU is the maximum size of an IP packet within a frame.
 
 use std::fmt;
 
@@ -9,36 +9,36 @@ use onrush_measure::amount;
 
 use crate::limits::{LINK_BITS_MAX, PACKETS_PER_REQUEST_MAX};
 
-/// Preamble and start delimiter in front of each frame (IEEE 802.3, 3.1.1).
+/// Preamble and start delimiter before each frame (IEEE 802.3, 3.1.1).
 pub const PREAMBLE_BYTES: u64 = 8;
-/// The shortest silence between two frames (IEEE 802.3, 4.4.2: 96 bit times).
+/// Minimum gap between two frames (IEEE 802.3, 4.4.2: 96 bit times).
 pub const GAP_BYTES: u64 = 12;
-/// Two addresses and a type in front of the packet, without a VLAN tag.
+/// Two addresses and a type before the packet, without a VLAN tag.
 pub const HEADER_BYTES: u64 = 14;
-/// The check sequence behind it.
+/// Check sequence after the packet.
 pub const CHECK_BYTES: u64 = 4;
-/// Shorter frames are filled up to this (IEEE 802.3, 4.4.2).
+/// Minimum frame size; shorter frames are padded (IEEE 802.3, 4.4.2).
 pub const FRAME_BYTES_MIN: u64 = 64;
-/// Headers of IPv4 (20, RFC 791) and TCP (20, RFC 9293) with time stamps (12 with their padding, RFC 7323), which Linux
-/// sends unless told otherwise.
+/// Headers of IPv4 (20, RFC 791) and TCP (20, RFC 9293) with timestamps (12 with padding, RFC 7323), which Linux sends
+/// by default.
 pub const TCP_HEADERS_BYTES: u64 = 52;
-/// The smallest MTU that IPv4 takes (RFC 791, 3.2), and the largest packet that it has.
+/// Minimum MTU of IPv4 (RFC 791, 3.2).
 pub const MTU_MIN: u64 = 68;
-/// See [`MTU_MIN`].
+/// Maximum size of an IPv4 packet (RFC 791, 3.1).
 pub const MTU_MAX: u64 = 65_535;
 
-/// What the size of a packet was given as.
+/// Size of a packet as given by the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// A whole frame, with header and check sequence.
     Frame(u64),
-    /// What IP may fill of a frame.
+    /// An MTU.
     Mtu(u64),
 }
 
 impl Size {
-    /// A number of bytes as users say it: from the smallest MTU of IPv4 on it is an MTU, and what is below can only be a
-    /// frame. The error says what is expected.
+    /// Parses a number of bytes. From the minimum MTU of IPv4 on it is an MTU; a smaller number is a frame size. The
+    /// error names the accepted values.
     pub fn parse(text: &str) -> Result<Size, String> {
         let expected = format!(
             "expected a frame of {FRAME_BYTES_MIN} to {} bytes or an MTU of {MTU_MIN} to {MTU_MAX}",
@@ -51,7 +51,7 @@ impl Size {
         }
     }
 
-    /// Bytes of the frame.
+    /// Size of the frame in bytes.
     pub fn frame_bytes(self) -> u64 {
         match self {
             Size::Frame(bytes) => bytes,
@@ -59,12 +59,12 @@ impl Size {
         }
     }
 
-    /// Bytes of the link that a frame takes, with preamble and gap.
+    /// Bytes of the link that a frame occupies, with preamble and gap.
     pub fn wire_bytes(self) -> u64 {
         self.frame_bytes() + PREAMBLE_BYTES + GAP_BYTES
     }
 
-    /// Bytes of a stream that fit one frame; 0 when the headers of TCP leave no room.
+    /// TCP payload of one frame in bytes; 0 if the headers leave no room.
     pub fn payload_bytes(self) -> u64 {
         let packet = match self {
             Size::Frame(bytes) => bytes - HEADER_BYTES - CHECK_BYTES,
@@ -83,12 +83,12 @@ impl fmt::Display for Size {
     }
 }
 
-/// Bits a second of a link, in one direction.
+/// Bits per second of a link in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct LinkRate(f64);
 
 impl LinkRate {
-    /// `"10G"`, `"2.5G"`, `"100M"`: decimal, as links are sold. The error says what is expected.
+    /// Parses `"10G"`, `"2.5G"`, `"100M"` with decimal prefixes. The error names the accepted values.
     pub fn parse(text: &str) -> Result<LinkRate, String> {
         match amount::number(text) {
             Ok(bits) if (1.0..=LINK_BITS_MAX).contains(&bits) => Ok(LinkRate(bits)),
@@ -98,23 +98,23 @@ impl LinkRate {
         }
     }
 
-    /// Bits a second.
+    /// Bits per second.
     pub fn bits(self) -> f64 {
         self.0
     }
 
-    /// Frames a second of one size, one behind the other.
+    /// Frames per second of one size, back to back.
     pub fn frames(self, size: Size) -> f64 {
         self.0 / 8.0 / size.wire_bytes() as f64
     }
 }
 
-/// How many packets a request takes in each direction.
+/// Packets per request in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct PacketsPerRequest(f64);
 
 impl PacketsPerRequest {
-    /// A number above 0, such as `1` or `2.5`. The error says what is expected.
+    /// Parses a number above 0, such as `1` or `2.5`. The error names the accepted values.
     pub fn parse(text: &str) -> Result<PacketsPerRequest, String> {
         match amount::number(text) {
             Ok(packets) if packets > 0.0 && packets <= PACKETS_PER_REQUEST_MAX => {
@@ -132,8 +132,8 @@ impl PacketsPerRequest {
     }
 }
 
-/// Bytes of a link that a message takes: cut into packets of an MTU, each with its headers and what Ethernet adds. A
-/// message of nothing takes nothing.
+/// Bytes of a link that a message occupies: split into packets of the MTU, each with headers and Ethernet overhead. 0
+/// for an empty message.
 pub fn message_wire_bytes(message: f64, mtu: u64) -> f64 {
     if message <= 0.0 {
         return 0.0;
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn ten_gigabit_carries_what_the_standard_says() {
-        // 10^10 / (8 * 84), and so on, by hand.
+        // 10^10 / (8 * 84), and so on.
         assert_eq!(frames("10G", "64").round(), 14_880_952.0);
         assert_eq!(frames("10G", "1500").round(), 812_744.0);
         assert_eq!(frames("10G", "9000").round(), 138_305.0);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_message_is_cut_into_packets_of_the_mtu() {
         assert_eq!(message_wire_bytes(0.0, 1_500), 0.0);
-        // One byte is a frame of 71, one segment a full frame, one byte more both.
+        // One byte needs a frame of 71 bytes, one segment a full frame, one byte more needs both.
         assert_eq!(message_wire_bytes(1.0, 1_500), 91.0);
         assert_eq!(message_wire_bytes(1_448.0, 1_500), 1_538.0);
         assert_eq!(message_wire_bytes(1_449.0, 1_500), 1_629.0);

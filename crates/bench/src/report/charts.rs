@@ -1,4 +1,4 @@
-//! The charts of the page as files of their own, for slides and documents.
+//! Writes the charts of the page as separate files for slides and documents.
 
 use std::fs;
 use std::path::Path;
@@ -9,17 +9,17 @@ use onrush_file::Output;
 use crate::error::Error;
 use crate::options::PAINTER;
 
-/// Below the output directory.
+/// Directory of charts, relative to the output directory.
 const DIRECTORY: &str = "charts";
-/// Points of a picture for one of the chart: sharp on a slide.
+/// Scale factor of PNG files, sharp enough for slides.
 const ZOOM: &str = "3";
-/// Letters of a title that become a part of a file's name.
+/// Maximum length of the title in a file name, in characters.
 const NAME_MAX: usize = 80;
 
-/// Writes each chart of `page` as `charts/NNN-title.svg`, in the order of the page. Those of an earlier result go.
+/// Writes each chart of `page` as `charts/NNN-title.svg`, in the order of the page. Removes those of an earlier result.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub(super) fn write(out: &Path, page: &str) -> Result<(), Error> {
     let directory = out.join(DIRECTORY);
     remove_earlier(&directory);
@@ -37,10 +37,10 @@ pub(super) fn write(out: &Path, page: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Draws each chart that [`write`] wrote as a PNG beside it.
+/// Converts each chart written by [`write`] to a PNG with the same name.
 ///
 /// # Errors
-/// When the program that does it fails.
+/// If the converter fails.
 pub(super) fn draw(out: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(out.join(DIRECTORY))
         .into_iter()
@@ -62,21 +62,21 @@ pub(super) fn draw(out: &Path) -> Result<(), Error> {
             Ok(drawn) => String::from_utf8_lossy(&drawn.stderr).trim().to_owned(),
             Err(error) => error.to_string(),
         };
-        // Half a picture is none.
+        // Remove a partial picture.
         let _ = fs::remove_file(&png);
         return Err(Error::Picture(png, wrong));
     }
     Ok(())
 }
 
-/// Best effort: a chart that stays is replaced by one of its name, or is an earlier one's.
+/// Removes charts of an earlier result. Errors are ignored: a chart that remains is overwritten or has another name.
 fn remove_earlier(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if is_ours(&entry.file_name().to_string_lossy()) {
             let _ = fs::remove_file(entry.path());
         }
     }
-    // Stays where somebody else's files are in it.
+    // Fails if the directory contains other files, which is intended.
     let _ = fs::remove_dir(directory);
 }
 

@@ -1,8 +1,8 @@
-//! `raw.csv` and `samples.csv`: one number per row, so that any tool can group them as it likes.
+//! `raw.csv` and `samples.csv`: one number per row, so that any tool can group them.
 
 use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 
-/// Every metric of every trial. A trial that is invalid is there too, marked.
+/// All metrics of all trials, including invalid ones, which are marked.
 pub(super) fn raw(outcome: &Outcome) -> String {
     let mut text = String::from(
         "round,at_s,work,variant,ours,valid,disturbed,client_is_limit,metric,value,point,unsteady,control_disturbed\n",
@@ -29,8 +29,7 @@ pub(super) fn raw(outcome: &Outcome) -> String {
     text
 }
 
-/// Every second of every trial: shares of CPUs and roles, rates of interfaces and of the client, and what else the kernel
-/// counted.
+/// All seconds of all trials: shares of CPUs and roles, rates of interfaces and clients, and other kernel counters.
 pub(super) fn samples(outcome: &Outcome) -> String {
     let mut text = String::from("round,work,variant,t_s,subject,measure,value,point\n");
     each_trial(outcome, |work, variant, trial| {
@@ -99,7 +98,7 @@ fn each_trial(outcome: &Outcome, mut visit: impl FnMut(&WorkOutcome, &VariantOut
     }
 }
 
-/// One line by RFC 4180.
+/// One record as in RFC 4180.
 fn row(fields: &[String]) -> String {
     let quoted = |field: &String| {
         if field.contains([',', '"', '\n', '\r']) {

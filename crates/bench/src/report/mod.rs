@@ -1,4 +1,4 @@
-//! What a run leaves behind: a table in the terminal and a directory with numbers, facts and one page.
+//! Output of a run: a table for the terminal, and a directory with numbers, facts and an HTML page.
 
 mod charts;
 mod csv;
@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::limits::RESULT_BYTES_MIN;
 use crate::run::Measured;
 
-/// The files of a result.
+/// Files of a result.
 const NAMES: [&str; 6] = [
     "result.json",
     "environment.json",
@@ -37,19 +37,19 @@ const NAMES: [&str; 6] = [
     "report.html",
 ];
 
-/// The summary as Markdown, which `--markdown` may name: it is the same text.
+/// The summary as Markdown. `--markdown` may name this file, because it writes the same text.
 const SUMMARY: &str = "summary.md";
 
-/// The directories of a result.
+/// Directories of a result.
 const DIRECTORIES: [&str; 2] = ["charts", "profile"];
 
-/// Whether a file is one of a result in `directory` that is no summary: Markdown in its place would be read as it.
+/// Whether `file` is a file of the result in `directory` other than the summary, which `--markdown` must not overwrite.
 pub fn is_other_than_summary(directory: &Path, file: &Path) -> bool {
     let (Some(parent), Some(name)) = (file.parent(), file.file_name()) else {
         return false;
     };
     let place = |path: &Path| std::path::absolute(path).ok();
-    // A path of one word lies in the working directory.
+    // The parent of a bare file name is the working directory.
     let parent = Path::new(".").join(parent);
     let is_there = match (parent.canonicalize(), directory.canonicalize()) {
         (Ok(parent), Ok(directory)) => parent == directory,
@@ -61,11 +61,11 @@ pub fn is_other_than_summary(directory: &Path, file: &Path) -> bool {
             .any(|known| *known != SUMMARY && name == *known)
 }
 
-/// Makes the output directory: the one that was asked for, where an earlier result is replaced, or a new one. Looks
-/// whether the files of the result can be written there, and have room: nobody measures for an hour in vain.
+/// Creates the output directory: the requested one, in which an earlier result is replaced, or a new one. Checks that
+/// the files of the result can be written and that there is enough space, so that a long measurement is not lost.
 ///
 /// # Errors
-/// When one cannot be written, or there is no room.
+/// If a file cannot be written, or there is not enough space.
 pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Error> {
     let path = match asked {
         Some(path) => path.to_owned(),
@@ -80,10 +80,10 @@ pub fn claim_directory(asked: Option<&Path>, name: &str) -> Result<PathBuf, Erro
     Ok(path)
 }
 
-/// Looks whether a directory takes a result, as that of a run that is gone on with does: what lies in it stays.
+/// Checks that a result can be written to a directory without changing its content, as for a resumed run.
 ///
 /// # Errors
-/// When a file cannot be written, or there is no room.
+/// If a file cannot be written, or there is not enough space.
 pub fn check_directory(path: &Path) -> Result<(), Error> {
     if fs::metadata(path).is_ok_and(|found| !found.is_dir()) {
         return Err(Error::NoDirectory(path.to_owned()));
@@ -102,7 +102,7 @@ pub fn check_directory(path: &Path) -> Result<(), Error> {
     check_room(path).map_err(|source| Error::NoRoom(path.to_owned(), source))
 }
 
-/// Removes the profiles of an earlier result: not every run makes new ones, and those would pass for its own.
+/// Removes the profiles of an earlier result, which could be mistaken for those of this run.
 fn remove_profiles(directory: &Path) -> Result<(), Error> {
     let profiles = directory.join("profile");
     for entry in fs::read_dir(&profiles).into_iter().flatten().flatten() {
@@ -111,49 +111,49 @@ fn remove_profiles(directory: &Path) -> Result<(), Error> {
             .extension()
             .is_some_and(|extension| extension == "folded")
         {
-            // The graph stands beside it, unless writing it failed.
+            // The flame graph is missing if writing it failed.
             let _ = fs::remove_file(path.with_extension("svg"));
             fs::remove_file(&path).map_err(|source| Error::Write(path, source))?;
         }
     }
-    // Stays where somebody else's files are in it.
+    // Fails if the directory contains other files, which is intended.
     let _ = fs::remove_dir(profiles);
     Ok(())
 }
 
-/// Reserves room for a result in a file that is gone at once.
+/// Checks for space by allocating it in a temporary file.
 fn check_room(directory: &Path) -> io::Result<()> {
     let path = directory.join(format!(".room.{}", std::process::id()));
     let file = File::create_new(&path)?;
     let reserved = fallocate(&file, FallocateFlags::empty(), 0, RESULT_BYTES_MIN);
     fs::remove_file(&path)?;
     match reserved {
-        // A file system that reserves nothing says at the end what it has.
+        // File systems without fallocate(2) report a full disk only when writing.
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
         reserved => Ok(reserved?),
     }
 }
 
-/// Draws the charts of a result as PNG, too.
+/// Converts the charts of a result to PNG.
 ///
 /// # Errors
-/// When one cannot be drawn.
+/// If a chart cannot be converted.
 pub(crate) fn draw(out: &Path) -> Result<(), Error> {
     charts::draw(out)
 }
 
 /// A result as text.
 pub struct Texts {
-    /// The table for a terminal, and where the report is.
+    /// The table for a terminal, and the path of the report.
     pub terminal: String,
-    /// `summary.md`.
+    /// Content of `summary.md`.
     pub markdown: String,
 }
 
-/// Writes every file, each of them whole or not at all.
+/// Writes all files of a result, each atomically.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn write_all(out: &Path, measured: &Measured) -> Result<Texts, Error> {
     let outcome = &measured.outcome;
     let write = |name: &str, text: String| {
@@ -163,7 +163,7 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<Texts, Error> {
         let written = file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())));
         written.map_err(|source| Error::Write(path, source))
     };
-    // The small ones first: a disk may have room for these.
+    // Small files first: on an almost full disk they may still fit.
     let markdown = summary::markdown(outcome, &measured.environment);
     write(SUMMARY, markdown.clone())?;
     write("raw.csv", csv::raw(outcome))?;
@@ -182,7 +182,7 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<Texts, Error> {
 }
 
 fn json(value: &impl serde::Serialize) -> String {
-    // Maps have text keys and numbers are finite or null: nothing here can fail to be JSON.
+    // Cannot fail: maps have string keys, and numbers are finite or null.
     let mut text =
         serde_json::to_string_pretty(value).unwrap_or_else(|error| unreachable!("{error}"));
     text.push('\n');
@@ -201,7 +201,7 @@ mod tests {
         let here = tempfile::tempdir().expect("a directory");
         let there = here.path().join("out");
         let is_other = |name: &str| is_other_than_summary(&there, &there.join(name));
-        // Before the directory is made, and behind it.
+        // Before and after the directory is created.
         for _ in 0..2 {
             assert!(is_other("raw.csv") && is_other("report.html"));
             assert!(!is_other("summary.md") && !is_other("README.md"));

@@ -1,18 +1,18 @@
-//! What a reader must know of a work's rounds: which are invalid and why, and notes that hold for some. Pure.
+//! Notes on the rounds of a work: invalid rounds with reasons, and other notes.
 
 use crate::outcome::WorkOutcome;
 
-/// A sentence about rounds of a variant.
+/// A note on rounds of a variant.
 pub(super) struct Note {
-    /// With the variant in front.
+    /// The note, starting with the variant's name.
     pub(super) text: String,
-    /// `round 1, 3`; none where it holds for all.
+    /// `round 1, 3`; `None` if it applies to all rounds.
     pub(super) rounds: Option<String>,
-    /// Whether these rounds must not be used.
+    /// Whether it makes these rounds invalid.
     pub(super) is_invalid: bool,
 }
 
-/// Of all variants of a work, each sentence once.
+/// The notes of all variants of a work, without duplicates.
 pub(super) fn notes(work: &WorkOutcome) -> Vec<Note> {
     let mut items: Vec<(String, Vec<u32>, bool)> = Vec::new();
     let mut most = 0;

@@ -1,4 +1,4 @@
-//! Numbers of results as text.
+//! Formats numbers of results.
 
 use onrush_measure::units;
 
@@ -8,9 +8,9 @@ pub(crate) fn number(value: f64, unit: &str) -> String {
         "/s" => units::rate(value),
         "B" if value < 10_000.0 => format!("{} B", units::count(value.round() as u64)),
         "B" => units::bytes(value),
-        // Latencies reach milliseconds, costs of a request hardly ever do.
+        // Latencies reach milliseconds; costs of a request rarely do.
         "µs" if value >= 1_000.0 => units::nanoseconds(value * 1e3),
-        // Some things happen in few of a hundred requests.
+        // Rates of rare events, such as one in a hundred requests.
         "" if value != 0.0 && value < 0.1 => format!("{value:.4}"),
         "" => digits(value),
         _ => format!("{} {unit}", digits(value)),

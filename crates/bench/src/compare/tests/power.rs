@@ -1,10 +1,9 @@
-//! How often an unchanged system is told apart from itself, and a slower one from the one before: simulated runs whose
-//! rounds vary as those of committed runs do.
+//! Error rates of comparisons: simulated runs of an unchanged and of a slower system, with the noise of committed runs.
 
 use super::super::reference::pairs;
 use super::*;
 
-/// Runs of quiet hours, and in each the pairs of our variant and a reference, with the metric of the role under test.
+/// Committed runs of quiet hours, each with our variant, a reference, and the metric of the role under test.
 const SOURCES: [(&str, &str, &str, &str, &str); 9] = [
     (
         "2026-11-21-first-light",
@@ -74,21 +73,21 @@ const SOURCES: [(&str, &str, &str, &str, &str); 9] = [
 /// Repetitions of each simulation.
 const REPETITIONS: usize = 200;
 
-/// How runs are made up.
+/// Parameters of a simulation.
 #[derive(Clone, Copy)]
 struct Simulated {
     rounds: usize,
-    /// How many times as far rounds vary as those of the committed runs.
+    /// Factor on the noise of the committed runs.
     scale: f64,
-    /// The standard deviation between runs that both variants share.
+    /// Standard deviation between runs, common to both variants.
     shared: f64,
-    /// That of their ratio.
+    /// Standard deviation between runs of their ratio.
     own: f64,
-    /// How much of a round's own error is that of the round before.
+    /// Correlation of successive rounds.
     follows: f64,
 }
 
-/// As in the committed runs, with as many rounds as `docs/compare.md` asks for.
+/// Parameters of the committed runs, with the number of rounds that `docs/compare.md` recommends.
 const USUAL: Simulated = Simulated {
     rounds: 60,
     scale: 1.0,
@@ -99,8 +98,8 @@ const USUAL: Simulated = Simulated {
 
 #[test]
 fn an_unchanged_system_is_no_different_nineteen_times_of_twenty() {
-    // The table of docs/compare.md: the ratio to the reference varies by 2.6 % from round to round here, and by these shares
-    // of it on quieter machines.
+    // The table of docs/compare.md: the ratio to the reference varies by 2.6 % from round to round on this machine, and
+    // by these fractions of it on quieter ones.
     for (scale, rounds) in [(1.0, 60), (0.8, 50), (0.6, 30), (0.4, 20)] {
         let how = Simulated {
             scale,
@@ -187,7 +186,7 @@ fn without_a_reference_nothing_is_claimed_either() {
     assert_eq!(changed(&found), 0, "{}", found.says());
 }
 
-/// By how much the logarithms of ours and of the reference are off in each round of the sources: both of one round together.
+/// Deviations of ours and of the reference in each round of the sources, as logarithms.
 fn noise() -> Vec<(f64, f64)> {
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs");
     let mut found = Vec::new();
@@ -209,7 +208,7 @@ fn noise() -> Vec<(f64, f64)> {
         let off = |side: fn(&(f64, f64)) -> f64| -> Vec<f64> {
             let logs: Vec<f64> = pairs.iter().map(|pair| side(pair).ln()).collect();
             let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-            // They are as far from their own mean as so few can be.
+            // Corrects for the mean, which comes from the same few rounds.
             let few = (logs.len() as f64 / (logs.len() as f64 - 1.0)).sqrt();
             logs.iter().map(|log| (log - mean) * few).collect()
         };
@@ -218,12 +217,12 @@ fn noise() -> Vec<(f64, f64)> {
     found
 }
 
-/// A run of one variant of ours, `slower` times as dear, beside a reference.
+/// Simulates a run of our variant, `slower` times as expensive, and a reference.
 fn simulated(random: &mut Random, noise: &[(f64, f64)], how: Simulated, slower: f64) -> Run {
     let shared = random.normal() * how.shared;
     let own = random.normal() * how.own;
     let mut before = 0.0;
-    // As far as without what follows.
+    // Keeps the variance independent of the correlation.
     let fresh = (1.0 - how.follows * how.follows).sqrt();
     let (ours, theirs): (Vec<f64>, Vec<f64>) = (0..how.rounds)
         .map(|_| {

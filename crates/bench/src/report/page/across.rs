@@ -1,4 +1,4 @@
-//! The horizontal axis of a sweep: the parameter it shows, and where its values lie.
+//! Horizontal axis of a sweep's chart: the parameter and the positions of its values.
 
 use onrush_chart::{Axis, Scale};
 use onrush_measure::amount;
@@ -6,26 +6,26 @@ use onrush_measure::amount;
 use crate::outcome::WorkOutcome;
 use crate::scenario::Point;
 
-/// Beyond this factor between the smallest and the largest value of a parameter, each factor of ten gets the same room.
+/// Ratio of the largest to the smallest value above which the axis is logarithmic.
 pub(super) const LOG_FROM: f64 = 8.0;
 
-/// About the width of a letter, as a share of the axis.
+/// Approximate width of a character as a share of the axis.
 const LETTER: f64 = 0.021;
 
-/// What the horizontal axis is.
+/// The horizontal axis.
 pub(super) struct Across {
     pub(super) parameter: String,
-    /// The values in the order of the axis, and where they lie on it.
+    /// Values in the order of the axis, with their positions.
     pub(super) places: Vec<(String, f64)>,
     pub(super) scale: Scale,
-    /// The parameter, and those whose values follow from its value, such as the CPUs from their number.
+    /// The parameter on the axis, and those determined by it, such as the CPUs by their number.
     pub(super) along: Vec<String>,
-    /// The values of all other parameters, each combination once.
+    /// The distinct combinations of all other parameters.
     pub(super) others: Vec<Point>,
 }
 
 impl Across {
-    /// The first parameter that is a number everywhere and has several values, or else the first one with several.
+    /// Chooses the first parameter with several values that are all numeric, or else the first with several values.
     pub(super) fn of(points: &[WorkOutcome]) -> Option<Across> {
         let first = points.first()?;
         let parameters = first.point.settings().iter();
@@ -74,7 +74,7 @@ impl Across {
         })
     }
 
-    /// Where a point lies on the axis.
+    /// Position of a point on the axis.
     pub(super) fn place(&self, work: &WorkOutcome) -> Option<f64> {
         let value = work.point.value(&self.parameter)?;
         let mut places = self.places.iter();
@@ -83,12 +83,12 @@ impl Across {
             .map(|(_, place)| *place)
     }
 
-    /// The axis with its values.
+    /// The axis with its labels.
     pub(super) fn axis(&self) -> Axis {
         let ends = |(place, text): &(f64, String)| {
             let width = text.chars().count() as f64 * LETTER;
             let middle = self.scale.place(*place);
-            // The last word ends where the axis does.
+            // The last label is right-aligned.
             let end = (middle + width / 2.0).min(1.0);
             (end - width, end)
         };
@@ -96,7 +96,7 @@ impl Across {
             kept.last()
                 .is_some_and(|before| ends(tick).0 < ends(before).1 + LETTER)
         };
-        // A word that would touch another one is left out, but never the last: its point is there all the same.
+        // Labels that would overlap are left out, except for the last one. Their points are drawn nevertheless.
         let mut ticks: Vec<(f64, String)> = Vec::new();
         let last = self.places.len().saturating_sub(1);
         for (index, (value, place)) in self.places.iter().enumerate() {
@@ -126,7 +126,8 @@ fn values(points: &[WorkOutcome], parameter: &str) -> Vec<String> {
     values
 }
 
-/// A number, also with `k` and `m`, which are factors of ten here: on an axis 1,024 and 1,000 are the same place.
+/// Parses a number, also with the suffixes `k` and `m`. These are powers of ten here; the difference to 1,024 is not
+/// visible on an axis.
 fn quantity(text: &str) -> Option<f64> {
     let number = text.parse().ok();
     let number = number.or_else(|| amount::number(text).ok());
@@ -140,7 +141,7 @@ fn on_a_number_line(values: &[String], numbers: &[f64]) -> (Vec<(String, f64)>, 
     let scale = if least > 0.0 && most / least >= LOG_FROM {
         Scale::Log(least, most)
     } else {
-        // Two values that are one number, such as 1k and 1000, still need an axis.
+        // Equal numbers, such as 1k and 1000, still need an axis of non-zero length.
         Scale::Linear(least, most.max(least + 1e-9))
     };
     (places, scale)
@@ -152,7 +153,7 @@ fn side_by_side(values: &[String]) -> (Vec<(String, f64)>, Scale) {
     (places, Scale::Linear(-0.3, last as f64 + 0.3))
 }
 
-/// Whether the value of `other` is always the same where that of `parameter` is, and not everywhere.
+/// Whether `other` is determined by `parameter` and not constant.
 fn follows(points: &[WorkOutcome], other: &str, parameter: &str) -> bool {
     let values: Vec<[Option<&str>; 2]> = points
         .iter()
@@ -166,7 +167,7 @@ fn follows(points: &[WorkOutcome], other: &str, parameter: &str) -> bool {
     values.iter().all(agree) && values.iter().any(|[_, its]| *its != values[0][1])
 }
 
-/// A point without the values of some parameters.
+/// A point without some parameters.
 pub(super) fn without(point: &Point, along: &[String]) -> Point {
     let rest = point.settings().iter();
     rest.filter(|setting| !along.contains(&setting.parameter))

@@ -1,4 +1,4 @@
-//! What latency a swept work had at which rate: the two numbers that only say something together.
+//! Charts of latency by rate in a sweep.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ use crate::limits::RATE_CHARTS_MAX;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Point};
 
-/// Rates closer together than this are one rate that was kept: there is nothing to draw.
+/// Minimum ratio between the highest and the lowest rate; without a difference there is no curve to draw.
 const DIFFERS_FROM: f64 = 1.05;
-/// The half of the requests, and what a page of a hundred of them meets.
+/// The median, and the 99th percentile.
 const PERCENTILES: [&str; 2] = ["50", "99"];
 
-/// A chart for each combination of the other parameters; none where there is one rate only.
+/// One chart for each combination of the other parameters; empty if there is only one rate.
 pub(super) fn charts(points: &[WorkOutcome], across: &Across, palette: &Palette) -> String {
     across
         .others
@@ -89,8 +89,8 @@ fn rate_axis(least: f64, most: f64) -> Axis {
     }
 }
 
-/// A line for each variant and percentile, its points in the order of the parameter: where more load brings no more
-/// requests, it turns upwards, or back.
+/// A line for each variant and percentile, with points in the order of the parameter. Where more load does not increase
+/// the rate, the line turns upwards or back.
 fn lines(points: &[WorkOutcome], across: &Across, rest: &Point, palette: &Palette) -> Vec<Line> {
     let mut of_it: Vec<(f64, &WorkOutcome)> = points
         .iter()
@@ -124,7 +124,7 @@ fn lines(points: &[WorkOutcome], across: &Across, rest: &Point, palette: &Palett
     lines
 }
 
-/// The rate and the latency of a variant at one point; none when no round of it is valid.
+/// Rate and latency of a variant at one point; `None` if it has no valid round.
 fn at(
     work: &WorkOutcome,
     variant: &str,
@@ -152,7 +152,7 @@ fn legend(lines: &[Line]) -> String {
     text
 }
 
-/// Each line in words, for those who cannot see it.
+/// Text alternative of the lines.
 fn described(lines: &[Line]) -> String {
     let line = |line: &Line| {
         let points = line.segments.iter().flatten();
@@ -170,7 +170,7 @@ mod tests {
     use crate::outcome::metrics_of_rounds;
     use crate::report::sample::outcome;
 
-    /// The sample's work at these rates, at each of which latency grows with the square.
+    /// The sample work at these rates, with a latency that grows with the square of the rate.
     fn swept(rates: &[f64]) -> Vec<WorkOutcome> {
         let work = outcome().works.remove(0);
         let at = |rate: &f64| {

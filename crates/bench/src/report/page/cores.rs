@@ -1,4 +1,4 @@
-//! CPUs over time: a small chart for each set of CPUs that roles share.
+//! CPU use over time: a small chart for each set of CPUs that roles share.
 
 use onrush_chart::{Axis, Column, Line, Plot, Scale, Size, Stack, figure, legend_area};
 use onrush_measure::compare::Rounds;
@@ -9,7 +9,7 @@ use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome};
 use crate::scenario::Role;
 use crate::verdict::mean_use;
 
-/// What a CPU's time was spent on: name and colour class, from bottom to top.
+/// Kinds of CPU time: name and colour class, from bottom to top.
 pub(super) const PARTS: [(&str, &str); 5] = [
     ("user", "user"),
     ("system", "system"),
@@ -18,18 +18,18 @@ pub(super) const PARTS: [(&str, &str); 5] = [
     ("steal", "steal"),
 ];
 
-/// A CPU's shares in the order of [`PARTS`].
+/// Shares of a CPU in the order of [`PARTS`].
 pub(super) fn parts(cpu: &CpuUse) -> Vec<f64> {
     vec![cpu.user, cpu.system, cpu.softirq, cpu.irq, cpu.steal]
 }
 
-/// What the areas are, as entries of a list.
+/// Legend of the areas as list items.
 pub(super) fn legend() -> String {
     let entry = |(name, class): &(&str, &str)| format!("<li>{}{name}</li>", legend_area(class));
     PARTS.iter().map(entry).collect()
 }
 
-/// The charts of a variant.
+/// Charts of a variant.
 pub(super) fn charts(variant: &VariantOutcome) -> Vec<String> {
     let mut sets: Vec<&Vec<usize>> = Vec::new();
     for cpus in variant.placement.cpus.values() {
@@ -43,14 +43,14 @@ pub(super) fn charts(variant: &VariantOutcome) -> Vec<String> {
         .collect()
 }
 
-/// What a set of CPUs did, rounds one after the other.
+/// Use of a set of CPUs, rounds one after the other.
 struct History {
-    /// Length of a round.
+    /// Length of a round in seconds.
     length: f64,
     rounds: usize,
-    /// Means of the set.
+    /// Mean over the set.
     columns: Vec<Column>,
-    /// How full its fullest CPU was, a line for each round.
+    /// Use of the busiest CPU, one line per round.
     fullest: Vec<Vec<(f64, f64)>>,
 }
 
@@ -96,7 +96,7 @@ fn fullest_of(sample: &Sample, cpus: &[usize]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The mean of a set of CPUs, and its fullest CPU when there are several.
+/// Chart of the mean use of a set of CPUs, and of its busiest CPU if there are several.
 fn chart(variant: &VariantOutcome, cpus: &[usize]) -> Option<String> {
     let history = history(variant, cpus)?;
     let names: Vec<&str> = Role::ALL
