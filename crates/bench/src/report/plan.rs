@@ -1,4 +1,4 @@
-//! What an experiment has, and what a run of it would do: `--list` and `--dry-run`.
+//! Output of `--list` and `--dry-run`: the content of an experiment, and the trials of a run.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::run::{Planned, is_here};
 use crate::scenario::{Experiment, Launch, Order, Work};
 use crate::schedule::Cell;
 
-/// Trials of the first round that are shown one by one.
+/// Trials of the first round that are listed.
 const TRIALS_SHOWN: usize = 100;
 
-/// Works with their points and variants, and programs with whether they are here.
+/// Lists works with points and variants, and programs and whether they are installed.
 pub fn list(experiment: &Experiment, onrush: &Path) -> String {
     let mut text = format!("{}\n", experiment.name);
     let groups = experiment.works.chunk_by(|a, b| a.name == b.name);
@@ -42,7 +42,7 @@ pub fn list(experiment: &Experiment, onrush: &Path) -> String {
     text
 }
 
-/// The trials of the first round in their order, what is left out, and how long it all takes.
+/// Lists the trials of the first round in order, what is left out, and the total duration.
 pub fn schedule(experiment: &Experiment, planned: &Planned) -> String {
     let round = planned.schedule.round(1);
     let mut text = format!(

@@ -1,4 +1,5 @@
-//! The road: the points of a work as steps, each one change behind the one before, with what it brought. Pure.
+//! Tables of cumulative changes: the points of a work as steps, each applied on top of the previous ones, with its
+//! effect.
 
 use onrush_measure::compare::{Ratios, Rounds};
 
@@ -6,28 +7,28 @@ use super::number::number;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Point};
 
-/// The usual confidence of an interval.
+/// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
 /// One step of one variant.
 pub(super) struct Step {
-    /// What was changed: all values at the first step, then those that differ from the step before.
+    /// The change: all values at the first step, then those that differ from the previous step.
     pub(super) change: String,
-    /// The number of the first figure, median and range.
+    /// Median and range of the first figure.
     pub(super) value: String,
-    /// Beside the step before, round by round: `1.31 (1.27 … 1.36)`.
+    /// Ratio to the previous step, round by round: `1.31 (1.27 … 1.36)`.
     pub(super) ratio: String,
-    /// What was full, and what to try.
+    /// The bottleneck and the suggested change.
     pub(super) limit: String,
 }
 
-/// The road of one variant.
+/// The steps of one variant.
 pub(super) struct Road {
     pub(super) variant: String,
     pub(super) steps: Vec<Step>,
 }
 
-/// The roads of a work whose points are one, and what they are about; none for other works.
+/// Title and steps of a work with cumulative changes; `None` for other works.
 pub(super) fn roads(points: &[WorkOutcome]) -> Option<(String, Vec<Road>)> {
     let first = points.first().filter(|work| work.is_road)?;
     let metric = first
@@ -98,7 +99,7 @@ fn value(variant: &VariantOutcome, metric: &Metric) -> String {
     }
 }
 
-/// Rounds are interleaved, so the same round of both steps ran within minutes of each other.
+/// Rounds are interleaved, so the same round of both steps ran within minutes.
 fn ratio(earlier: &VariantOutcome, now: &VariantOutcome, metric: &Metric) -> String {
     let name = metric.name();
     let (before, after) = (undisturbed(earlier), undisturbed(now));
@@ -122,7 +123,7 @@ fn ratio(earlier: &VariantOutcome, now: &VariantOutcome, metric: &Metric) -> Str
     }
 }
 
-/// The valid trials that nobody disturbed; where all were disturbed, all valid ones, which the notes of the run say.
+/// The valid, undisturbed trials, or all valid ones if all were disturbed, which a note of the run reports.
 fn undisturbed(variant: &VariantOutcome) -> Vec<&Trial> {
     let valid: Vec<&Trial> = variant
         .trials
@@ -149,7 +150,7 @@ fn limit(variant: &VariantOutcome) -> String {
     sentences.collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 
-/// Why no round of a step counts.
+/// Why a step has no valid round.
 fn reason(variant: &VariantOutcome) -> String {
     let mut reasons = variant.trials.iter().flat_map(|trial| &trial.invalid);
     reasons.next().cloned().unwrap_or_default()

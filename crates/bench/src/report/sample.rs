@@ -1,4 +1,4 @@
-//! A small made-up outcome for tests of reports.
+//! A small artificial outcome for tests of reports.
 
 use crate::outcome::*;
 use crate::placement::{self, place};

@@ -1,4 +1,4 @@
-//! `summary.md`: the table and the machine, ready to be put into a README.
+//! `summary.md`: the results table and the machine as Markdown.
 
 use onrush_measure::units;
 
@@ -8,7 +8,7 @@ use super::table::{Row, costs, headline, limits, row};
 use crate::environment::Environment;
 use crate::outcome::{Outcome, WorkOutcome};
 
-/// The whole file.
+/// Renders the file.
 pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     let mut text = format!("# {}\n\n{}\n\n", outcome.experiment, outcome.about);
     text.push_str(&format!(
@@ -45,12 +45,11 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
             text.push_str(&format!("- `{name}`: {version}\n"));
         }
     }
-    // Names and what programs print are text: no markup of a page that shows this.
+    // Names and output of programs must not become HTML.
     text.replace('<', "&lt;")
 }
 
-/// Which rounds are invalid and why; empty where all are valid. What else is said of rounds fills pages, and stands on
-/// that of the report.
+/// Invalid rounds and reasons; empty if all are valid. The HTML report has the other notes.
 fn invalid_rounds(outcome: &Outcome) -> String {
     let mut text = String::new();
     for work in &outcome.works {
@@ -65,7 +64,7 @@ fn invalid_rounds(outcome: &Outcome) -> String {
     }
 }
 
-/// A table for each variant of a work that is a road.
+/// A table for each variant of a work with cumulative changes.
 fn road_tables(points: &[WorkOutcome]) -> String {
     let Some((title, roads)) = roads(points) else {
         return String::new();

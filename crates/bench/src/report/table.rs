@@ -1,4 +1,4 @@
-//! The result table: its cells as text, and its form in a terminal. Pure.
+//! The results table as text, and its layout for a terminal.
 
 use onrush_measure::compare::Rounds;
 use onrush_measure::table::Table;
@@ -10,7 +10,7 @@ use crate::outcome::{FigureLine, Outcome, VariantOutcome, WorkOutcome};
 use crate::scenario::{Bound, Collected, OfRole, Role};
 use crate::verdict::Verdict;
 
-/// One line of the table as text.
+/// One row of the table as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) work: String,
@@ -81,13 +81,13 @@ fn spread(min: String, max: String) -> String {
 
 fn target(limit: f64, unit: &str) -> String {
     match unit {
-        // A limit of 1,024 bytes must not read as 1.02 kB.
+        // Exact, so that a limit of 1,024 bytes does not read as 1.02 kB.
         "B" => format!("{} B", units::count(limit as u64)),
         _ => number(limit, unit),
     }
 }
 
-/// The word of a verdict.
+/// A verdict as text.
 pub(super) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reached => "reached",
@@ -106,7 +106,7 @@ fn ratio(value: f64) -> String {
     }
 }
 
-/// `7 of 9 targets reached`; empty when there are no targets.
+/// `7 of 9 targets reached`; empty without targets.
 pub(super) fn headline(outcome: &Outcome) -> String {
     let targets: Vec<_> = outcome
         .lines()
@@ -132,10 +132,10 @@ pub(super) fn headline(outcome: &Outcome) -> String {
 
 const HEAD: [&str; 7] = ["", "measured", "peer", "ratio", "spread", "target", ""];
 
-/// The column of the verdict.
+/// Column of the verdict.
 const VERDICT: usize = 6;
 
-/// The table for a terminal, with the limit of every variant below each work.
+/// The table for a terminal, with the bottleneck of every variant below each work.
 pub(crate) fn terminal(outcome: &Outcome) -> String {
     let mut lines: Vec<Line> = Vec::new();
     for work in &outcome.works {
@@ -177,7 +177,7 @@ pub(crate) fn terminal(outcome: &Outcome) -> String {
     text
 }
 
-/// The steps of a work that is a road, one below the other.
+/// The steps of a work with cumulative changes, one per line.
 fn road_lines(points: &[WorkOutcome]) -> String {
     let mut text = String::new();
     let Some((title, roads)) = roads(points) else {
@@ -228,7 +228,7 @@ fn cells(row: Row) -> [String; 7] {
     ]
 }
 
-/// What was full, by variant; the middle round speaks for all.
+/// Bottlenecks by variant, from the trial with the median rate.
 pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     let limit = |variant: &crate::outcome::VariantOutcome| {
         let trial = variant.typical()?;
@@ -240,7 +240,7 @@ pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     work.variants.iter().filter_map(limit).collect()
 }
 
-/// What CPU time a request cost each variant in the role under test, where its parts were collected: medians.
+/// Median CPU time per request of each variant in the role under test, divided into its parts if they were collected.
 pub(super) fn costs(work: &WorkOutcome) -> Vec<String> {
     let cost = |variant: &VariantOutcome| {
         let role = variant.under_test;
@@ -251,7 +251,7 @@ pub(super) fn costs(work: &WorkOutcome) -> Vec<String> {
     work.variants.iter().filter_map(cost).collect()
 }
 
-/// `user 0.52 / system 3.18 / softirq 0.61 µs` of a role; none where that was not collected.
+/// `user 0.52 / system 3.18 / softirq 0.61 µs` of a role; `None` if not collected.
 pub(super) fn cost_parts(variant: &VariantOutcome, role: Role) -> Option<String> {
     let parts = [
         ("user", OfRole::User),
@@ -266,7 +266,7 @@ pub(super) fn cost_parts(variant: &VariantOutcome, role: Role) -> Option<String>
     Some(format!("{} µs", parts?.join(" / ")))
 }
 
-/// Cells in columns, and the other lines between them.
+/// Aligns cells in columns, with other lines between them.
 fn laid_out(lines: &[Line]) -> String {
     let mut table = Table::new(&HEAD, 1..VERDICT);
     for line in lines {

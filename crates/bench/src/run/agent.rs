@@ -1,11 +1,11 @@
-//! The agent: this program on another machine, where it starts, watches and ends the programs of an experiment for us.
+//! The agent: Onrush on another machine, which starts, samples and stops programs of an experiment.
 //!
-//! It speaks on its standard input and output ([`super::wire`]) and on nothing else. When its input ends, when nothing is
-//! heard for a while, or when a signal comes, it ends all that it started, sets back what it set, removes its directory,
-//! and ends: a host that is cut off has nothing left of a run.
+//! It uses only its standard input and output ([`super::wire`]). When its input ends, nothing is received for a while,
+//! or a signal arrives, it stops all programs, restores all settings, removes its directory, and exits. So a host that
+//! loses the connection keeps no trace of a run.
 //!
-//! It has three threads: one receives questions and heartbeats, one answers and samples, and a third waits for the
-//! end of both and then ends, undoes and removes everything. The third waits for no other code that could hang.
+//! It has three threads: one receives requests and heartbeats, one responds and samples, and one (the warden) waits for
+//! the end of either and then stops, restores and removes everything. The warden runs no other code that could hang.
 
 mod held;
 mod undo;
@@ -28,33 +28,33 @@ use crate::environment;
 use crate::error::Error;
 use crate::limits::{POLL, SILENCE_MAX};
 
-/// Questions that wait: we ask the next one when the last one was answered.
+/// Requests in the queue. The other end sends one request at a time.
 const WAITING_MAX: usize = 4;
-/// How often the warden looks: what it waits for takes seconds.
+/// Interval at which the warden polls; its timeouts are seconds.
 const WARDEN_EVERY: Duration = Duration::from_millis(100);
 
-/// What the threads of an agent share.
+/// State shared by the threads of an agent.
 struct Shared {
     held: Mutex<Held>,
     output: Mutex<Stdout>,
-    /// When the other end was last heard.
+    /// Time of the last line received.
     heard: Mutex<Instant>,
-    /// Whether it will be heard no more.
+    /// Whether the connection has ended.
     is_over: AtomicBool,
 }
 
-/// Is an agent until the other end is gone. `directory` is its own, and is removed.
+/// Runs an agent until the connection ends. It owns `directory` and removes it.
 ///
 /// # Errors
-/// When it cannot begin.
+/// If it cannot start.
 pub fn serve(directory: &Path) -> Result<(), Error> {
     let interrupt =
         Interrupt::listen().map_err(|source| Error::System("listen for signals", source))?;
     let write = |source| Error::Write(directory.to_owned(), source);
     let directory = directory.canonicalize().map_err(write)?;
-    // Programs that give up their privileges must get through it to their files; only its owner may list it.
+    // Programs that drop their privileges must be able to reach their files in it; only the owner may list it.
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o711)).map_err(write)?;
-    // What one that was killed in the same directory had set, and those whose shells were killed, too.
+    // Restores settings that killed agents left behind, in this directory and in others.
     undo::take_up(&directory);
     remove_stale(Path::new("/tmp"), AGENT_PREFIX, undo::take_up);
     super::idle::raise_open_files_max();
@@ -78,7 +78,8 @@ pub fn serve(directory: &Path) -> Result<(), Error> {
     let watching = Arc::clone(&shared);
     let warden = thread::spawn(move || watching.guard(&interrupt));
     shared.answer(&receiver);
-    // Programs end with the thread that started them, which is this one: the warden ends them in good order first.
+    // The kernel kills programs when the thread that started them exits, which is this one; the warden stops them
+    // properly first.
     let _ = warden.join();
     Ok(())
 }
@@ -88,7 +89,7 @@ impl Shared {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something; when nobody is there to hear it, it is over.
+    /// Sends a line. If the other end is gone, the connection has ended.
     fn say(&self, said: &Said) {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         if say(&mut *output, said).is_err() {
@@ -100,7 +101,7 @@ impl Shared {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Hears questions until there are no more; heartbeats are answered here, whatever else goes on.
+    /// Receives requests until there are no more. Heartbeats are answered here, so that nothing delays them.
     fn listen(&self, sender: &SyncSender<Asked>) {
         let mut input = BufReader::new(stdin());
         while let Ok(Some(line)) = hear(&mut input) {
@@ -121,7 +122,7 @@ impl Shared {
         self.end();
     }
 
-    /// Waits for the end, whatever it is, and leaves nothing behind.
+    /// Waits for the end of the connection or a signal, and cleans up.
     fn guard(&self, interrupt: &Interrupt) {
         loop {
             let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,11 +133,11 @@ impl Shared {
             thread::sleep(WARDEN_EVERY);
         }
         self.held().end();
-        // Another thread may wait for an output that nobody reads.
+        // Another thread may be blocked on output that nobody reads.
         std::process::exit(0);
     }
 
-    /// Answers questions, and between them samples and says which programs have ended.
+    /// Responds to requests, and in between takes samples and reports programs that have ended.
     fn answer(&self, receiver: &Receiver<Asked>) {
         loop {
             match receiver.recv_timeout(POLL) {

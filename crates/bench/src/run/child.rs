@@ -1,11 +1,11 @@
-//! A program that was started, and its end: nothing that is started here outlives the run.
+//! Child processes. No program started here outlives the run.
 //!
-//! Each program leads a process group of its own, so that Ctrl-C in a terminal reaches only us, and so that what a
-//! program started itself is stopped with it. Where `setpriv` is installed the kernel stops them even when we are
-//! killed. Programs are only ever addressed by the ids we were given when starting them, never by a name.
+//! Each program is the leader of its own process group, so that Ctrl-C in a terminal reaches only bench, and so that
+//! its own children are stopped with it. With `setpriv` installed, the kernel stops programs even if bench is killed.
+//! Programs are signalled only by the ids returned when they were started, never by name.
 //!
-//! SIGTERM comes first; SIGKILL for the whole group follows after a bounded wait. CPU time is read from the CPU clock
-//! of each process, which includes its ended threads, by one thread whose own time is part of the result.
+//! SIGTERM comes first; SIGKILL to the whole group follows after a bounded wait. CPU time is read from the CPU clock of
+//! each process, which includes its ended threads, by one thread whose own time is part of the result.
 
 use std::cell::Cell;
 use std::fmt;
@@ -34,12 +34,12 @@ pub(super) struct Child {
     process: std::process::Child,
     pid: Pid,
     output: PathBuf,
-    /// Whether some of what it printed is gone.
+    /// Whether its output was truncated.
     was_cut: Cell<bool>,
     is_stopped: bool,
 }
 
-/// The command line that runs `command` on `cpus`.
+/// Command line that runs `command` on `cpus`.
 pub(super) fn pinned(cpus: &[usize], command: Vec<String>) -> Vec<String> {
     let mut line: Vec<String> = ["taskset", "-c", &cpu_list(cpus)].map(String::from).into();
     line.extend(command);
@@ -47,12 +47,12 @@ pub(super) fn pinned(cpus: &[usize], command: Vec<String>) -> Vec<String> {
 }
 
 impl Child {
-    /// Starts a command line; both its outputs go to `directory/output.txt`.
+    /// Starts a command line with standard output and standard error in `directory/output.txt`.
     ///
-    /// It carries the run in its environment, and so does what it starts: [`super::strays`].
+    /// An environment variable identifies the run, also in its descendants: [`super::strays`].
     pub(super) fn start(line: &[String], directory: &Path, run: &str) -> io::Result<Child> {
         let output = directory.join("output.txt");
-        // Appended to, so that it begins anew where it is cut.
+        // In append mode, output continues at the start after truncation.
         let file = OpenOptions::new().create(true).append(true).open(&output)?;
         file.set_len(0)?;
         let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -73,7 +73,7 @@ impl Child {
         })
     }
 
-    /// Its process id. `setpriv` and `taskset` become the program, so this is the program's own.
+    /// Its process id. `setpriv` and `taskset` exec the program, so this is the program's id.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -84,7 +84,7 @@ impl Child {
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
-    /// How it ended, when that was not with success: its status, or the signal that ended it.
+    /// Its exit status or terminating signal if it ended without success.
     pub(super) fn failure(&self) -> Option<Ended> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(self.pid), options).ok().flatten()?;
@@ -95,28 +95,27 @@ impl Child {
         }
     }
 
-    /// Whether it printed more than anybody reads: a disk is not for that.
+    /// Whether its output exceeds the limit.
     pub(super) fn printed_too_much(&self) -> bool {
         fs::metadata(&self.output).is_ok_and(|found| found.len() > OUTPUT_BYTES_MAX)
     }
 
-    /// Cuts what it printed off where it is more than anybody reads: that of a server is not its result, and a disk is not for
-    /// it.
+    /// Truncates output that exceeds the limit, so that it does not fill the disk. A server's output is not a result.
     pub(super) fn bound_output(&self) {
         if self.printed_too_much() {
             let file = OpenOptions::new().write(true).open(&self.output);
-            // One that cannot be cut is tried again.
+            // Tried again at the next call if it fails.
             let cut = file.and_then(|file| file.set_len(0));
             self.was_cut.set(self.was_cut.get() || cut.is_ok());
         }
     }
 
-    /// Whether some of what it printed was cut off.
+    /// Whether its output was truncated.
     pub(super) fn was_cut(&self) -> bool {
         self.was_cut.get()
     }
 
-    /// Everything it printed, up to a bound.
+    /// Its output up to the limit.
     pub(super) fn output(&self) -> String {
         self.output_from(0, OUTPUT_BYTES_MAX)
     }
@@ -126,13 +125,13 @@ impl Child {
         if let Ok(mut file) = File::open(&self.output)
             && file.seek(SeekFrom::Start(start)).is_ok()
         {
-            // What could be read is what there is to say.
+            // Uses what could be read.
             let _ = file.take(bytes_max).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// What it says of the second before, where it is one that does.
+    /// The last second that it reported, if it prints one.
     pub(super) fn last_second(&self) -> Option<String> {
         let length = fs::metadata(&self.output).ok()?.len();
         let part = OUTPUT_TAIL_BYTES as u64;
@@ -141,7 +140,7 @@ impl Child {
         last_second(&head, &tail)
     }
 
-    /// The first line of what it printed that is not empty, without what would tell a terminal something.
+    /// The first non-empty line of its output, without control characters.
     pub(super) fn first_line(&self) -> Option<String> {
         let head = self.output_from(0, OUTPUT_TAIL_BYTES as u64);
         let mut lines = head.lines().map(str::trim);
@@ -149,7 +148,7 @@ impl Child {
         Some(printable(line).trim().to_owned())
     }
 
-    /// The end of what it printed, on one line.
+    /// The end of its output, on one line.
     pub(super) fn last_words(&self) -> String {
         let length = fs::metadata(&self.output).map_or(0, |found| found.len());
         let tail = OUTPUT_TAIL_BYTES as u64;
@@ -160,13 +159,13 @@ impl Child {
         }
     }
 
-    /// Asks it to end, waits, then makes it and all it started end.
+    /// Sends SIGTERM, waits, and then kills its process group.
     pub(super) fn stop(&mut self) {
         if self.is_stopped {
             return;
         }
         self.is_stopped = true;
-        // Until it is waited for its id stays its own, so no signal here can reach a stranger.
+        // Until it is reaped its id cannot be reused, so no signal can reach another process.
         let _ = kill_process(self.pid, Signal::TERM);
         let deadline = Instant::now() + STOP_WAIT_MAX;
         while !self.has_ended() && Instant::now() < deadline {
@@ -177,13 +176,13 @@ impl Child {
     }
 }
 
-/// An end without success.
+/// An unsuccessful exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ended {
-    /// With this exit status.
+    /// Exit status.
     Status(i32),
-    /// By this signal.
+    /// Terminating signal.
     Signal(i32),
 }
 
@@ -202,7 +201,7 @@ impl Drop for Child {
     }
 }
 
-/// The last lines of a text, on one line, within the bound of what is quoted.
+/// The last lines of text joined into one, within the limit for quotes.
 pub(super) fn last_lines(text: &str) -> String {
     let start = text.floor_char_boundary(text.len().saturating_sub(OUTPUT_TAIL_BYTES));
     let lines = text[start..].lines().map(str::trim);
@@ -210,13 +209,13 @@ pub(super) fn last_lines(text: &str) -> String {
     printable(&lines[lines.len().saturating_sub(4)..].join(" | "))
 }
 
-/// What a program prints tells neither a terminal nor a page anything but itself.
+/// Replaces control characters, which could affect a terminal or a page.
 fn printable(words: &str) -> String {
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
     words.chars().map(printable).collect()
 }
 
-/// A command that ends with us, where that can be had.
+/// A command that ends when bench ends, if `setpriv` is installed.
 pub(super) fn ends_with_us(program: &str) -> Command {
     if has_setpriv() {
         let mut command = Command::new("setpriv");
@@ -232,13 +231,13 @@ fn has_setpriv() -> bool {
     *FOUND.get_or_init(|| file_of("setpriv").is_some())
 }
 
-/// The file a command name stands for: itself when it is a path, else the first on `PATH`.
+/// Executable of a command: itself if it is a path, else the first on `PATH`.
 pub(super) fn file_of(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         let path = PathBuf::from(program);
         return path.is_file().then_some(path);
     }
-    // Daemons of Debian live in sbin, which is not on every user's PATH.
+    // Debian installs daemons in sbin, which may be missing from a user's PATH.
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
@@ -246,7 +245,7 @@ pub(super) fn file_of(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Sleeps, but not longer than until `deadline`.
+/// Sleeps, but not beyond `deadline`.
 pub(super) fn nap(length: Duration, deadline: Instant) {
     thread::sleep(length.min(deadline.saturating_duration_since(Instant::now())));
 }

@@ -1,4 +1,4 @@
-//! What a client measured, as it reports it.
+//! Reads the report of a client that has ended.
 
 use super::child::{Ended, last_lines};
 use super::failure::{Try, failed};
@@ -10,11 +10,11 @@ use crate::collect::client::{self, ClientReport};
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{Results, Role};
 
-/// Statuses of `onrush load` with a report: errors, a condition, and figures that cannot be believed.
+/// Exit statuses of `onrush load` with a report: errors, a failed condition, and invalid figures.
 const JUDGEMENTS: [i32; 3] = [3, 4, 5];
 
-/// What an end without success says against a client's report. Ours says by some of its statuses what it thinks of the
-/// figures, which its report says, too (docs/load.md).
+/// Reason to distrust a report because its client failed. Some exit statuses of `onrush load` only repeat the verdict
+/// in its report (docs/load.md).
 pub(super) fn failure(
     context: &Context<'_>,
     subject: &Subject<'_>,
@@ -32,7 +32,7 @@ pub(super) fn failure(
     (!is_judgement).then(|| format!("the {} ended with {ended}", role.name()))
 }
 
-/// Reads the file or the output in which a client that has ended has reported.
+/// Reads the report file or the output of a client that has ended.
 pub(super) fn read_report(
     context: &Context<'_>,
     subject: &Subject<'_>,
@@ -42,7 +42,7 @@ pub(super) fn read_report(
     let results = subject
         .program(context.experiment, role)
         .map_or(Results::Onrush, |program| program.results);
-    // A client that was given `{json}` writes there; the directory is new for each run. All others print.
+    // Clients with `{json}` in their command line write a file, whose directory is new for each run; others print.
     let (written, printed) = match client {
         Running::There(distant) => {
             if distant.was_cut() {

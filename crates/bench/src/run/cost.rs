@@ -1,4 +1,4 @@
-//! What CPU time a request cost: user, system and packets, of roles and of the whole host, and requests by CPU. Pure.
+//! CPU time per request: user, system and packets, of roles and of the whole host, and requests per CPU.
 
 use crate::collect::process::TreeUse;
 use crate::collect::sampler::Window;
@@ -6,18 +6,18 @@ use crate::limits::CPUS_OF_HOST_MAX;
 use crate::outcome::CpuUse;
 use crate::scenario::{Collected, Metric, OfMachine, OfRole, Role};
 
-/// A role's part in a window.
+/// A role's share of a window.
 pub(super) struct Part<'a> {
     pub(super) role: Role,
     pub(super) used: &'a TreeUse,
-    /// The CPUs that it was given.
+    /// CPUs of the role.
     pub(super) cpus: &'a [usize],
-    /// Requests that it had to do with, and how many in a second.
+    /// Requests that the role handled, and their rate.
     pub(super) requests: u64,
     pub(super) rps: f64,
 }
 
-/// The metrics of a role; none where it had to do with no request.
+/// Metrics of a role; empty if it handled no requests.
 pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
     if part.requests == 0 {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
     metrics
 }
 
-/// The metrics of a role's CPU time; none where it is not known.
+/// Metrics of a role's CPU time; empty if that is unknown.
 fn of_cpu_time(part: &Part<'_>, requests: f64) -> Vec<(String, f64)> {
     if part.used.failed > 0 {
         return Vec::new();
@@ -45,7 +45,7 @@ fn of_cpu_time(part: &Part<'_>, requests: f64) -> Vec<(String, f64)> {
     let mut metrics = vec![(Metric::Cpu(part.role).name(), cpu_us)];
     let mut add =
         |of: OfRole, value: f64| metrics.push((Collected::OfRole(part.role, of).name(), value));
-    // Clock ticks say how the time is divided, and nanoseconds how long it was.
+    // Clock ticks give the proportions, nanoseconds the total.
     if part.used.user_ticks + part.used.system_ticks > 0 {
         let system = part.used.system_share();
         add(OfRole::User, cpu_us * (1.0 - system));
@@ -57,7 +57,7 @@ fn of_cpu_time(part: &Part<'_>, requests: f64) -> Vec<(String, f64)> {
     metrics
 }
 
-/// Why a trial cannot be used: CPU time of roles that is not known.
+/// Reasons why a trial is invalid: unknown CPU time of a role.
 pub(super) fn unknown(window: &Window) -> impl Iterator<Item = String> {
     let failed = window.roles.iter().filter(|(_, used)| used.failed > 0);
     failed.map(|(role, used)| {
@@ -70,10 +70,11 @@ pub(super) fn unknown(window: &Window) -> impl Iterator<Item = String> {
     })
 }
 
-/// A share of a CPU's time.
+/// Selects a share of a CPU's time.
 type Share = fn(&CpuUse) -> f64;
 
-/// The metrics of all CPUs of the host of the role under test, which has `cpu`; `requests` are those of all clients.
+/// Metrics over all CPUs of the host of the role under test, to which `cpu` belongs; `requests` are those of all
+/// clients.
 pub(super) fn of_machine(window: &Window, cpu: usize, requests: u64) -> Vec<(String, f64)> {
     if requests == 0 {
         return Vec::new();
@@ -94,12 +95,12 @@ pub(super) fn of_machine(window: &Window, cpu: usize, requests: u64) -> Vec<(Str
     metrics.collect()
 }
 
-/// Interrupts are here what softirqs are: work for packets, in front of it.
+/// Hard interrupts count as packet work, like softirqs.
 fn packets(used: &CpuUse) -> f64 {
     used.softirq + used.irq
 }
 
-/// The sum over some CPUs; none where none of them was looked at.
+/// Sum over the selected CPUs; `None` if there are none.
 fn sum(
     cpus: &[CpuUse],
     is_one: impl Fn(&CpuUse) -> bool,

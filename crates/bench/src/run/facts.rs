@@ -1,4 +1,5 @@
-//! What a window says beside rates and latencies: packets and switches per request, losses, the cost of measuring. Pure.
+//! Metrics of a window other than rates and latencies: packets and context switches per request, losses, and the
+//! overhead of measuring.
 
 use crate::collect::interface::LOOPBACK;
 use crate::collect::sampler::Window;
@@ -6,12 +7,12 @@ use crate::outcome::{BySubject, CollectorUse, Trial};
 use crate::scenario::Collected;
 use crate::verdict::of_all_cpus;
 
-/// More of a CPU than this used by the measuring itself is worth a word: it is promised to be less.
+/// Bench's own use of a CPU above which a note is added; the documentation promises less.
 const COLLECTOR_SHARE_NOTED: f64 = 0.005;
-/// An interface with fewer packets for each request carried something else.
+/// Interfaces with fewer packets per request carried unrelated traffic.
 const PACKETS_PER_REQUEST_MIN: f64 = 0.01;
 
-/// Moves what was collected into the trial. `requests` are those of all clients in the window.
+/// Moves collected data into the trial. `requests` are those of all clients in the window.
 pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
     let length = window.length.as_secs_f64().max(1e-9);
     let requests = requests as f64;
@@ -24,11 +25,11 @@ pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
         for (subject, measures) in &window.totals {
             let sent = measures.get("tx_packets").copied().unwrap_or(0.0);
             let received = measures.get("rx_packets").copied().unwrap_or(0.0);
-            // What is sent on loopback is received there.
+            // On loopback each packet is counted as sent and as received.
             let packets = sent + if subject == LOOPBACK { 0.0 } else { received };
             if packets / requests >= PACKETS_PER_REQUEST_MIN {
                 add(format!("packets_per_request.{subject}"), packets / requests);
-                // Those of other hosts are called `HOST:INTERFACE`.
+                // Interfaces of other hosts are named `HOST:INTERFACE`.
                 if !subject.contains(':') {
                     all_packets += packets;
                 }
@@ -74,7 +75,7 @@ pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
     observed(trial, window);
 }
 
-/// Moves the rows, the use of CPUs and the totals into the trial, without what needs requests.
+/// Moves rows, CPU use and totals into the trial, which need no number of requests.
 pub(super) fn observed(trial: &mut Trial, window: Window) {
     trial.window_s = window.length.as_secs_f64();
     trial.samples = window.samples;

@@ -1,17 +1,17 @@
-//! What keeps a trial from being made.
+//! Errors of a trial.
 
 use std::io;
 
-/// Why a trial gave no numbers.
+/// Why a trial has no figures.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// We were asked to stop.
+    /// A signal requested the end of the run.
     Interrupted,
-    /// A program did not do its part.
+    /// A program failed.
     Failed(String),
-    /// A host is gone, and with it what the run is about.
+    /// A host was lost, so the run cannot continue.
     Lost(String),
-    /// A disk is full: further trials would fail one after the other.
+    /// A disk is full, so all further trials would fail.
     NoRoom(String),
 }
 
@@ -24,7 +24,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Whether there is no room where something was to be written.
+/// Whether the error means a full disk or quota.
 pub(super) fn is_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,8 +1,7 @@
-//! Folded stacks as a flame graph: an SVG that needs nothing else, with the name and the share of each function for the
-//! pointer. Pure.
+//! Flame graphs from folded stacks: a standalone SVG with name and share of each function as tooltips.
 //!
-//! A box is as wide as the share of samples that found its function; what it called stands above it. Functions of the
-//! kernel have a colour of their own and `_[k]` behind their name.
+//! The width of a box is the share of samples in its function; callees are above it. Kernel functions have another
+//! colour and the suffix `_[k]`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,12 +13,12 @@ use crate::limits::{FLAME_BOXES_MAX, FLAME_NAME_MAX, FLAME_NODES_MAX, STACK_FRAM
 
 const WIDTH: f64 = 1_200.0;
 const ROW: f64 = 17.0;
-/// Boxes narrower than this cannot be seen, nor pointed at.
+/// Narrower boxes are not visible.
 const BOX_WIDTH_MIN: f64 = 0.6;
-/// About the width of a letter, at the size they have here.
+/// Approximate width of a character.
 const LETTER: f64 = 6.6;
 
-/// A function, called from the one below it.
+/// A function with its callees.
 #[derive(Default)]
 struct Node<'a> {
     name: &'a str,
@@ -28,8 +27,8 @@ struct Node<'a> {
     children: BTreeMap<&'a str, usize>,
 }
 
-/// Draws folded stacks ([`crate::collect::stacks`]); lines that are none are passed over. At most
-/// [`FLAME_BOXES_MAX`] boxes are drawn, the outermost functions first.
+/// Draws folded stacks ([`crate::collect::stacks`]); malformed lines are skipped. At most [`FLAME_BOXES_MAX`] boxes are
+/// drawn, the outermost functions first.
 pub(super) fn flame_graph(folded: &str) -> String {
     let nodes = tree(folded);
     let all = nodes[0].samples;
@@ -74,7 +73,7 @@ pub(super) fn flame_graph(folded: &str) -> String {
     svg
 }
 
-/// Pale enough for dark letters, on a light page and on a dark one.
+/// Light enough for dark text, on light and dark pages.
 fn fill(node: &Node<'_>) -> &'static str {
     if node.depth < 2 {
         "#d5d5da"
@@ -85,7 +84,7 @@ fn fill(node: &Node<'_>) -> &'static str {
     }
 }
 
-/// At most so many letters, the last one then `…`.
+/// Truncates a name to this many characters, with `…` as the last one.
 fn shortened(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();
@@ -94,7 +93,7 @@ fn shortened(name: &str, letters: usize) -> String {
     format!("{kept}…")
 }
 
-/// All stacks merged from their outermost function on; the first node stands for all of them.
+/// Merges all stacks from their outermost function on; the first node is the root.
 fn tree(folded: &str) -> Vec<Node<'_>> {
     let mut nodes = vec![Node {
         name: "all",
@@ -131,7 +130,7 @@ fn tree(folded: &str) -> Vec<Node<'_>> {
     nodes
 }
 
-/// What is drawn: the node, where it begins and how wide it is; level by level.
+/// Boxes level by level: node, position and width.
 fn boxes(nodes: &[Node<'_>]) -> Vec<(usize, f64, f64)> {
     let scale = WIDTH / nodes[0].samples.max(1) as f64;
     let mut boxes = vec![(0, 0.0, WIDTH)];
@@ -162,7 +161,7 @@ mod tests {
         has("40 samples</title>");
         has("<title>read_[k] · 75.0 % · 30 samples</title>");
         has("<title>Vec&lt;u8&gt;::push · 25.0 % · 10 samples</title>");
-        // Children in alphabetical order: the other one begins where the first ends.
+        // Children in alphabetical order: the second begins where the first ends.
         has("<rect x=\"0.0\" y=\"1\" width=\"300.0\"");
         has("<rect x=\"300.0\" y=\"1\" width=\"900.0\"");
         assert_eq!(svg.matches("<g>").count(), 5);

@@ -1,4 +1,4 @@
-//! Connections that ask once and then stay open: what a server keeps for clients that say nothing.
+//! Connections that send one request and then stay idle, to measure a server's memory per connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -8,19 +8,19 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::KERNEL_FILES_OPEN_MAX;
 
-/// One response must come within this.
+/// Time for one response.
 const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
-/// A head longer than this is not a response to what we ask.
+/// Limit on the head of a response.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Descriptors of this process beside the connections: those of the sampler, and 256 for all else.
+/// File descriptors other than connections: those of the sampler, and 256 for everything else.
 const OTHER_FILES: u64 = 256 + KERNEL_FILES_OPEN_MAX as u64;
 
-/// Open connections, each of which had one response. Dropping them resets them, so that no port stays in TIME_WAIT.
+/// Open connections that received one response each. Dropping them resets them, so that no port stays in TIME_WAIT.
 #[derive(Debug)]
 pub(super) struct IdleConnections(Vec<TcpStream>);
 
 impl IdleConnections {
-    /// Opens `count` connections one after the other; `go_on` is asked before each.
+    /// Opens `count` connections one after the other; stops if `go_on`, called before each, returns false.
     pub(super) fn open(
         port: u16,
         count: u32,
@@ -35,7 +35,7 @@ impl IdleConnections {
             }
             let mut stream = TcpStream::connect(address)?;
             stream.set_read_timeout(Some(RESPONSE_WAIT_MAX))?;
-            // Best effort: a connection that is closed the usual way only costs a port for a minute.
+            // If this fails, the port only stays in TIME_WAIT for a minute.
             let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
             stream.write_all(request.as_bytes())?;
             read_response(&mut stream)?;
@@ -44,7 +44,7 @@ impl IdleConnections {
         Ok(connections)
     }
 
-    /// How many the server has closed since.
+    /// Number of connections that the server has closed.
     pub(super) fn closed(&self) -> usize {
         let is_closed = |stream: &&TcpStream| {
             let mut byte = [0];
@@ -56,7 +56,7 @@ impl IdleConnections {
     }
 }
 
-/// Reads one response whose length its head tells.
+/// Reads one response with a Content-Length.
 fn read_response(stream: &mut TcpStream) -> io::Result<()> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
@@ -86,7 +86,7 @@ fn response_length(bytes: &[u8]) -> Option<usize> {
     Some(end + body)
 }
 
-/// Raises our limit of open files as far as it goes, for us and all we start. Returns what it is then.
+/// Raises the limit of open files to the hard limit, for this process and its children. Returns the resulting limit.
 pub(super) fn raise_open_files_max() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -97,7 +97,7 @@ pub(super) fn raise_open_files_max() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Whether `connections` fit; the error says what to do.
+/// Checks that the limit suffices for `connections`; the error contains a remedy.
 pub(super) fn check_open_files(connections: u32, open_files_max: u64) -> Result<(), String> {
     let needed = u64::from(connections) + OTHER_FILES;
     if needed <= open_files_max {

@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives, as a question one can ask.
+//! SIGINT, SIGTERM and SIGHUP as a flag.
 
 use std::io;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Whether we were asked to stop.
+/// Whether a signal requested the end of the run.
 #[derive(Debug, Clone)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens for the signals that mean stop, from now until the end of the process.
+    /// Handles these signals until the process exits.
     pub(super) fn listen() -> io::Result<Interrupt> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -20,7 +20,7 @@ impl Interrupt {
         Ok(Interrupt(asked))
     }
 
-    /// Whether a signal has come.
+    /// Whether a signal was received.
     pub(super) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

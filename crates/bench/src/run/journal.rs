@@ -1,8 +1,7 @@
-//! The trials of a run, written as they are made: what is left of a run that ends before its end, and what `--resume`
-//! goes on from.
+//! Journal of a run: trials are written when they are made, so that an interrupted run can be resumed with `--resume`.
 //!
-//! `trials.jsonl` has a line about the run and then one for each trial. A line that has no end was being written when
-//! the run ended: its trial is made again.
+//! `trials.jsonl` has a header line and then one line per trial. An incomplete last line is ignored, and its trial is
+//! made again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -23,34 +22,35 @@ use crate::options::Seed;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Point, title};
 
-/// Its name in the directory of the results.
+/// File name in the output directory.
 const NAME: &str = "trials.jsonl";
 
-/// The version of the format.
+/// Version of the format.
 const SCHEMA: u32 = 1;
 
-/// What a run was begun with.
+/// Parameters of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     schema: u32,
-    /// The experiment file as it was named.
+    /// Path of the experiment file as given.
     pub file: PathBuf,
-    /// The directory it lies in.
+    /// Its directory.
     pub directory: PathBuf,
     /// Its text.
     pub experiment: String,
-    /// How much of it is measured.
+    /// Which part of it is measured.
     pub choice: Choice,
-    /// The order of its trials.
+    /// Seed for the order of trials.
     pub seed: Seed,
-    /// When it began, seconds since 1970.
+    /// Start time in seconds since 1970.
     pub started: f64,
-    /// Kernel, CPU and the versions of programs: trials on others cannot be compared with these.
+    /// Kernel, CPU and program versions. A run cannot be resumed with others, because its trials would not be
+    /// comparable.
     measured_on: BTreeMap<String, String>,
 }
 
 impl Header {
-    /// Of a run that begins.
+    /// The header of a new run.
     pub fn new(
         experiment: &Experiment,
         file: PathBuf,
@@ -71,7 +71,7 @@ impl Header {
     }
 }
 
-/// A trial as it is kept.
+/// A trial in the journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Line {
     pub(super) work: String,
@@ -85,21 +85,21 @@ pub(super) struct Line {
     files: BTreeMap<String, String>,
 }
 
-/// An earlier run that is gone on with.
+/// An interrupted run to resume.
 #[derive(Debug)]
 pub struct Earlier {
-    /// What it was begun with.
+    /// Its parameters.
     pub header: Header,
     lines: Vec<Line>,
-    /// Bytes of whole lines.
+    /// Length of the complete lines in bytes.
     length: u64,
 }
 
 impl Earlier {
-    /// Reads what a run has left in its directory.
+    /// Reads the journal in a directory.
     ///
     /// # Errors
-    /// When there is none, or it is damaged.
+    /// If there is none, or it is damaged.
     pub fn read(directory: &Path) -> Result<Earlier, Error> {
         let path = directory.join(NAME);
         let text =
@@ -152,7 +152,7 @@ impl Earlier {
                 return Err(Error::Resume(directory.to_owned(), said));
             }
         }
-        // Half a million years: what is beyond is no time of a clock.
+        // Half a million years: larger values are not times.
         if !(0.0..1.6e13).contains(&header.started) {
             let said = format!("{NAME}:1: `started` is no time; start the experiment anew");
             return Err(Error::Resume(directory.to_owned(), said));
@@ -165,17 +165,17 @@ impl Earlier {
     }
 }
 
-/// What is written while the run goes on.
+/// Journal of the current run.
 pub(super) struct Journal {
     path: PathBuf,
-    /// None when it could not be written: the run goes on without it.
+    /// `None` after a write error: the run continues without a journal.
     file: Option<File>,
-    /// Titles with variants whose command lines stand there.
+    /// Titles and variants whose command lines are already in the journal.
     told: Vec<(String, String)>,
 }
 
 impl Journal {
-    /// Begins one; an earlier one in the same directory is replaced.
+    /// Creates a journal; an earlier one in the directory is replaced.
     pub(super) fn create(
         directory: &Path,
         mut header: Header,
@@ -196,10 +196,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with one, and hands out its trials.
+    /// Resumes a journal and returns its trials.
     ///
     /// # Errors
-    /// When the machine or a program is another one by now.
+    /// If the machine or a program has changed.
     pub(super) fn go_on(
         directory: &Path,
         earlier: Earlier,
@@ -239,11 +239,11 @@ impl Journal {
         Ok((journal, earlier.lines))
     }
 
-    /// Writes down a trial. When that fails no further one is: what was measured counts more than that it can be gone
-    /// on with.
+    /// Adds a trial. After an error no further trials are added, and the run continues, because its results matter more
+    /// than the journal.
     ///
     /// # Errors
-    /// The first time that it fails.
+    /// The first write error.
     pub(super) fn add(
         &mut self,
         work: &WorkOutcome,
@@ -276,26 +276,26 @@ impl Journal {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        // Maps have text keys and numbers are finite: nothing here can fail to be JSON.
+        // Cannot fail: maps have string keys and numbers are finite.
         let mut text = serde_json::to_string(value).unwrap_or_else(|error| unreachable!("{error}"));
         text.push('\n');
         file.write_all(text.as_bytes())
     }
 
-    /// The run is whole, and its results are written: nothing needs to go on from here.
+    /// Removes the journal of a complete run after its results were written.
     pub(super) fn remove(self) {
-        // One that stays is replaced by the next run.
+        // If this fails, the next run replaces it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Opens the file of a run for appending, unless another run writes there: of two in one directory the results of one
-/// would be lost. The lock goes with the process.
+/// Opens the journal for appending, unless another run is using it: two runs in one directory would overwrite each
+/// other's results. The lock ends with the process.
 fn open_alone(path: &Path) -> Result<File, Error> {
     let opened = OpenOptions::new()
         .create(true)
         .append(true)
-        // Not through a link: it may lead to a file of others.
+        // A link could lead to another user's file.
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
         .open(path);
     let file = opened.map_err(|source| match path.is_symlink() {
@@ -309,7 +309,7 @@ fn open_alone(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// The entries of one variant.
+/// Entries of one variant.
 fn of_trial<T: Clone>(all: &BTreeMap<String, T>, prefix: &str) -> BTreeMap<String, T> {
     let of_it = all.iter().filter(|(name, _)| name.starts_with(prefix));
     of_it

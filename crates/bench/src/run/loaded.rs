@@ -1,4 +1,4 @@
-//! What a window with load says, as a trial: the reports of the clients beside what the roles used. Pure.
+//! Builds a trial from a window with load: the clients' reports and the roles' resource use.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::collect::sampler::Window;
 use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Metric, Role};
 
-/// The numbers of a window; nothing is judged yet.
+/// A trial with the figures of a window, before any verdict.
 pub(super) fn loaded_trial(
     subject: &Subject<'_>,
     window: Window,
@@ -69,7 +69,7 @@ pub(super) fn loaded_trial(
     trial
 }
 
-/// What each role used; what that means for a request goes to the metrics.
+/// Resource use of each role; adds the metrics per request.
 fn role_uses(
     subject: &Subject<'_>,
     window: &Window,
@@ -82,7 +82,7 @@ fn role_uses(
     let window_s = window.length.as_secs_f64();
     let mut roles = BTreeMap::new();
     for (role, used) in &window.roles {
-        // The server responds to the control client too.
+        // The server handles the control client's requests too.
         let (requests, rps) = match role {
             Role::Client | Role::Proxy => (report.requests, report.rps),
             Role::Server => (report.requests + control_requests, report.rps + control_rps),

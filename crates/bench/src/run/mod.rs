@@ -1,4 +1,4 @@
-//! A whole run: every round of every variant of every work, interleaved, until done or interrupted.
+//! Runs an experiment: all rounds of all variants of all works, interleaved.
 
 mod agent;
 
@@ -65,17 +65,17 @@ use crate::scenario::{Experiment, Program, Role, Variant, Work};
 use crate::schedule::Schedule;
 use crate::verdict::{disagreements, figure_lines};
 
-/// Everything that is written.
+/// Results of a run.
 pub struct Measured {
-    /// The numbers.
+    /// The figures.
     pub outcome: Outcome,
-    /// The machine and the programs.
+    /// Facts of the machine and the programs.
     pub environment: Environment,
     journal: Journal,
 }
 
 impl Measured {
-    /// The results are written: what they can be gone on from is needed only when they are not whole.
+    /// Removes the journal of a complete run after its results were written; an incomplete run can be resumed from it.
     pub fn close(self) {
         if self.outcome.complete {
             self.journal.remove();
@@ -83,11 +83,11 @@ impl Measured {
     }
 }
 
-/// How a run begins.
+/// How a run starts.
 pub enum Begin {
-    /// Anew.
+    /// A new run.
     Anew(Header),
-    /// Where another one has ended.
+    /// A resumed run.
     Earlier(Earlier),
 }
 
@@ -100,27 +100,27 @@ impl Begin {
     }
 }
 
-/// What a run would do.
+/// Plan of a run.
 pub struct Planned {
-    /// The trials of each round.
+    /// Trials of each round.
     pub schedule: Schedule,
-    /// What is left out, and why.
+    /// What is left out, with reasons.
     pub left_out: Vec<String>,
-    /// How long one trial takes, guessed.
+    /// Estimated length of a trial.
     pub trial_length: Duration,
-    /// The CPUs that roles are given.
+    /// Works with the CPUs of each role.
     pub works: Vec<WorkOutcome>,
 }
 
-/// Looks at the programs of an experiment and says what a run would do; nothing is started.
+/// Checks the programs of an experiment and plans a run without starting anything.
 ///
 /// # Errors
-/// When nothing could be measured.
+/// If nothing could be measured.
 pub fn plan(experiment: &Experiment, onrush: &Path, header: &Header) -> Result<Planned, Error> {
     plan_on(experiment, onrush, header, &Hosts::default())
 }
 
-/// With the programs of hosts, where these were reached.
+/// Plans a run with the programs on `hosts`, if these are connected.
 fn plan_on(
     experiment: &Experiment,
     onrush: &Path,
@@ -140,20 +140,20 @@ fn plan_on(
     })
 }
 
-/// Whether the file of a program that is a command is here.
+/// Whether the executable of a program is installed; true for programs that are not commands.
 pub fn is_here(experiment: &Experiment, program: &Program, onrush: &Path) -> bool {
     programs::file(experiment, program, onrush).is_none_or(|file| child::file_of(&file).is_some())
 }
 
-/// Whether a program is on this machine.
+/// Whether a command is installed on this machine.
 pub(crate) fn is_installed(program: &str) -> bool {
     child::file_of(program).is_some()
 }
 
-/// The file of our own program.
+/// Path of the Onrush executable.
 ///
 /// # Errors
-/// When the system does not say.
+/// If the system does not report it.
 pub fn own_program(asked: Option<&Path>) -> Result<PathBuf, Error> {
     let onrush = match asked {
         Some(path) => path.to_owned(),
@@ -165,11 +165,11 @@ pub fn own_program(asked: Option<&Path>) -> Result<PathBuf, Error> {
         .map_err(|source| Error::Read(onrush.clone(), source.into()))
 }
 
-/// Runs an experiment to its end or until a signal. Programs that fail become notes of their trials.
+/// Runs an experiment until it is complete or a signal arrives. Failures of programs become notes of their trials.
 ///
 /// # Errors
-/// When nothing can be measured: programs are missing, the journal cannot be written in `out`, or an earlier run cannot
-/// be gone on with.
+/// If nothing can be measured: programs are missing, the journal cannot be written to `out`, or an earlier run cannot
+/// be resumed.
 pub fn measure(
     experiment: &Experiment,
     onrush: &Path,
@@ -236,7 +236,7 @@ pub fn measure(
     })
 }
 
-/// What a reader must know before anything was measured.
+/// Notes that are known before the measurement.
 fn first_notes(
     experiment: &Experiment,
     left_out: &[String],
@@ -303,7 +303,7 @@ fn works(
     experiment.works.iter().map(work).collect()
 }
 
-/// The names of the machines of a variant's roles.
+/// Host names of a variant's roles.
 fn hosts_of(variant: &Variant) -> BTreeMap<Role, String> {
     let remote = variant.remote.iter();
     let roles = remote.flat_map(|remote| {

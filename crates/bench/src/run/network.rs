@@ -1,7 +1,7 @@
-//! The network of a trial: a namespace for each host, with the links between them.
+//! Network of a trial: a namespace for each host, with links between them.
 //!
-//! A namespace lives as long as a process is in it. A process that only waits holds each of ours, and ends with us,
-//! whatever ends us: the kernel then takes the interfaces away. So nothing is left behind that has to be found again.
+//! A namespace exists as long as a process is in it. An idle process holds each namespace and ends with bench, however
+//! bench ends; the kernel then removes the interfaces. So nothing remains to be cleaned up.
 
 use std::fs;
 use std::io;
@@ -21,26 +21,26 @@ use super::strays::run_name;
 use crate::limits::{READY_POLL, READY_WAIT_MAX};
 use crate::scenario::{Host, Link, Network, Role, target};
 
-/// The first two numbers of our addresses, which no route leads to: they exist in the namespaces only. The third one
-/// is the number of the pair of interfaces, the last one the end (198.18.0.0/15 is for benchmarks, RFC 2544 C.2.2).
+/// First two octets of the addresses, which exist only in the namespaces. The third is the number of the pair of
+/// interfaces, the fourth its end (198.18.0.0/15 is reserved for benchmarks, RFC 2544 C.2.2).
 const NETWORK: [u8; 2] = [198, 18];
 
-/// What holds a namespace: a shell that says when it is there and waits for nothing.
+/// Holds a namespace: a shell that prints `ready` and then sleeps.
 const HOLDER: &str = "mount -t sysfs sysfs /sys && echo ready && exec sleep 2147483647";
 
-/// Bytes that may leave a shaped interface at once: a timer tick at 10 Gbit/s is 1.25 MB.
+/// Minimum burst of a shaped interface. A timer tick at 10 Gbit/s is 1.25 MB.
 const BURST_BYTES_MIN: u64 = 128 * 1024;
 
-/// A network that was made, until it is dropped.
+/// A network that exists until it is dropped.
 pub(super) struct Made<'a> {
     network: &'a Network,
-    /// By host.
+    /// Processes that hold the namespaces, by host.
     holders: Vec<Child>,
-    /// The commands that made it, as a person would give them.
+    /// The commands that created it, as for a shell.
     pub(super) commands: Vec<String>,
 }
 
-/// Why networks cannot be made here, if so.
+/// Why networks cannot be created on this machine, if so.
 pub(super) fn obstacle() -> Option<String> {
     for (program, package) in [
         ("ip", "iproute2"),
@@ -72,7 +72,7 @@ fn first_line(bytes: &[u8]) -> String {
 }
 
 impl<'a> Made<'a> {
-    /// Makes the hosts and links of a network.
+    /// Creates hosts and links.
     pub(super) fn make(network: &'a Network, root: &Path, interrupt: &Interrupt) -> Try<Made<'a>> {
         let mut made = Made {
             network,
@@ -93,14 +93,14 @@ impl<'a> Made<'a> {
                 made.link(index, link, interface)?;
             }
         }
-        // Last, since some settings are of interfaces.
+        // After the links, because some settings belong to interfaces.
         for (index, host) in network.hosts.iter().enumerate() {
             made.settings(index, host)?;
         }
         Ok(made)
     }
 
-    /// One pair of interfaces.
+    /// Creates one pair of interfaces.
     fn link(&mut self, index: usize, link: &Link, interface: u32) -> Try<()> {
         let subnet = self.network.subnet(index, interface);
         let name = format!("veth{subnet}");
@@ -153,11 +153,11 @@ impl<'a> Made<'a> {
         Ok(())
     }
 
-    /// Writes the mask of each receive queue, and looks whether the kernel took it.
+    /// Sets the RPS mask of each receive queue, and verifies it.
     fn steer(&mut self, host: usize, name: &str, queues: u32, mask: &str) -> Try<()> {
         for queue in 0..queues {
             let path = format!("/sys/class/net/{name}/queues/rx-{queue}/rps_cpus");
-            // The holder's own view of /sys has the interfaces of its namespace.
+            // /sys of the holder shows the interfaces of its namespace.
             let seen = format!("/proc/{}/root{path}", self.holders[host].id());
             fs::write(&seen, mask).or_else(|error| {
                 let host = &self.network.hosts[host].name;
@@ -174,9 +174,9 @@ impl<'a> Made<'a> {
     fn settings(&mut self, index: usize, host: &Host) -> Try<()> {
         for (name, value) in &host.sysctl {
             let setting = format!("{name}={value}");
-            // A blank parts the values of one setting, so it is one word.
+            // One argument, although the value may contain blanks.
             let complaint = self.inside(index, &["sysctl", "-q", "-w", &setting])?;
-            // sysctl(8) warns of a setting that nobody may write, and ends with success.
+            // sysctl(8) only warns about a read-only setting and exits with 0.
             if !complaint.is_empty() {
                 let host = &host.name;
                 return failed(format!(
@@ -188,7 +188,7 @@ impl<'a> Made<'a> {
         Ok(())
     }
 
-    /// Runs a command in the namespace of a host; the first line of what it complained of, which is empty for most.
+    /// Runs a command in a host's namespace and returns the first line of its error output, usually empty.
     fn inside(&mut self, host: usize, words: &[&str]) -> Try<String> {
         let line = words.iter().map(|word| (*word).to_owned()).collect();
         self.command(self.entered(host, line))
@@ -220,7 +220,7 @@ impl<'a> Made<'a> {
         entered
     }
 
-    /// The command line that runs `line` on the host of a role.
+    /// Command line that runs `line` on a role's host.
     pub(super) fn of_role(&self, role: Role, line: Vec<String>) -> Vec<String> {
         match self.network.of.get(&role) {
             Some(host) => self.entered(*host, line),
@@ -228,13 +228,13 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// A process in the network of a role's host.
+    /// A process in the namespace of a role's host.
     pub(super) fn process_of(&self, role: Role) -> Option<u32> {
         let host = self.network.of.get(&role)?;
         Some(self.holders[*host].id())
     }
 
-    /// The addresses at which a role reaches the one that it asks: one for each pair of interfaces.
+    /// Addresses at which a role reaches its target, one for each pair of interfaces.
     pub(super) fn targets(&self, role: Role) -> Vec<Ipv4Addr> {
         let has_proxy = || self.network.of.contains_key(&Role::Proxy);
         let asked = target(role, has_proxy);
@@ -250,7 +250,7 @@ impl<'a> Made<'a> {
             .collect()
     }
 
-    /// Whether somebody accepts connections at a port of a role's host, asked on that host.
+    /// Whether a port of a role's host accepts connections, tested on that host.
     pub(super) fn is_listening(&self, role: Role, port: u16) -> bool {
         let Some(host) = self.network.of.get(&role) else {
             return false;
@@ -266,7 +266,7 @@ impl<'a> Made<'a> {
             });
         let address = SocketAddr::from((own.unwrap_or(Ipv4Addr::LOCALHOST), port));
         let process = self.holders[*host].id();
-        // A thread of its own: it cannot come back to the network that it leaves.
+        // In a separate thread, which cannot return to the namespace that it leaves.
         let asked = thread::spawn(move || connect_inside(process, address));
         asked.join().is_ok_and(|connected| connected.is_ok())
     }
@@ -278,10 +278,10 @@ fn connect_inside(process: u32, address: SocketAddr) -> io::Result<TcpStream> {
     TcpStream::connect_timeout(&address, Duration::from_secs(1))
 }
 
-/// The address of an end of a pair of interfaces.
+/// Address of one end of a pair of interfaces.
 fn address(subnet: u32, end: usize) -> Ipv4Addr {
     let [a, b] = NETWORK;
-    // 32 links of 16 pairs are 512 networks.
+    // 32 links with 16 pairs are 512 networks.
     let (high, low) = ((subnet / 256) as u8, (subnet % 256) as u8);
     Ipv4Addr::new(a, b + high, low, end as u8 + 1)
 }
@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
 
-    /// Why a network of one host with this setting cannot be made.
+    /// Error of creating a network of one host with this setting.
     fn refusal(setting: (&str, &str)) -> Option<String> {
         let network = Network {
             hosts: vec![Host {

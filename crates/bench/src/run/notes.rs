@@ -1,4 +1,4 @@
-//! What a reader has to know before the numbers of a run. Pure.
+//! Notes shown before the results of a run.
 
 use super::rounds::Ending;
 use onrush_measure::units::plural;
@@ -7,7 +7,7 @@ use crate::limits::{DISAGREEING_NAMED_MAX, PROFILE_HERTZ};
 use crate::outcome::{Outcome, Trial};
 use crate::verdict::remedy;
 
-/// One sentence each, the gravest first.
+/// The notes, one sentence each, the most serious first.
 pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
     let trials: Vec<&Trial> = outcome
         .works
@@ -17,7 +17,7 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
         .collect();
     let mut notes = Vec::new();
     match ending {
-        // That a host was lost or a disk full, and where, is noted where it happened.
+        // Lost hosts and full disks are noted where they occur.
         Ending::Complete | Ending::Lost | Ending::NoRoom => {}
         Ending::Interrupted => notes.push(
             "Incomplete: stopped by a signal before every round was made; `--resume` goes on with it."
@@ -59,7 +59,7 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
     notes
 }
 
-/// In how many trials the rate was of two states.
+/// Note on trials whose rate changed within the window.
 fn unsteady(trials: &[&Trial]) -> Option<String> {
     let changes = trials.iter().filter_map(|trial| trial.unsteady);
     let most = changes.clone().map(f64::abs).fold(0.0, f64::max);

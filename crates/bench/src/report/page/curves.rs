@@ -1,4 +1,4 @@
-//! The charts of one work: its rounds, its latency, its rate over time.
+//! Charts of one work: rounds, latency, and rate over time.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,20 @@ use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome
 use crate::scenario::{Metric, Unit};
 use crate::verdict::counts;
 
-/// All charts of a work but those of its CPUs, as `<figure>` elements.
+/// All charts of a work except those of its CPUs, as `<figure>` elements.
 pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
     let mut figures = rounds(work, palette);
     let has_rounds = !figures.is_empty();
     figures.extend(latency(work, palette));
     figures.extend(rate(work, palette));
-    // Three fill a row; with rounds to show, packets are left to the files.
+    // Three charts fill a row. If there are rounds to show, packets are left out.
     if !has_rounds {
         figures.extend(packets(work, palette));
     }
     figures
 }
 
-// Rounds.
-
-/// A strip for each metric the work's figures are about; one round needs no picture.
+/// A dot plot for each metric in the work's figures, if there are several rounds.
 fn rounds(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
     let mut metrics: Vec<&str> = Vec::new();
     for line in &work.figures {
@@ -90,7 +88,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
     ))
 }
 
-/// With a capital letter at its beginning.
+/// Capitalizes the first letter.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| {
@@ -98,9 +96,7 @@ pub(super) fn capitalized(text: &str) -> String {
     })
 }
 
-// Latency.
-
-/// The latency of the client, or of the control client.
+/// Selects the latency of the client or of the control client.
 type Pick = fn(&Trial) -> Option<&Latency>;
 
 fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
@@ -142,7 +138,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     ))
 }
 
-/// A line for each variant, and a dashed one for the control client beside it.
+/// A line for each variant, and a dashed one for its control client.
 fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
     let kinds: [(bool, Pick); 2] = [
         (false, |trial| trial.latency_us.as_ref()),
@@ -168,7 +164,7 @@ fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
     lines
 }
 
-/// A vertical axis of latencies with these ticks, in microseconds.
+/// Vertical axis of latencies in microseconds.
 pub(super) fn latency_axis(ticks: &[f64]) -> Axis {
     Axis {
         label: String::new(),
@@ -195,7 +191,7 @@ pub(super) fn time_text(us: f64) -> String {
     number(us, "µs")
 }
 
-/// Percentile by percentile the median over the rounds that have it; at least half of them must.
+/// Median of each percentile over the rounds that have it; at least half of the rounds must.
 fn median_curve(variant: &VariantOutcome, pick: Pick) -> Vec<(f64, f64)> {
     let curves: Vec<&Latency> = variant.trials.iter().filter_map(pick).collect();
     let mut values: BTreeMap<u64, (f64, Vec<f64>)> = BTreeMap::new();
@@ -222,8 +218,6 @@ fn median_curve(variant: &VariantOutcome, pick: Pick) -> Vec<(f64, f64)> {
         .collect()
 }
 
-// Rate over time.
-
 fn rate(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     let text: Vec<String> = work
         .variants
@@ -246,7 +240,7 @@ fn rate(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     )
 }
 
-/// Packets received on all interfaces: on a real network this is what runs out first.
+/// Packets received on all interfaces: on a real network these are usually the first bottleneck.
 fn packets(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     let has_rate = |trial: &Trial| trial.metrics.contains_key(&Metric::Rate.name());
     let mut trials = work.variants.iter().flat_map(|variant| &variant.trials);
@@ -269,7 +263,7 @@ fn packets(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     )
 }
 
-/// A line for each variant; rounds one after the other, as if the pauses between them had not been.
+/// A line for each variant; rounds follow each other without the pauses between them.
 fn over_time(
     work: &WorkOutcome,
     palette: &Palette,
@@ -353,7 +347,7 @@ fn lines_over_time(
         .collect()
 }
 
-/// The window the trials were asked for, as far as their samples tell.
+/// Length of a window, from the trials with samples.
 fn window_length(work: &WorkOutcome) -> Option<f64> {
     let windows: Vec<f64> = work
         .variants

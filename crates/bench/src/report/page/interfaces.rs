@@ -1,4 +1,4 @@
-//! What passed each interface in a trial, second by second.
+//! Traffic of each interface in a trial, second by second.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::window::{seconds_text, span, title};
 use crate::limits::INTERFACES_DRAWN_MAX;
 use crate::outcome::{InterfaceUse, Sample, Trial, VariantOutcome};
 
-/// Packets and bytes by interface, where there were any.
+/// Charts of packets and bytes by interface, if there were any.
 pub(super) fn charts(variant: &VariantOutcome, trial: &Trial, figures: &mut String) {
     let packets = Counted {
         name: "Packets",
@@ -31,12 +31,12 @@ pub(super) fn charts(variant: &VariantOutcome, trial: &Trial, figures: &mut Stri
     }
 }
 
-/// What an interface counts.
+/// A counter of interfaces.
 struct Counted {
     name: &'static str,
     received: fn(&InterfaceUse) -> f64,
     sent: fn(&InterfaceUse) -> f64,
-    /// Text of a rate.
+    /// Formats a rate.
     text: fn(f64) -> String,
 }
 
@@ -76,12 +76,12 @@ fn chart(variant: &VariantOutcome, trial: &Trial, counted: &Counted) -> Option<S
     ))
 }
 
-/// Two lines for each interface: what it received, and dashed what it sent.
+/// Two lines for each interface: received, and sent (dashed).
 fn lines(trial: &Trial, counted: &Counted) -> Vec<Line> {
     const CLASSES: [&str; INTERFACES_DRAWN_MAX] = ["o1", "t1", "o2", "t2"];
     let mut lines = Vec::new();
     for (name, class) in busiest(trial).into_iter().zip(CLASSES) {
-        // Samples of other machines have no value for this interface; they do not count as zeros.
+        // Samples of other machines do not have this interface; they must not count as zeros.
         let mut with_it = trial.samples.iter();
         let host = with_it.find(|sample| sample.interfaces.contains_key(name));
         let host = host.map(Sample::host);
@@ -115,7 +115,7 @@ fn legend(lines: &[Line]) -> String {
     format!("<ul class=\"legend\">{entries}</ul>")
 }
 
-/// Those with the most packets.
+/// The interfaces with the most packets.
 fn busiest(trial: &Trial) -> Vec<&str> {
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
     for (name, used) in trial.samples.iter().flat_map(|sample| &sample.interfaces) {
@@ -127,7 +127,7 @@ fn busiest(trial: &Trial) -> Vec<&str> {
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// What never arrived, in words; empty where all did.
+/// Lost packets as text; empty if there are none.
 fn lost(trial: &Trial) -> String {
     let of =
         |used: &InterfaceUse| used.rx_errors + used.tx_errors + used.rx_dropped + used.tx_dropped;

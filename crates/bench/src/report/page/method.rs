@@ -1,4 +1,4 @@
-//! How it was measured: machine, programs, command lines, settings, files, and the experiment itself.
+//! How the run was measured: machine, programs, command lines, settings, files, and the experiment.
 
 use std::fmt::Write;
 
@@ -78,7 +78,7 @@ pub(super) fn section(page: &mut String, outcome: &Outcome, environment: &Enviro
     page.push_str("</section>\n");
 }
 
-/// The numbers by which CPUs of hosts are named; `None` where everything ran on this machine.
+/// The host numbers used in CPU names; `None` if everything ran on this machine.
 fn hosts(environment: &Environment) -> Option<String> {
     let hosts = environment.hosts.iter();
     let mut hosts: Vec<(usize, &String)> = hosts

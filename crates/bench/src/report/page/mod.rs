@@ -1,4 +1,4 @@
-//! `report.html`: one file that opens offline. Everything on it is inline; nothing is fetched.
+//! `report.html`: a single file with everything inline, which works offline.
 
 mod across;
 mod against_rate;
@@ -31,7 +31,7 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 use crate::verdict::Verdict;
 
-/// The whole page.
+/// Renders the page.
 pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let palette = Palette::of(outcome);
     let mut body = String::new();
@@ -47,7 +47,7 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     onrush_chart::page(&format!("{} · onrush bench", outcome.experiment), &body)
 }
 
-/// Text with `code` in it.
+/// Escapes text and renders backticks as `<code>`.
 fn prose(text: &str) -> String {
     let mut html = String::new();
     for (index, part) in text.trim().split('`').enumerate() {
@@ -114,9 +114,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
     page.push_str("</header>\n");
 }
 
-// One section per work.
-
-/// A work, with all its points where it is swept.
+/// Section of a work, with all points of a sweep.
 fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &mut Room) {
     let first = &points[0];
     let count = |number: usize| onrush_measure::units::count(number as u64);
@@ -147,7 +145,7 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &
     page.push_str("</section>\n");
 }
 
-/// A table for each variant of a work that is a road.
+/// A table for each variant of a work with cumulative changes.
 fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     let Some((title, roads)) = roads(points) else {
         return String::new();
@@ -180,7 +178,7 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     text
 }
 
-/// Everything about one point.
+/// Details of one point.
 fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &mut Room) {
     page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
@@ -195,7 +193,7 @@ fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &m
     page.push_str(&trouble(work));
 }
 
-/// Links to the flame graphs of each variant's trials, which lie beside the page.
+/// Links to the flame graphs of each variant's trials, with paths relative to the page.
 fn profiles(work: &WorkOutcome) -> String {
     let mut links = String::new();
     for variant in &work.variants {
@@ -241,7 +239,7 @@ fn legend(work: &WorkOutcome, palette: &Palette) -> String {
     text
 }
 
-/// A row for each variant: what was the limit, and the CPUs that show it.
+/// A row for each variant: its bottleneck and CPU charts.
 fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
     let mut rows = String::new();
     for variant in &work.variants {
@@ -268,7 +266,7 @@ fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
     )
 }
 
-/// What every role used.
+/// Resource use of every role.
 fn role_table(work: &WorkOutcome, palette: &Palette) -> String {
     let mut rows = String::new();
     let mut roles: Vec<Role> = Vec::new();
@@ -337,7 +335,7 @@ fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> Stri
     row
 }
 
-/// What a reader must know: invalid rounds, and notes that hold for some.
+/// Notes of a work: invalid rounds, and notes on some rounds.
 fn trouble(work: &WorkOutcome) -> String {
     let notes = notes(work);
     if notes.is_empty() {

@@ -1,13 +1,13 @@
-//! Colours of variants, the same in every chart of a page.
+//! Colours of variants, the same in all charts of a page.
 
 use std::collections::BTreeMap;
 
 use crate::outcome::Outcome;
 
-/// How many colours the style sheet has for ours, and for theirs.
+/// Number of colours in the style sheet for ours, and for theirs.
 const COLOURS: usize = 6;
 
-/// The colour class of every variant name: ours are cool, theirs warm, and a name has one colour on the whole page.
+/// Colour class of each variant: cool colours for ours, warm ones for theirs.
 pub(super) struct Palette(BTreeMap<String, String>);
 
 impl Palette {

@@ -1,4 +1,4 @@
-//! Predictions beside measurements: each row of a run as the others of its kind predict it, as `predict --check` has it.
+//! Predictions compared with measurements: each row of a run predicted from the others, as in `predict --check`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::predict::measured::{Measured, RunTexts};
 use crate::predict::series::leave_one_out;
 use crate::predict::text::{cells_of, median};
 
-/// The section; empty where no row of the run can be predicted from others.
+/// The section; empty if no row of the run can be predicted from others.
 pub(super) fn section(outcome: &Outcome, environment: &Environment, palette: &Palette) -> String {
     let raw = csv::raw(outcome);
     let run = RunTexts {
@@ -23,7 +23,8 @@ pub(super) fn section(outcome: &Outcome, environment: &Environment, palette: &Pa
         experiment: (Path::new("environment.json"), &environment.experiment),
         commands: &environment.commands,
     };
-    // What the model cannot read, such as command lines that pin nothing, has no prediction: a report needs none.
+    // Input that the model cannot parse, such as command lines without pinning, has no predictions; this is not an
+    // error.
     let mut checked = leave_one_out(&run.measured().unwrap_or_default());
     checked.retain(|row| row.predicted.is_some());
     if checked.is_empty() {
@@ -82,7 +83,7 @@ server = "serve"
 name = "onrush epoll"
 "#;
 
-    /// The sample at two numbers of connections, with all that a client's costs and places are read from.
+    /// The sample with two numbers of connections, and everything from which costs and CPUs of a client are read.
     fn run() -> (Outcome, Environment) {
         let mut outcome = outcome();
         let work = outcome.works.remove(0);

@@ -1,4 +1,4 @@
-//! The head of the page: key figures, and the table of everything that was judged.
+//! Top of the page: key figures and the results table.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use crate::outcome::{FigureLine, Outcome, WorkOutcome};
 use crate::scenario::Bound;
 use crate::verdict::Verdict;
 
-/// The numbers an experiment without targets is about: the first figure of every work.
+/// Key figures of an experiment without targets: the first figure of each work.
 pub(super) fn key_figures(outcome: &Outcome, palette: &Palette) -> String {
     let mut tiles = String::new();
-    // Of a work that is swept, the points are what its curves show.
+    // Sweeps are left out; their charts show all points.
     let works: Vec<&WorkOutcome> = outcome
         .works
         .chunk_by(|a, b| a.name == b.name)
@@ -47,16 +47,16 @@ pub(super) fn key_figures(outcome: &Outcome, palette: &Palette) -> String {
     format!("<div class=\"tiles\">{tiles}</div>\n")
 }
 
-/// Which columns an experiment needs.
+/// Columns that an experiment needs.
 struct Columns {
     theirs: bool,
     spread: bool,
     target: bool,
-    /// Also where there is no target: a number that does not count is told from one that does.
+    /// Shown even without targets, to mark invalid figures.
     verdict: bool,
 }
 
-/// The table. On a narrow screen every line becomes a card, each cell with its column's name.
+/// The results table. On a narrow screen every row becomes a card in which each cell has its column's name.
 pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
     if outcome.lines().next().is_none() {
         return String::new();
@@ -105,7 +105,7 @@ pub(super) fn results_table(outcome: &Outcome, palette: &Palette) -> String {
     )
 }
 
-/// Without peers and targets there is nothing to judge: a line for each figure, a column for each variant.
+/// Table for experiments without peers and targets: a row for each figure, a column for each variant.
 fn matrix(outcome: &Outcome, palette: &Palette) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (_, line) in outcome.lines() {
@@ -217,7 +217,7 @@ fn table_row(
         let ratio = if cells.value.is_empty() {
             String::new()
         } else {
-            // What does not count does not stand out.
+            // Invalid figures are not emphasized.
             let element = match line.verdict {
                 Verdict::Invalid | Verdict::NotMeasured => "span",
                 Verdict::Reached | Verdict::Missed | Verdict::Measured => "b",

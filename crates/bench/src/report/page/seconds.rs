@@ -1,4 +1,5 @@
-//! A trial second by second: each CPU as areas and as a row of a map with its interrupts, and what passed the interfaces.
+//! A trial second by second: CPUs as areas and as rows of a heat map with their interrupts, and the traffic of
+//! interfaces.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,7 +22,7 @@ use crate::limits::{
 use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 
-/// Trials that a page still has room for.
+/// Number of trials that still fit on the page.
 pub(super) struct Room(usize);
 
 impl Room {
@@ -36,7 +37,7 @@ impl Room {
     }
 }
 
-/// What each variant's trials did, second by second; empty where nothing was sampled, or the page is full.
+/// Charts of each variant's trials; empty without samples, or if the page is full.
 pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut Room) -> String {
     let mut body = String::new();
     let mut skipped = 0;
@@ -76,7 +77,7 @@ pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut Room) ->
     )
 }
 
-/// All trials of a variant with few of them, or the one in the middle by its rate.
+/// All trials of a variant with few of them, otherwise the one with the median rate.
 fn drawn(variant: &VariantOutcome) -> Vec<&Trial> {
     match variant.trials.len() {
         ..=ROUNDS_DRAWN_MAX => variant.trials.iter().filter(|trial| trial.ran()).collect(),
@@ -94,9 +95,7 @@ fn charts(variant: &VariantOutcome, trial: &Trial) -> String {
     figures
 }
 
-// CPUs.
-
-/// The CPUs that were the fullest in the window, by number.
+/// The busiest CPUs in the window, by number.
 fn fullest(trial: &Trial, most: usize) -> Vec<usize> {
     let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
     for cpu in trial.samples.iter().flat_map(|sample| &sample.cpus) {
@@ -158,7 +157,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// In five letters at most: it stands at the end of a row.
+/// At most five characters, to fit at the end of a row.
 fn events_text(rate: f64) -> String {
     match rate {
         ..1e3 => format!("{rate:.0}/s"),
@@ -168,8 +167,8 @@ fn events_text(rate: f64) -> String {
     }
 }
 
-/// Each CPU a row, and rows of what interrupted it, and of the lines of network devices: one map, or one for each kind
-/// where there are many.
+/// Heat map with rows of CPU use, interrupts, and interrupt lines of network devices: one map, or one for each kind if
+/// there are many rows.
 fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
     let cpus = fullest(trial, HEAT_ROWS_MAX);
     let groups = groups(trial, &cpus);
@@ -185,7 +184,7 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
     };
     let mut figures = String::new();
     if maps.len() > 1 {
-        // Rows of their own: maps are higher than what would stand beside them.
+        // A new row of the grid, because heat maps are higher than charts.
         figures.push_str("</div>\n<div class=\"grid3\">\n");
     }
     for map in maps.into_iter().filter(|map| !map.is_empty()) {
@@ -231,7 +230,7 @@ fn groups(trial: &Trial, cpus: &[usize]) -> Vec<HeatGroup> {
     [busy].into_iter().chain(counted).collect()
 }
 
-/// Rows with something in them, on the scale of the largest; none where there is nothing.
+/// Rows with non-zero values, scaled to the largest; `None` if there are none.
 fn events(name: &str, mut rows: Vec<HeatRow>) -> Option<HeatGroup> {
     let most = |row: &HeatRow| row.cells.iter().map(|cell| cell.value).fold(0.0, f64::max);
     rows.retain(|row| most(row) > 0.0);
@@ -244,12 +243,12 @@ fn events(name: &str, mut rows: Vec<HeatRow>) -> Option<HeatGroup> {
     })
 }
 
-/// The name of a CPU in titles and rows.
+/// Name of a CPU in titles and rows.
 fn cpu_name(number: usize) -> String {
     format!("CPU {}", cpu_list(&[number]))
 }
 
-/// A cell for each sample that has a value; samples of other machines have none.
+/// A cell for each sample with a value; samples of other machines have none.
 fn row(trial: &Trial, name: String, value: impl Fn(&Sample) -> Option<f64>) -> HeatRow {
     let cell = |sample: &Sample| {
         let (from, to) = span(trial, sample)?;
@@ -267,7 +266,7 @@ fn busy(sample: &Sample, number: usize) -> f64 {
     cpu.map_or(0.0, CpuUse::busy)
 }
 
-/// Of all kinds that are counted: between CPUs, timers, and the lines of this machine's network devices.
+/// All interrupts of a CPU: inter-processor, timer, and those of this machine's network devices.
 fn interrupts(sample: &Sample, number: usize) -> f64 {
     let own = sample.counters.get(&format!("cpu{number}"));
     let own = own.into_iter().flatten();
@@ -285,7 +284,7 @@ fn received(sample: &Sample, number: usize) -> f64 {
     rate.copied().unwrap_or(0.0)
 }
 
-/// The busiest lines of network devices, whichever CPU took them.
+/// The busiest interrupt lines of network devices over all CPUs.
 fn device_rows(trial: &Trial) -> Vec<HeatRow> {
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
     for (subject, measures) in trial.samples.iter().flat_map(|sample| &sample.counters) {
@@ -309,7 +308,7 @@ fn device_rows(trial: &Trial) -> Vec<HeatRow> {
     lines.into_iter().map(of_line).collect()
 }
 
-/// `irq 38 eth0 queue 0 (virtio2-input.0)` in short: `eth0 queue 0`, with the host in front where there is one.
+/// Short form of `irq 38 eth0 queue 0 (virtio2-input.0)`: `eth0 queue 0`, with the host as prefix if there is one.
 fn device(subject: &str) -> Option<String> {
     let (host, line) = match subject.split_once(":irq ") {
         Some((host, line)) => (format!("{host}:"), line),
@@ -397,7 +396,7 @@ mod tests {
                 sample.cpus = (0..40).map(|cpu| CpuUse { cpu, ..first }).collect();
             }
         });
-        // Busy, and for one CPU interrupts and softirqs.
+        // CPU use, and for one CPU interrupts and softirqs.
         assert!(maps(&many) == 9 && many.contains("CPU 39"), "{many}");
     }
 

@@ -1,5 +1,4 @@
-//! The curves of a swept work: each figure's metric against a parameter, a line for each variant with the range of its
-//! rounds.
+//! Charts of a sweep: each figure's metric by a parameter, with a line for each variant and the range of its rounds.
 
 use std::fmt::Write;
 
@@ -145,7 +144,7 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
                 .iter()
                 .filter(|work| without(&work.point, &across.along) == *rest);
             for work in of_it {
-                // A curve has no points for rounds that the table leaves out.
+                // Leaves out the same rounds as the results table.
                 let variant = work.variant(name);
                 let trials = variant.into_iter().flat_map(|variant| &variant.trials);
                 let counted = trials.filter(|trial| counts(work, name, metric, trial));
@@ -177,7 +176,7 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
     lines
 }
 
-/// Each line in words, for those who cannot see it.
+/// Text alternative of the lines.
 fn described(lines: &[Line], across: &Across, metric: &Metric) -> String {
     let symbol = metric.unit().symbol();
     let line = |line: &Line| {
@@ -201,7 +200,7 @@ mod tests {
     use crate::report::sample::outcome;
     use crate::scenario::Point;
 
-    /// The sample's work at these points.
+    /// The sample work at these points.
     fn swept(points: &[Point]) -> Vec<WorkOutcome> {
         let work = outcome().works.remove(0);
         let at = |point: &Point| WorkOutcome {

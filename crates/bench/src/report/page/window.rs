@@ -1,20 +1,20 @@
-//! What charts of one trial have in common: its name, and where its samples lie in its window.
+//! Common parts of a trial's charts: title, and positions of its samples within the window.
 
 use crate::outcome::{Sample, Trial, VariantOutcome};
 
-/// The title of a chart of one trial.
+/// Title of a trial's chart.
 pub(super) fn title(variant: &VariantOutcome, trial: &Trial, what: &str) -> String {
     format!("{}, round {}: {what}", variant.name, trial.round)
 }
 
-/// The span of a sample within its window.
+/// Start and end of a sample within the window.
 pub(super) fn span(trial: &Trial, sample: &Sample) -> Option<(f64, f64)> {
     let to = sample.t.min(trial.window_s);
     let from = (sample.t - sample.span_s).clamp(0.0, trial.window_s);
     (from < to).then_some((from, to))
 }
 
-/// The text of a moment.
+/// A time as text.
 pub(super) fn seconds_text(t: f64) -> String {
     format!("{t:.1} s")
 }

@@ -1,4 +1,4 @@
-//! What an agent holds: its directory, the programs that it started, the open window, and what it has set.
+//! State of an agent: its directory, programs, open window, and changed settings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,25 +19,25 @@ use crate::collect::source::Root;
 use crate::limits::{COMMAND_WAIT_MAX, OUTPUT_BYTES_MAX, PIECE_BYTES_MAX, POLL, SIZED_FILE_MAX};
 use crate::scenario::{Collect, Role};
 
-/// How long a listener of this machine may take to accept a connection.
+/// Time for a local listener to accept a connection.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// What says that a host is tuned.
+/// Printed by the command that runs once a host is tuned.
 const IN_FORCE: &str = "onrush-in-force";
 
-/// Everything that has to be given back.
+/// Everything that the agent must clean up.
 pub(super) struct Held {
     directory: PathBuf,
     programs: BTreeMap<Role, Program>,
     window: Option<Open>,
     undo: Undo,
-    /// It undoes what it has changed when it is stopped.
+    /// `onrush tune`, which restores its changes when it is stopped.
     tuning: Option<Child>,
 }
 
 struct Program {
     child: Child,
-    /// Whether its end was told.
+    /// Whether its end was reported.
     is_told: bool,
 }
 
@@ -51,7 +51,7 @@ fn refused<T>(why: impl Into<String>) -> io::Result<T> {
 }
 
 impl Held {
-    /// Nothing but a directory.
+    /// The initial state, with only a directory.
     pub(super) fn in_directory(directory: &Path) -> Held {
         Held {
             directory: directory.to_owned(),
@@ -62,10 +62,10 @@ impl Held {
         }
     }
 
-    /// Does what is asked; the answer is one or more parts.
+    /// Executes a request; the response has one or more parts.
     pub(super) fn answer(&mut self, ask: Ask) -> io::Result<Vec<Answer>> {
         let answer = match ask {
-            // These two are answered where they are heard.
+            // These two are handled by the receiving thread.
             Ask::Beat | Ask::End => Answer::Done,
             Ask::Clock => Answer::Clock(seconds(SystemTime::now())),
             Ask::Find { command } => {
@@ -187,7 +187,7 @@ impl Held {
         Ok(Answer::Done)
     }
 
-    /// The rows one by one, so that no line is long, and then the rest.
+    /// Returns the rows one by one, so that no line is too long, and then the rest.
     fn close(&mut self) -> io::Result<Vec<Answer>> {
         let Some(open) = self.window.take() else {
             return refused("no window is open");
@@ -206,7 +206,7 @@ impl Held {
         Ok(answers)
     }
 
-    /// Takes a sample when one is due; the roles whose programs have ended since.
+    /// Takes a sample if one is due, and returns the roles whose programs have ended since the last call.
     pub(super) fn poll(&mut self) -> Vec<Role> {
         if let Some(open) = &mut self.window {
             open.sampler.poll();
@@ -222,7 +222,8 @@ impl Held {
         ended
     }
 
-    /// Has our own program tune the host for as long as a command of ours runs, whose word says that all is in force.
+    /// Starts `onrush tune apply`, which keeps the host tuned while its command runs. The command prints a word once
+    /// all changes are in effect.
     fn tune(&mut self, words: Vec<String>) -> io::Result<Vec<Answer>> {
         if self.tuning.is_some() {
             return refused("the host is tuned already");
@@ -249,7 +250,7 @@ impl Held {
         Ok(pieces(Some(output)))
     }
 
-    /// Sets back what was set and undoes what was tuned, the last first; what could not be.
+    /// Restores all settings and tuning changes in reverse order, and returns those that failed.
     fn set_back(&mut self) -> Vec<String> {
         let mut failures = self.undo.set_back();
         if let Some(mut tuning) = self.tuning.take() {
@@ -261,23 +262,23 @@ impl Held {
         failures
     }
 
-    /// Ends and undoes everything.
+    /// Stops all programs and restores everything.
     pub(super) fn end(&mut self) {
         self.window = None;
         for program in self.programs.values_mut() {
             program.child.stop();
         }
         self.programs.clear();
-        // Nobody is there to hear what could not be.
+        // The other end is gone, so failures cannot be reported.
         let _ = self.set_back();
         let run = run_name(&self.directory);
         strays::end(|name| name == run);
-        // What cannot be removed now is by the next agent.
+        // The next agent removes what remains.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// Whether somebody accepts connections at a port of this machine.
+/// Whether a local port accepts connections.
 fn is_listening(port: u16) -> bool {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     TcpStream::connect_timeout(&address, CONNECT_WAIT_MAX).is_ok()
@@ -289,7 +290,7 @@ fn seconds(at: SystemTime) -> f64 {
         .as_secs_f64()
 }
 
-/// A name of a file that stays below its directory.
+/// Checks that a file name stays below its directory.
 fn below(name: &str) -> io::Result<&str> {
     let mut parts = Path::new(name).components();
     let is_below = !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)));
@@ -301,7 +302,7 @@ fn below(name: &str) -> io::Result<&str> {
     }
 }
 
-/// A text in pieces that fit a line.
+/// Splits text into pieces that fit a line.
 fn pieces(text: Option<String>) -> Vec<Answer> {
     let Some(text) = text else {
         return vec![Answer::Text(None)];

@@ -1,6 +1,6 @@
-//! What an agent has set on its host, and what was there before: written down first, set back in the end.
+//! Settings that an agent changed, with their old values: written to a file before each change, restored at the end.
 //!
-//! The list is a file in the agent's directory. When an agent is killed, the next one on its host finds it there.
+//! The file is in the agent's directory. If an agent is killed, the next one on its host finds it there.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use super::super::wire::Setting;
 use crate::limits::LINE_BYTES_MAX;
 
-/// The list, in the directory of an agent.
+/// Name of the file in the agent's directory.
 const NAME: &str = "undo.jsonl";
 
-/// A file of the kernel and what it had.
+/// A kernel file with its old value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Was {
     path: PathBuf,
     value: String,
 }
 
-/// What was set, in its order.
+/// Changed settings, in order.
 pub(super) struct Undo {
     list: PathBuf,
     set: Vec<Was>,
 }
 
 impl Undo {
-    /// Nothing was set yet; the list is in this directory.
+    /// No changes yet; the file will be in this directory.
     pub(super) fn in_directory(directory: &Path) -> Undo {
         Undo {
             list: directory.join(NAME),
@@ -36,7 +36,7 @@ impl Undo {
         }
     }
 
-    /// Gives a setting a value; what its files had before.
+    /// Changes a setting and returns the old values of its files.
     pub(super) fn set(
         &mut self,
         setting: &Setting,
@@ -61,7 +61,7 @@ impl Undo {
         Ok(before)
     }
 
-    /// Writes down what there was before it is changed.
+    /// Records the old value before it is changed.
     fn note(&self, was: &Was) -> io::Result<()> {
         let mut line = serde_json::to_vec(was)?;
         line.push(b'\n');
@@ -70,7 +70,7 @@ impl Undo {
         list.sync_data()
     }
 
-    /// Sets everything back, the last first; what could not be.
+    /// Restores all settings in reverse order, and returns those that failed.
     pub(super) fn set_back(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
         while let Some(was) = self.set.pop() {
@@ -88,20 +88,20 @@ impl Was {
     }
 }
 
-/// Sets back what an agent that was killed had set; its directory is `directory`.
+/// Restores the settings of a killed agent with this directory.
 pub(super) fn take_up(directory: &Path) {
     let Ok(text) = onrush_file::read_text(&directory.join(NAME), LINE_BYTES_MAX) else {
         return;
     };
     for was in text.lines().rev() {
-        // The last line may not have been written whole: then nothing was set for it.
+        // The last line may be incomplete; its setting was not changed then.
         if let Ok(was) = serde_json::from_str::<Was>(was) {
             let _ = was.set_back();
         }
     }
 }
 
-/// The files of the kernel that are a setting.
+/// The kernel files of a setting.
 fn files(setting: &Setting) -> io::Result<Vec<PathBuf>> {
     let check = |name: &str| {
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.@:".contains(&byte);
