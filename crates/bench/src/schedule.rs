@@ -1,36 +1,37 @@
-//! Which trials a round makes, and in which order. Pure: the same seed gives the same order.
+//! Order of the trials in each round. The same seed gives the same order.
 //!
-//! What changes slowly on a machine (heat, neighbours, memory that fills up) hits whoever comes next. Rounds are
-//! interleaved, so that it hits everybody, and shuffled, so that it does not hit the same one in each round: works
-//! change places with works, and variants with variants of their work, so that what is compared stays side by side.
+//! Slow changes of a machine (heat, neighbours, memory) affect whichever trial runs at that time. Rounds are
+//! interleaved, so that they affect all variants, and shuffled, so that they do not affect the same variant in each
+//! round. Works are shuffled among each other, and variants within their work, so that compared variants run close
+//! together.
 
 use onrush_measure::random::Random;
 
 use crate::options::Seed;
 use crate::scenario::{Experiment, Order, Rate, Work};
 
-/// One variant of one work, by their places in the experiment.
+/// One variant of one work, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// Place among [`Experiment::works`].
+    /// Index in [`Experiment::works`].
     pub work: usize,
-    /// Place among the work's variants.
+    /// Index among the work's variants.
     pub variant: usize,
 }
 
-/// The trials of every round.
+/// Trials of all rounds.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     order: Order,
     seed: Seed,
-    /// The variants of each work that are measured.
+    /// Measured variants of each work.
     variants: Vec<Vec<usize>>,
-    /// The works whose rates each work's is a share of: they come first.
+    /// For each work, the work whose rate it needs, which runs first.
     needs: Vec<Option<usize>>,
 }
 
 impl Schedule {
-    /// Of those for which `is_measured` says so.
+    /// A schedule of the variants selected by `is_measured`.
     pub fn new(
         experiment: &Experiment,
         seed: Seed,
@@ -50,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// How many trials a round has.
+    /// Number of trials per round.
     pub fn len(&self) -> usize {
         self.variants.iter().map(Vec::len).sum()
     }
@@ -60,12 +61,12 @@ impl Schedule {
         self.len() == 0
     }
 
-    /// What makes its order repeatable.
+    /// Seed of the order.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// The trials of a round, counted from 1, in the order in which they are made.
+    /// Trials of a round, counted from 1, in order.
     pub fn round(&self, round: u32) -> Vec<Cell> {
         let mut works: Vec<usize> = (0..self.variants.len()).collect();
         let mut variants = self.variants.clone();
@@ -83,13 +84,13 @@ impl Schedule {
         cells.collect()
     }
 
-    /// The same works, each behind the one that it needs.
+    /// Moves each work after the one that it needs.
     fn after_their_needs(&self, mut waiting: Vec<usize>) -> Vec<usize> {
         let mut placed: Vec<usize> = Vec::with_capacity(waiting.len());
         while !waiting.is_empty() {
             let is_ready =
                 |work: &usize| self.needs[*work].is_none_or(|need| placed.contains(&need));
-            // Works need earlier ones only, so the first one of those that wait is always ready.
+            // Works need only earlier ones, so one of them is always ready.
             let next = waiting.iter().position(is_ready).unwrap_or(0);
             placed.push(waiting.remove(next));
         }
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
     use crate::scenario;
 
-    /// Three points of a work, each with three variants, and a work at a share of the rate of each.
+    /// Three points of a work with three variants each, and a work at a share of the rate of each.
     fn experiment(order: &str) -> Experiment {
         let variants = ["a", "b", "c"].map(|name| format!("[[work.variant]]\nname = \"{name}\"\n"));
         let variants = variants.concat();

@@ -1,4 +1,4 @@
-//! The tables of `docs/predict.md` are what the program prints.
+//! Checks that the tables in `docs/predict.md` are the program's output.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compares what stands between the marks of a name with what is printed. Where they differ, the page with the right text
-/// is left in the directory of the build.
+/// Compares the text between the markers of a name with the output. If it differs, the corrected page is written to the
+/// build directory.
 #[track_caller]
 fn check_page(name: &str, printed: &str) {
     let path = repository().join("docs/predict.md");

@@ -1,5 +1,5 @@
-//! What clients print is read as what they counted; what is none of it is an error that says why; and nothing panics.
-//! Where the reports are from stands in `reports/README.md`.
+//! Parses captured reports of clients. Malformed ones are errors with a reason, and nothing panics. `reports/README.md`
+//! lists the origin of the reports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 #[path = "support/report_checks.rs"]
 mod report_checks;
 
-/// Reports, with what is read of them and what the client itself found wrong.
+/// Valid reports with their parsed figures and warnings.
 const READ: &[(&str, &str, &str)] = &[
     (
         "oha/good.json",
@@ -327,7 +327,7 @@ const READ: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What clients leave behind that measured nothing or cannot say what, with why it is refused.
+/// Reports without usable figures, with the reason for which they are refused.
 const REFUSED: &[(&str, &str)] = &[
     ("ab/refused.txt", "no line begins with `Complete requests:`"),
     (
@@ -367,7 +367,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports")
 }
 
-/// Whose report a file of the folder is.
+/// The client that wrote a report, from its folder.
 fn results_of(file: &str) -> Results {
     let client = file.split('/').next().expect("it has a folder");
     Results::parse(client).expect("folders have the names of clients")
@@ -377,7 +377,7 @@ fn report_of(file: &str) -> Result<ClientReport, String> {
     read(results_of(file), &text_of(file))
 }
 
-/// All numbers on one line, cut to four digits behind the point; `-` where there is none.
+/// All figures in one line, truncated to four decimals; `-` for missing ones.
 fn line(report: &ClientReport) -> String {
     let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
     let latency = report.latency.as_ref();
@@ -477,7 +477,7 @@ fn rows_are_those_of_the_client() {
         rows.map(|row| (row.t, row.rps, row.errors))
             .collect::<Vec<_>>()
     };
-    // -l gives seconds since 1970.
+    // -l prints seconds since 1970.
     assert_eq!(
         rows("h1load/long.txt"),
         [(1.0, 140_752.0, 0), (2.0, 147_579.0, 0)]
@@ -490,12 +490,12 @@ fn rows_are_those_of_the_client() {
     assert_eq!(iperf3[0].1.round(), 191.0);
 }
 
-/// A client that is killed while it prints leaves the first part of its report.
+/// A killed client leaves an incomplete report.
 #[test]
 fn a_report_that_ends_early_is_refused_or_says_the_same() {
     for (file, numbers, _) in READ {
         let text = text_of(file);
-        // The rows of h1load have no end; the spectrum of wrk2 is not read.
+        // The rows of h1load may end anywhere, and the spectrum of wrk2 is not read.
         if file.starts_with("h1load/") || text.len() > 5_000 {
             continue;
         }
@@ -517,11 +517,11 @@ fn a_report_of_one_client_is_not_taken_for_that_of_another() {
             .into_iter()
             .filter(|other| *other != results_of(file))
         {
-            // The same file, of which other latencies are read.
+            // The same format, from which other latencies are read.
             if results.is_ours() && results_of(file).is_ours() {
                 continue;
             }
-            // wrk2 prints what wrk does, and more.
+            // The output of wrk2 contains that of wrk.
             if results == Results::Wrk2 && results_of(file) == Results::Wrk {
                 continue;
             }
@@ -564,7 +564,7 @@ fn numbers_that_nothing_can_have_are_refused() {
 #[test]
 fn inputs_that_once_failed_are_read_as_they_should() {
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes/client_report");
-    // A target that never failed has no directory.
+    // A fuzz target without failures has no directory.
     for entry in fs::read_dir(crashes).into_iter().flatten().flatten() {
         eprintln!("{}", entry.path().display());
         report_checks::any(&fs::read(entry.path()).expect("what is listed can be read"));
@@ -614,7 +614,7 @@ proptest! {
     }
 }
 
-/// Every report of the folder.
+/// All reports in the folder.
 fn all() -> Vec<String> {
     let mut files = Vec::new();
     for client in fs::read_dir(folder()).expect("it is ours").flatten() {

@@ -1,5 +1,5 @@
-//! What comes from other machines and from directories that somebody names: lines of agents, and files of results. Any bytes
-//! are understood or refused with their place; nothing panics.
+//! Parses untrusted input: lines of agents on other machines, and files of results. Any bytes are accepted or refused
+//! with a location, and nothing panics.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 #[path = "support/archive_checks.rs"]
 mod archive_checks;
 
-/// What one end may say to the other.
+/// Valid lines of both ends.
 const LINES: &str = concat!(
     r#"{"id":1,"ask":"beat"}"#,
     "\n",
@@ -36,7 +36,7 @@ const FACTS: &str = r#"{"schema": 1, "machine": {"kernel": "6.18", "cpu_model": 
     "settings": {"net.core.somaxconn": "4096"}, "programs": {"nginx": {"file": "/usr/sbin/nginx", "version": "1.22"}},
     "commands": {"w / nginx / server": ["nginx", "--io", "epoll"]}, "files": {}, "experiment": "name = \"e\""}"#;
 
-/// What a damaged copy has in one place.
+/// Insertions that damage a copy.
 const PIECES: [&str; 12] = [
     "\n",
     "\"",

@@ -74,7 +74,7 @@ fn unsteady(trials: &[&Trial]) -> Option<String> {
     })
 }
 
-/// In how many trials the control client was held up, and by what in the first of them.
+/// Note on trials with a disturbed control client, with the reason of the first.
 fn control_disturbed(trials: &[&Trial]) -> Option<String> {
     let mut disturbed = trials
         .iter()
@@ -88,7 +88,7 @@ fn control_disturbed(trials: &[&Trial]) -> Option<String> {
     ))
 }
 
-/// Whose rounds do not agree, a sentence each, and what to do about it.
+/// Notes on variants with disagreeing rounds, with a remedy.
 fn disagreeing(outcome: &Outcome) -> Vec<String> {
     let mut sentences = Vec::new();
     for work in &outcome.works {
@@ -123,7 +123,7 @@ fn disagreeing(outcome: &Outcome) -> Vec<String> {
     sentences
 }
 
-/// What could not be collected, in one sentence: each thing once, in however many trials it was missing.
+/// Note on counters that could not be collected, without duplicates.
 fn left_out(trials: &[&Trial]) -> Option<String> {
     let mut things: Vec<&str> = Vec::new();
     for thing in trials.iter().flat_map(|trial| &trial.left_out) {

@@ -1,5 +1,5 @@
-//! Programs that left their parents and cleared their environment, so that [`super::strays`] does not know them: the kernel
-//! makes us their parent (prctl(2), `PR_SET_CHILD_SUBREAPER`). They are children that nobody here started.
+//! Orphaned processes that cleared their environment, so that [`super::strays`] cannot find them. Bench is their
+//! subreaper (prctl(2), `PR_SET_CHILD_SUBREAPER`), so they appear as children that it did not start.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,24 +8,25 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpgid, getpgrp, getpid, kill_process, set_child_subreaper, waitpid,
 };
 
-/// How often children are looked for again: each that is ended may leave some of its own to us.
+/// Number of searches: each process that is killed may leave children of its own.
 const GENERATIONS_MAX: usize = 64;
 
-/// Children from before a trial, which are not of it.
+/// Children that existed before a trial.
 pub(super) struct Before(BTreeSet<i32>);
 
-/// Takes over what leaves its parent from now on; where the kernel refuses, nothing comes to us.
+/// Makes this process a subreaper. Without it, orphans are not found.
 pub(super) fn adopt() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
 impl Before {
-    /// Those there are now.
+    /// The current children.
     pub(super) fn now() -> Before {
         Before(children().collect())
     }
 
-    /// Ends all children that came since; how many there were. What we started and still need has our own process group.
+    /// Kills all children that appeared since and returns their number. Children in bench's own process group are still
+    /// needed and are spared.
     pub(super) fn end_others(&self) -> usize {
         let mut ended = BTreeSet::new();
         for _ in 0..GENERATIONS_MAX {
@@ -40,7 +41,7 @@ impl Before {
     }
 }
 
-/// Ends a child that is in another process group. It is ours, so its number stays its own until we have waited for it.
+/// Kills a child in another process group. Its id cannot be reused until it is reaped here.
 fn end(id: i32) -> bool {
     let Some(pid) = Pid::from_raw(id) else {
         return false;

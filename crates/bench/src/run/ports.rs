@@ -1,23 +1,24 @@
-//! Ports for the roles that listen.
+//! Finds free ports for roles that listen.
 
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below this ports belong to well-known services and need privileges.
+/// Lower ports need privileges.
 const FIRST_FREE: u16 = 1_024;
-/// Where local ports of outgoing connections usually begin (ip(7)); a listener above it could meet one of them.
+/// Usual start of the range of local ports (ip(7)); a listener above it may conflict with an outgoing connection.
 const LOCAL_PORTS_USUALLY: u16 = 32_768;
 
-/// A port on which nobody listens now, below those the kernel gives to outgoing connections. `taken` are in use by us.
+/// A port that is not in use and below the range of local ports. `taken` are ports reserved for other roles.
 ///
-/// Another program can still take it first; the role that wanted it then fails to start and says so.
+/// Another program may still take it first; the role then fails to start with an error.
 pub(super) fn free_port(taken: &[u16]) -> io::Result<u16> {
     let end = local_ports_start().unwrap_or(LOCAL_PORTS_USUALLY);
     let span = u32::from(end.saturating_sub(FIRST_FREE).max(1));
-    // Runs beside each other begin at different places. So do the trials of a run: connections that a server has closed
-    // keep its port for a minute from servers that do not set SO_REUSEADDR, of which the check below knows nothing.
+    // Concurrent runs start at different ports. So do successive trials: connections closed by a server stay in
+    // TIME_WAIT for a minute and block its port for servers without SO_REUSEADDR, which the check below does not
+    // detect.
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     let given = GIVEN.fetch_add(1, Ordering::Relaxed);
     let start = std::process::id().wrapping_mul(257).wrapping_add(given) % span;

@@ -1,4 +1,4 @@
-//! What the programs of a trial need before they start: ports, files, and values for their templates.
+//! Prepares the programs of a trial: ports, files, and template values.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,27 +13,27 @@ use super::ports::free_port;
 use super::subject::{Context, Subject};
 use crate::scenario::{Role, Values, render, target};
 
-/// The file `{json}` stands for, in the directory of its program.
+/// Value of `{json}`, a file in the program's directory.
 pub(super) const REPORT: &str = "report.json";
 
-/// A role with its directory, ports and command line.
+/// Directory and template values of a role.
 pub(super) struct Part {
     pub(super) directory: PathBuf,
     pub(super) values: Values,
 }
 
-/// What a program finds where it runs.
+/// Environment of a program on its machine.
 pub(super) struct Around {
     pub(super) onrush: String,
     pub(super) bin_dir: String,
     pub(super) directory: PathBuf,
-    /// As they are numbered there.
+    /// CPUs by their numbers on that machine.
     pub(super) cpus: Vec<usize>,
-    /// The address to listen on.
+    /// Address to listen on.
     pub(super) own: IpAddr,
-    /// The ways to the role that it asks.
+    /// Addresses of the role's target.
     pub(super) targets: Vec<IpAddr>,
-    /// What only hosts have.
+    /// Additional values for other machines.
     pub(super) more: Values,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn ports(subject: &Subject<'_>) -> Try<BTreeMap<Role, u16>> {
     Ok(ports)
 }
 
-/// Gives a role its directory, its values and its files.
+/// Creates the directory, values and files of a role.
 pub(super) fn prepare(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -83,7 +83,7 @@ pub(super) fn key(subject: &Subject<'_>, role: Role) -> String {
     )
 }
 
-/// Workers of some servers give up their privileges; they must still reach their files.
+/// World-readable, because workers of some servers drop their privileges and still need their files.
 pub(super) fn create_open_directory(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
@@ -97,13 +97,13 @@ pub(super) fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Resu
     fs::write(path, bytes)
 }
 
-/// Lines of text, so that the file is the same on every machine and nothing compresses it away entirely.
+/// Lines of text: the same on every machine, and compressible like real text.
 pub(super) fn filling(size: u64) -> Vec<u8> {
     let line = b"the quick brown fox jumps over the lazy dog 0123456789 and back\n";
     line.iter().copied().cycle().take(size as usize).collect()
 }
 
-/// What there is on this machine, or in a namespace of it.
+/// Environment on this machine or in a namespace of it.
 fn around(context: &Context<'_>, subject: &Subject<'_>, role: Role, directory: &Path) -> Around {
     let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
     let (own, targets) = match subject.network {
@@ -122,7 +122,7 @@ fn around(context: &Context<'_>, subject: &Subject<'_>, role: Role, directory: &
     }
 }
 
-/// Everything `{name}` may stand for; the reader of experiments knows the same names.
+/// All template values. The parser of experiments knows the same names.
 pub(super) fn values(
     context: &Context<'_>,
     subject: &Subject<'_>,
@@ -170,7 +170,7 @@ pub(super) fn values(
     for (listener, port) in ports {
         set(&format!("{}.port", listener.name()), port.to_string());
     }
-    // A value of the experiment may name those of the run, and never takes the place of one.
+    // A variable of the experiment may use those of the run, but does not override them.
     for (name, text) in &subject.variant.set {
         let filled = render(text, &values);
         values.entry(name.clone()).or_insert(filled);
@@ -178,7 +178,7 @@ pub(super) fn values(
     values
 }
 
-/// An address as it stands in front of a port.
+/// An address in the form required before a port.
 fn in_brackets(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),

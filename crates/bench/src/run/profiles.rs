@@ -1,4 +1,4 @@
-//! The files of CPU profiles, below the output directory: folded stacks, and a flame graph beside them.
+//! Writes CPU profiles to the output directory: folded stacks and flame graphs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use onrush_file::Output;
 use super::flame::flame_graph;
 use crate::collect::stacks::Folded;
 
-/// Below the output directory.
+/// Directory of profiles, relative to the output directory.
 const DIRECTORY: &str = "profile";
-/// Letters of a work's or a variant's name that become a part of a file's.
+/// Maximum length of a work's or variant's name in a file name, in characters.
 const NAME_MAX: usize = 60;
 
-/// Where the profiles of a run go, and which are there.
+/// Writer of a run's profiles.
 #[derive(Debug)]
 pub(super) struct Profiles {
     out: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct Profiles {
 }
 
 impl Profiles {
-    /// Profiles are written below this output directory.
+    /// Writes profiles below this output directory.
     pub(super) fn below(out: &Path) -> Profiles {
         Profiles {
             out: out.to_owned(),
@@ -30,8 +30,7 @@ impl Profiles {
         }
     }
 
-    /// A name for a file that no other profile of this run has: letters that a file's name cannot have are the same in
-    /// different names.
+    /// A unique file name: names that differ only in replaced characters are numbered.
     fn name(&mut self, parts: [&str; 4]) -> String {
         let plain = |name: &str| -> String {
             let letters = name.chars().take(NAME_MAX);
@@ -55,11 +54,11 @@ impl Profiles {
         name
     }
 
-    /// Writes the profile of a work, a variant, a round and a role; where its folded stacks are, from the output
-    /// directory on.
+    /// Writes the profile of a work, variant, round and role. Returns the path of its folded stacks relative to the
+    /// output directory.
     ///
     /// # Errors
-    /// When a file cannot be written; in words.
+    /// If a file cannot be written, as text.
     pub(super) fn write(&mut self, parts: [&str; 4], folded: &Folded) -> Result<String, String> {
         let directory = self.out.join(DIRECTORY);
         let name = self.name(parts);

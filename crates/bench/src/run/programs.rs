@@ -1,4 +1,4 @@
-//! Whether the programs of an experiment are here, and what to do about those that are not.
+//! Checks whether the programs of an experiment are installed, with hints for those that are not.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,19 +9,19 @@ use super::remote::Hosts;
 use crate::error::Error;
 use crate::scenario::{Experiment, Launch, Program, Variant, render};
 
-/// What is not here.
+/// What is missing.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// By the name of the program: what was looked for, and what to do.
+    /// What was searched and a hint, by program name.
     pub(super) programs: BTreeMap<String, String>,
-    /// Why hosts of their own cannot be made, where variants have some.
+    /// Why network namespaces cannot be created, if variants need them.
     pub(super) hosts: Option<String>,
-    /// By the name of another machine and that of a program, which is empty where the machine itself was not reached.
+    /// Reasons by host and program name; an empty program name means that the host was not reached.
     pub(super) remote: BTreeMap<(String, String), String>,
 }
 
 impl Missing {
-    /// A sentence about each thing.
+    /// One sentence for each missing item.
     pub(super) fn sentences(&self) -> Vec<String> {
         let programs = self.programs.iter();
         let programs =
@@ -34,10 +34,10 @@ impl Missing {
     }
 }
 
-/// Looks for every program before the first round: what is missing is left out from the beginning.
+/// Checks all programs before the first round, so that variants with missing ones are left out from the beginning.
 ///
 /// # Errors
-/// When what pins programs to CPUs is missing, or nothing could be measured with what is here.
+/// If `taskset` is missing, or nothing could be measured.
 pub(super) fn look_for(
     experiment: &Experiment,
     onrush: &Path,
@@ -86,7 +86,7 @@ pub(super) fn look_for(
     ))
 }
 
-/// What other machines do not have, and those that were not reached.
+/// Missing programs of other machines, and machines that were not reached.
 fn missing_on_hosts(experiment: &Experiment, hosts: &Hosts) -> BTreeMap<(String, String), String> {
     let mut missing = BTreeMap::new();
     for (name, why) in &hosts.unreachable {
@@ -126,7 +126,7 @@ fn missing_on_hosts(experiment: &Experiment, hosts: &Hosts) -> BTreeMap<(String,
     missing
 }
 
-/// What is started for a program that is a command.
+/// Executable of a program that is a command.
 pub(super) fn file(experiment: &Experiment, program: &Program, onrush: &Path) -> Option<String> {
     match &program.launch {
         Launch::Command(command) => Some(with_program_paths(&command[0], experiment, onrush)),
@@ -134,7 +134,7 @@ pub(super) fn file(experiment: &Experiment, program: &Program, onrush: &Path) ->
     }
 }
 
-/// Why a variant cannot be measured, when one of its programs is missing.
+/// Why a variant cannot be measured because of a missing program.
 pub(super) fn missing_of(variant: &Variant, missing: &Missing) -> Option<String> {
     if let Some(remote) = &variant.remote {
         let mut roles = variant.roles.iter();
@@ -159,7 +159,7 @@ fn remedy(program: &Program) -> String {
     }
 }
 
-/// The file of a program, where it stands in a directory that only the run knows.
+/// Replaces the directories known only to the run in a program's path.
 pub(super) fn with_program_paths(template: &str, experiment: &Experiment, onrush: &Path) -> String {
     let bin_dir = onrush.parent().unwrap_or(Path::new("."));
     let values = [

@@ -1,6 +1,6 @@
-//! One line on standard error that says where the run is and how long it will take.
+//! Progress line on standard error with the current trial and the remaining time.
 //!
-//! In a terminal the line is rewritten; elsewhere only finished trials are printed, so that logs stay short.
+//! In a terminal the line is rewritten; elsewhere only finished trials are printed, to keep logs short.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use crate::outcome::Trial;
 use crate::scenario::Experiment;
 use crate::schedule::Schedule;
 
-/// How often the output of a client is looked at: it has a row a second.
+/// Interval at which a client's output is read; it has one row per second.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The line.
+/// Progress of a run.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
-    /// None where time or precision ends the run.
+    /// Number of trials; `None` if time or precision ends the run.
     total: Option<usize>,
-    /// With those of the run that this one goes on with.
+    /// Finished trials, including those of a resumed run.
     done: usize,
-    /// Of an earlier run.
+    /// Trials of the resumed run.
     made_before: usize,
     budget: Option<Duration>,
     started: Instant,
@@ -28,7 +28,7 @@ pub(super) struct Progress {
     trial_started: Instant,
     label: String,
     line: String,
-    /// Which look at a load it was, and what its client had said then.
+    /// Number of the last read of the client's output, and its result.
     load: Option<(u128, Option<String>)>,
 }
 
@@ -55,15 +55,14 @@ impl Progress {
         }
     }
 
-    /// A trial begins.
+    /// Starts a trial.
     pub(super) fn begin(&mut self, label: String) {
         self.label = label;
         self.trial_started = Instant::now();
         self.show("starting");
     }
 
-    /// What the trial does now, since when, and what its client says of the second before, which is asked now and then;
-    /// called often.
+    /// Shows the phase of a trial, its start, and the client's last second, which `said` reads; cheap to call often.
     pub(super) fn show_load(
         &mut self,
         phase: &str,
@@ -83,7 +82,7 @@ impl Progress {
         self.show(&format!("{phase}, {} s{now}", elapsed.as_secs()));
     }
 
-    /// What the trial does now; called often.
+    /// Shows the phase of a trial; cheap to call often.
     pub(super) fn show(&mut self, phase: &str) {
         if !self.is_terminal {
             return;
@@ -98,7 +97,7 @@ impl Progress {
         }
     }
 
-    /// A trial has ended.
+    /// Ends a trial.
     pub(super) fn end(&mut self, result: &str) {
         self.done += 1;
         let clear = if self.is_terminal { "\r\x1b[K" } else { "" };
@@ -134,7 +133,7 @@ impl Progress {
     }
 }
 
-/// What a trial found, short.
+/// Short result of a trial.
 pub(super) fn result_in_words(trial: &Trial) -> String {
     let mut words = Vec::new();
     if let Some(rate) = trial.metrics.get("rps") {
@@ -162,7 +161,7 @@ pub(super) fn result_in_words(trial: &Trial) -> String {
     words.join("  ")
 }
 
-/// A length of time, short.
+/// A duration in minutes or seconds.
 pub(super) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds >= 120 {

@@ -1,11 +1,11 @@
-//! The rate that a paced work asks for.
+//! Rate of a paced work.
 
 use onrush_measure::compare::Rounds;
 
 use crate::outcome::WorkOutcome;
 use crate::scenario::{Metric, Rate, Work, title};
 
-/// The rate a paced work asks for, from the rounds made so far.
+/// The request rate of a paced work, based on the rounds so far.
 pub(super) fn rate(works: &[WorkOutcome], work: &Work) -> Result<Option<f64>, String> {
     let (share, of_work, of_point, of_variant) = match &work.rate {
         None => return Ok(None),

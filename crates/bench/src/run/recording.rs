@@ -1,7 +1,7 @@
-//! The CPU profile of each role: perf beside it for the window, then its samples as folded stacks and as a flame graph.
+//! Records a CPU profile of each role with perf during a window, and converts it to folded stacks and a flame graph.
 //!
-//! perf is somebody else's program and a costly one, so it runs only when it is asked for, and nothing fails when it is
-//! missing or refuses: the trial says why it has no profile.
+//! perf is an external program and expensive, so it runs only on request. A missing or failing perf is not an error:
+//! the trial notes why it has no profile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::limits::{POLL, PROFILE_DATA_MAX, PROFILE_HERTZ, PROFILE_READ_WAIT_MAX
 use crate::outcome::Trial;
 use crate::scenario::Role;
 
-/// The perf of each role of one window. Dropping it ends them.
+/// The perf processes of one window. Dropping it stops them.
 #[derive(Debug)]
 pub(super) struct Recording {
     perf: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Records nothing yet; `scratch` is a directory for what perf writes.
+    /// No recordings yet; perf writes to `scratch`.
     pub(super) fn new(scratch: &Path) -> Recording {
         Recording {
             perf: file_of("perf"),
@@ -37,12 +37,12 @@ impl Recording {
         }
     }
 
-    /// The name of the run, whose scratch directory ours is below.
+    /// Name of the run, from its scratch directory.
     fn run(&self) -> String {
         self.scratch.parent().map_or(String::new(), run_name)
     }
 
-    /// Starts to record the processes of a role, with all that they start from now on.
+    /// Records the processes of a role, including later descendants.
     pub(super) fn start(&mut self, role: Role, pids: &[u32]) {
         let Some(perf) = &self.perf else {
             let why = "perf is not installed: apt-get install linux-perf";
@@ -54,11 +54,11 @@ impl Recording {
         let line = [
             perf.display().to_string(),
             "record".into(),
-            // The timer of the kernel: virtual machines rarely have the counters of the processor.
+            // The kernel's timer, because virtual machines rarely have hardware counters.
             "--event=cpu-clock".into(),
             format!("--freq={PROFILE_HERTZ}"),
             "-g".into(),
-            // Finding out which builds the programs are takes longer than a window, and names are found without.
+            // Reading build ids takes longer than a window, and symbols are found without them.
             "--no-buildid".into(),
             "--no-buildid-cache".into(),
             format!("--max-size={PROFILE_DATA_MAX}"),
@@ -76,14 +76,14 @@ impl Recording {
         self.scratch.join(role.name())
     }
 
-    /// Ends the recording of all roles.
+    /// Stops all recordings.
     pub(super) fn stop(&mut self) {
         for child in self.started.values_mut().flatten() {
             child.stop();
         }
     }
 
-    /// Writes what was found until the stop; the trial is told where it is, or why there is none.
+    /// Writes the profiles, and adds their paths, or the reasons why there are none, to the trial.
     pub(super) fn write(
         mut self,
         profiles: &mut Profiles,
@@ -120,7 +120,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Has perf name the functions of its samples.
+    /// Resolves the symbols of a recording with perf.
     fn read(
         &self,
         role: Role,
@@ -137,7 +137,7 @@ impl Recording {
             "script".into(),
             format!("--input={}", data.display()),
             "--fields=comm,ip,sym,dso".into(),
-            // Functions that were inlined are found by another program, one address after the other.
+            // Inlined functions would be resolved by an external program, one address at a time.
             "--no-inline".into(),
         ];
         let reader = directory.join("script");

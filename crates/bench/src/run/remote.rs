@@ -1,4 +1,4 @@
-//! Roles on other machines: how these are reached, and what is done on them by their agents.
+//! Roles on other machines: connections to the machines, and requests to their agents.
 
 mod hosts;
 

@@ -1,4 +1,4 @@
-//! The rounds of a run: trial after trial, until all are made or there is a reason to end.
+//! Runs the rounds of an experiment, trial by trial, until all are made or there is a reason to stop.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,21 +20,21 @@ use crate::scenario::{Experiment, Work};
 use crate::schedule::{Cell, Schedule};
 use crate::verdict::{all_settled, figure_lines};
 
-/// What is made of a run so far.
+/// State of a run.
 pub(super) struct Rounds<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) schedule: Schedule,
     pub(super) works: Vec<WorkOutcome>,
     pub(super) journal: Journal,
-    /// Failures in a row.
+    /// Successive failures.
     pub(super) failures: BTreeMap<Cell, u32>,
-    /// When the run began, or the one that it goes on with.
+    /// Start of the run, or of the run that it resumes.
     pub(super) started: Instant,
-    /// What a reader must know of how it went.
+    /// Notes on the run.
     pub(super) notes: Vec<String>,
-    /// The host that is gone, and how.
+    /// The lost host, and the reason.
     pub(super) lost: Option<String>,
-    /// What there was no room for.
+    /// What could not be written because a disk was full.
     pub(super) no_room: Option<String>,
 }
 
@@ -43,23 +43,23 @@ pub(super) struct Rounds<'a> {
 pub(super) enum Ending {
     /// All rounds were made.
     Complete,
-    /// The next one would not have ended within the budget.
+    /// The next round would exceed the time budget.
     Budget,
-    /// Every figure is known as closely as it has to be.
+    /// All figures have the required precision.
     Precise,
-    /// A signal came.
+    /// A signal was received.
     Interrupted,
-    /// A host is gone.
+    /// A host was lost.
     Lost,
     /// A disk is full.
     NoRoom,
 }
 
 impl Rounds<'_> {
-    /// Puts trials of an earlier run in their places.
+    /// Adds the trials of the resumed run.
     ///
     /// # Errors
-    /// The name of a trial that the experiment does not have: the file is damaged.
+    /// The name of a trial that the experiment lacks: the journal is damaged.
     pub(super) fn take_over(&mut self, lines: Vec<Line>) -> Result<(), String> {
         for line in lines {
             let mut works = self.works.iter_mut();
@@ -80,7 +80,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Makes all trials, unless there is a reason to end before.
+    /// Runs all trials, unless there is a reason to stop earlier.
     pub(super) fn run(&mut self, context: &mut Context<'_>) -> Ending {
         let began = Instant::now();
         for round in 1..=self.experiment.rounds {
@@ -105,7 +105,7 @@ impl Rounds<'_> {
         Ending::Complete
     }
 
-    /// How many rounds have at least one trial.
+    /// Number of rounds with at least one trial.
     pub(super) fn made(&self) -> u32 {
         let variants = self.works.iter().flat_map(|work| &work.variants);
         let rounds = variants.flat_map(|variant| variant.trials.iter().map(|trial| trial.round));
@@ -117,7 +117,7 @@ impl Rounds<'_> {
         trials.iter().find(|trial| trial.round == round)
     }
 
-    /// Whether a further round would end behind the budget, if it takes as long as those before it did.
+    /// Whether another round would exceed the time budget if it takes as long as the average so far.
     fn is_beyond_budget(&self, began: Instant, round: u32) -> bool {
         let Some(budget) = self.experiment.budget else {
             return false;
@@ -139,7 +139,7 @@ impl Rounds<'_> {
         all_settled(lines, precision)
     }
 
-    /// Makes one trial; an ending when it cannot be made any more.
+    /// Runs one trial. Returns an ending if the run cannot continue.
     fn trial(&mut self, context: &mut Context<'_>, round: u32, cell: Cell) -> Option<Ending> {
         let work = &self.experiment.works[cell.work];
         let variant = &work.variants[cell.variant];
@@ -168,7 +168,8 @@ impl Rounds<'_> {
             Err(why) => Err(Failure::Failed(why)),
             Ok(rate) => trial::measure(context, subject(rate)),
         };
-        // The trial has ended what it knows of; what made a session of its own came to us, or is found by the run's name.
+        // The trial has stopped its programs; this also finds processes in sessions of their own, as orphans or by the
+        // run's name.
         let run = strays::run_name(context.root);
         let strays = before.end_others() + strays::end(|name| name == run);
         let mut trial = match made {
@@ -216,7 +217,7 @@ impl Rounds<'_> {
         Ending::NoRoom
     }
 
-    /// Writes a trial down; an ending when there is no room for it.
+    /// Writes a trial to the journal. Returns an ending if the disk is full.
     fn keep(&mut self, context: &mut Context<'_>, cell: Cell, trial: Trial) -> Option<Ending> {
         let work = &self.works[cell.work];
         let variant = &work.variants[cell.variant].name;
@@ -227,7 +228,7 @@ impl Rounds<'_> {
             if let Error::Write(_, source) = &error
                 && is_no_room(source)
             {
-                // A line that was cut short is no trial: it is made again.
+                // An incomplete line is ignored when the run is resumed, and the trial is made again.
                 return Some(self.no_room(&format!("{error}{cause}")));
             }
             let note = format!("{error}{cause}: this run cannot be resumed.");
@@ -250,7 +251,7 @@ impl Rounds<'_> {
     }
 }
 
-/// What there is to say of processes that outlived the programs which started them.
+/// Note on processes that outlived the programs that started them.
 fn left_behind(strays: usize) -> Option<String> {
     match strays {
         0 => None,

@@ -1,13 +1,13 @@
-//! The program of a role while it runs, here or on another machine.
+//! A running program, local or on another machine.
 
 use super::child::{Child, Ended};
 use super::remote::Distant;
 
 /// A running program. Dropping it stops it.
 pub(super) enum Running {
-    /// A child of ours.
+    /// A local child process.
     Here(Child),
-    /// Children of agents.
+    /// Child processes of agents.
     There(Distant),
 }
 
@@ -20,7 +20,7 @@ impl Running {
         }
     }
 
-    /// How it ended, when that was not with success; of several, the first that did.
+    /// The unsuccessful exit, if any; of several programs, the first.
     pub(super) fn failure(&self) -> Option<Ended> {
         match self {
             Running::Here(child) => child.failure(),
@@ -28,7 +28,7 @@ impl Running {
         }
     }
 
-    /// Cuts what a server printed off where it is more than anybody reads. Agents do so by themselves.
+    /// Truncates a server's output that exceeds the limit. Agents do this by themselves.
     pub(super) fn bound_output(&self) {
         match self {
             Running::Here(child) => child.bound_output(),
@@ -36,7 +36,7 @@ impl Running {
         }
     }
 
-    /// Whether some of what it printed was cut off.
+    /// Whether its output was truncated.
     pub(super) fn was_cut(&self) -> bool {
         match self {
             Running::Here(child) => child.was_cut(),
@@ -44,7 +44,7 @@ impl Running {
         }
     }
 
-    /// Whether it printed more than anybody reads.
+    /// Whether its output exceeds the limit.
     pub(super) fn printed_too_much(&self) -> bool {
         match self {
             Running::Here(child) => child.printed_too_much(),
@@ -52,7 +52,7 @@ impl Running {
         }
     }
 
-    /// What it says of the second before; nothing of one on another machine, whose output stays there until its end.
+    /// The last second that it reported; `None` on another machine, because output is only fetched at the end.
     pub(super) fn last_second(&self) -> Option<String> {
         match self {
             Running::Here(child) => child.last_second(),
@@ -60,7 +60,7 @@ impl Running {
         }
     }
 
-    /// The end of what it printed, on one line.
+    /// The end of its output, on one line.
     pub(super) fn last_words(&self) -> String {
         match self {
             Running::Here(child) => child.last_words(),
@@ -68,7 +68,7 @@ impl Running {
         }
     }
 
-    /// Asks it to end, waits, then makes it end.
+    /// Stops it: SIGTERM, then SIGKILL.
     pub(super) fn stop(&mut self) {
         match self {
             Running::Here(child) => child.stop(),

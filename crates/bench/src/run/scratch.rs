@@ -1,4 +1,4 @@
-//! A directory for the programs' files that goes away with the run.
+//! Temporary directory for the programs' files.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,20 +10,20 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::strays;
 
-/// The directory; removed when it is dropped.
+/// The directory; dropping it removes it.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
-    /// Locked while the run lives: process numbers mean nothing in another container that shares the directory.
+    /// Locked during the run, because process ids are meaningless to another container that shares the directory.
     _lock: File,
 }
 
-/// What the names of agents' directories begin with, on their hosts.
+/// Prefix of agents' directories on their hosts.
 pub(super) const AGENT_PREFIX: &str = "onrush-agent-";
-/// What all their names begin with; the number of the process follows.
+/// Prefix of a run's directory; the process id follows.
 const PREFIX: &str = "onrush-bench-";
 
 impl Scratch {
-    /// Makes one, removes those of runs that were killed, and ends what still runs of these.
+    /// Creates a directory. Removes directories of killed runs, and kills their remaining processes.
     pub(super) fn create() -> io::Result<Scratch> {
         remove_stale(&std::env::temp_dir(), PREFIX, |_| ());
         let now = SystemTime::now()
@@ -31,7 +31,7 @@ impl Scratch {
             .unwrap_or_default();
         let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
         let path = std::env::temp_dir().join(name);
-        // Not create_dir_all: a directory that is already there belongs to somebody else.
+        // Not create_dir_all: an existing directory would belong to somebody else.
         fs::create_dir(&path)?;
         let lock = File::open(&path)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -40,8 +40,8 @@ impl Scratch {
     }
 }
 
-/// Removes the directories of our user with this prefix whose process is gone, when `first` has looked at them. Best effort: one that stays
-/// costs some room.
+/// Removes directories of this user with the prefix whose process has ended, after calling `first` on them. Errors are
+/// ignored.
 pub(super) fn remove_stale(temporary: &Path, prefix: &str, first: impl Fn(&Path)) {
     let user = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
@@ -64,11 +64,11 @@ fn is_unlocked(directory: &Path) -> bool {
     opened.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
 
-/// Shell expression for what [`machine`] returns on the machine of the shell; it contains no single quotes.
+/// Shell expression with the value of [`machine`]; it contains no single quotes.
 pub(super) const MACHINE_IN_SHELL: &str =
     "$(cut -c 1-8 /proc/sys/kernel/random/boot_id)$(readlink /proc/self/ns/pid | tr -dc 0-9)";
 
-/// Scope in which process numbers are unique: this boot of the kernel and this PID namespace. Machines and containers may
+/// Scope in which process ids are unique: this boot of the kernel and this PID namespace. Machines and containers may
 /// share a temporary directory.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -79,7 +79,7 @@ fn machine() -> String {
     boot + &digits.collect::<String>()
 }
 
-/// Whether a directory with this name is of a process of this machine that is gone.
+/// Whether the name belongs to an ended process of this machine.
 fn is_stale(name: &str, prefix: &str) -> bool {
     let process: Option<u32> = name.strip_prefix(prefix).and_then(|rest| {
         let mut parts = rest.split('-');
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_removed_and_nothing_else() {
         let temporary = tempfile::tempdir().expect("a directory");
-        // Process numbers end far below this (PID_MAX_LIMIT, 2^22).
+        // Above the largest process id (PID_MAX_LIMIT, 2^22).
         let gone = "onrush-bench-4000000000-1";
         let gone_here = format!("onrush-bench-4000000000-1-{}", machine());
         let others = [

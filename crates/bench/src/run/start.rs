@@ -1,4 +1,4 @@
-//! Starting the programs of a trial, here or on other machines, and waiting for them.
+//! Starts the programs of a trial, locally or on other machines, and waits for them.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use crate::limits::{
 };
 use crate::scenario::{Launch, Program, Role, Values, is_named, render};
 
-/// Starts the program of a role, with its directory, values and files.
+/// Prepares and starts the program of a role.
 pub(super) fn launch(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -26,7 +26,7 @@ pub(super) fn launch(
     length: Duration,
 ) -> Try<Running> {
     if subject.variant.remote.is_some() {
-        // What has no moment yet gets one of its own, such as a warm-up.
+        // Clients started outside of the window, as for a warm-up, get their own start time.
         let start_at = subject.start_at.or_else(|| moment(context, subject));
         let subject = Subject {
             start_at,
@@ -83,7 +83,7 @@ fn start(
             line.join(" ")
         ))
     })?;
-    // The last one stays: of a client that is the measured run, not its warm-up.
+    // The last command line is kept: for a client, that of the measured run rather than of the warm-up.
     context
         .environment
         .commands
@@ -91,7 +91,7 @@ fn start(
     Ok(child)
 }
 
-/// An argument with `{targets}` is one for each way to the next role; all others are one.
+/// Repeats an argument with `{targets}` for each address of the target.
 fn for_each_way(argument: &str, values: &Values) -> Vec<String> {
     if !is_named(argument, "targets") {
         return vec![render(argument, values)];
@@ -152,7 +152,7 @@ pub(super) fn wait_until_ready(
     }
 }
 
-/// Whether there is a reason to go on: nobody wants us to stop, and all hosts are there.
+/// Returns an error if a signal was received or a host was lost.
 fn check(context: &Context<'_>) -> Try<()> {
     if context.interrupt.is_asked() {
         return Err(Failure::Interrupted);
@@ -160,7 +160,7 @@ fn check(context: &Context<'_>) -> Try<()> {
     context.hosts.check()
 }
 
-/// Waits for the client of the load.
+/// Waits for the load client.
 pub(super) fn wait_for_end(
     context: &mut Context<'_>,
     client: &Running,
@@ -191,7 +191,7 @@ pub(super) fn wait_for_end_of(
     let began = Instant::now();
     let mut deadline = began + length + CLIENT_OVERTIME_MAX;
     if let Running::There(_) = client {
-        // One that is silent with its host is lost by then, and not slow.
+        // Longer than the silence after which a lost host is detected, so that it is not mistaken for a slow one.
         deadline += SILENCE_MAX * 2;
     }
     while !client.has_ended() {
@@ -217,7 +217,7 @@ pub(super) fn wait_for_end_of(
     Ok(())
 }
 
-/// What a role is called in a sentence about its program.
+/// Name of a role in messages.
 fn spoken(role: Role) -> &'static str {
     match role {
         Role::Client | Role::Proxy | Role::Server => role.name(),

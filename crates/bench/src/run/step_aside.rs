@@ -1,4 +1,4 @@
-//! Where the measuring itself runs: on CPUs that disturb no role.
+//! Pins bench itself to CPUs where it disturbs no role.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
-/// Moves ourselves away from the role under test: to CPUs without a role, else to those of the other roles.
+/// Pins this process to CPUs without a role, otherwise to those of roles other than the role under test.
 ///
-/// Best effort; each program is pinned by its own command line, whatever it inherits.
+/// Errors are ignored. Programs are not affected, because each is pinned by its own command line.
 pub(super) fn step_aside(placement: &Placement, under_test: Role) {
     let taken = placement.all();
     let mut chosen: Vec<usize> = placement

@@ -1,24 +1,23 @@
-//! Programs that left their parents: each program of a run carries its name in its environment, and so does all that it
-//! starts. Whatever still runs with the name of a trial that is over, or of a run that is gone, is ended.
+//! Finds leftover processes: each program of a run has the run's name in its environment, which its descendants
+//! inherit. Processes of a finished trial or run are killed.
 //!
-//! A process group does not hold who makes a session of its own (setsid(2)), and the kernel tells only children that
-//! their parent has died.
+//! This also covers processes outside of the program's process group, such as after setsid(2), and without a parent.
 
 use std::fs;
 use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
 
-/// The variable; its value is the name of the run's scratch directory, which begins with its process.
+/// The environment variable; its value is the name of the run's scratch directory, which contains the process id.
 pub(super) const VARIABLE: &str = "ONRUSH_BENCH_RUN";
 
-/// The name of the run whose scratch directory this is.
+/// Name of the run with this scratch directory.
 pub(super) fn run_name(scratch: &Path) -> String {
     let name = scratch.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// Ends all processes of our user whose run `is_over` is said of; how many there were.
+/// Kills all processes of this user whose run satisfies `is_over`, and returns their number.
 pub(super) fn end(is_over: impl Fn(&str) -> bool) -> usize {
     let own = std::process::id();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -27,7 +26,7 @@ pub(super) fn end(is_over: impl Fn(&str) -> bool) -> usize {
     others.filter(|id| end_one(*id, &is_over)).count()
 }
 
-/// The process is held by a descriptor while it is looked at, so that its number cannot become another's.
+/// Uses a pidfd, so that the id cannot be reused between check and signal.
 fn end_one(id: i32, is_over: impl Fn(&str) -> bool) -> bool {
     let Some(pid) = Pid::from_raw(id) else {
         return false;
@@ -39,7 +38,7 @@ fn end_one(id: i32, is_over: impl Fn(&str) -> bool) -> bool {
     is_stray && pidfd_send_signal(&process, Signal::KILL).is_ok()
 }
 
-/// The run that a process belongs to. The environment of others cannot be read, nor is it ours to look at.
+/// The run of a process. Processes of other users are skipped; their environment is not readable.
 fn run_of(id: i32) -> Option<String> {
     let directory = format!("/proc/{id}");
     let owner = fs::metadata(&directory).ok()?;
@@ -71,7 +70,7 @@ mod tests {
             .spawn()
             .expect("setsid is there");
         assert_eq!(end(|name| name == "another run"), 0);
-        // The environment is the program's from its exec on.
+        // The environment changes only when the child has called exec.
         while end(|name| name == run) == 0 {
             std::thread::yield_now();
         }

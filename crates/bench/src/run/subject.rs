@@ -1,4 +1,4 @@
-//! What a trial is about.
+//! Parameters of a trial.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,32 +12,32 @@ use crate::environment::Environment;
 use crate::placement::Placement;
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
 
-/// What all trials share.
+/// State shared by all trials.
 pub(super) struct Context<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) onrush: &'a Path,
     pub(super) root: &'a Path,
     pub(super) open_files_max: u64,
     pub(super) interrupt: &'a Interrupt,
-    /// Other machines that were reached.
+    /// Connected hosts.
     pub(super) hosts: &'a Hosts,
     pub(super) progress: &'a mut Progress,
     pub(super) environment: &'a mut Environment,
-    /// Where CPU profiles go, when they are made.
+    /// Writer of CPU profiles, if requested.
     pub(super) profiles: Option<Profiles>,
 }
 
-/// What is measured now.
+/// Parameters of the current trial.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) work: &'a Work,
     pub(super) variant: &'a Variant,
     pub(super) placement: &'a Placement,
-    /// The namespaces in which the roles run; `None` is this machine as it is, or other machines.
+    /// Namespaces of the roles; `None` if roles run in the default namespace or on other machines.
     pub(super) network: Option<&'a Made<'a>>,
     pub(super) round: u32,
     pub(super) rate: Option<f64>,
-    /// When clients on several machines begin together, seconds since 1970 by our clock.
+    /// Start time of clients on several machines, in seconds since 1970 by the local clock.
     pub(super) start_at: Option<f64>,
     pub(super) run_started: Instant,
 }

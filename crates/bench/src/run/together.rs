@@ -1,4 +1,4 @@
-//! Clients on several machines that begin at one moment.
+//! Synchronized start of clients on several machines.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use super::subject::{Context, Subject};
 use crate::limits::POLL;
 use crate::scenario::Role;
 
-/// How far ahead the moment lies: within it the programs start on all machines and make their connections.
+/// Delay of the start, in which programs start on all machines and open their connections.
 const AHEAD: Duration = Duration::from_secs(3);
-/// The window is opened so long before: the agents are told one after the other.
+/// Time before the start at which the window is opened, because agents are called one after the other.
 const EARLY: Duration = Duration::from_millis(50);
 
-/// The moment for a run of the client that begins by the clock (`{start_at}`), seconds since 1970; `None` where it begins
-/// when it is started.
+/// Start time of a client with `{start_at}` in its command line, in seconds since 1970; `None` if the client starts
+/// immediately.
 pub(super) fn moment(context: &Context<'_>, subject: &Subject<'_>) -> Option<f64> {
     subject.variant.remote.as_ref()?;
     let program = subject.program(context.experiment, Role::Client)?;
@@ -23,7 +23,7 @@ pub(super) fn moment(context: &Context<'_>, subject: &Subject<'_>) -> Option<f64
     begins_by_clock.then(|| now() + AHEAD.as_secs_f64())
 }
 
-/// Waits until the window of that moment is to be opened.
+/// Waits until the window for this start time should be opened.
 pub(super) fn wait_for(context: &Context<'_>, moment: f64) -> Try<()> {
     let left = (moment - now()).max(0.0);
     let deadline = Instant::now() + Duration::from_secs_f64(left).saturating_sub(EARLY);

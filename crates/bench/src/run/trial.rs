@@ -1,4 +1,4 @@
-//! One trial: one variant of one work, from fresh programs to numbers.
+//! One trial: one variant of one work, from starting programs to figures.
 //!
 //! ```text
 //!   start server ─ ready ─ start proxy ─ ready ─ warm-up ──┐
@@ -33,12 +33,12 @@ use crate::outcome::{RoleUse, Trial};
 use crate::scenario::{Launch, Metric, Role};
 use crate::verdict::{self, ControlEnd};
 
-/// Freed memory and late start-up work settle within this before memory is read.
+/// Delay before reading memory, for freed memory and late start-up work.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Makes one trial. Every program it started has ended when this returns.
+/// Runs one trial. All of its programs have ended when this returns.
 pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
-    // It goes when the trial ends, behind the programs in it.
+    // Dropped at the end of the trial, after the programs in it.
     let network = match &subject.variant.network {
         Some(network) => Some(Made::make(network, context.root, context.interrupt)?),
         None => None,
@@ -73,14 +73,14 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
     trial
 }
 
-/// Makes a trial where its roles have their hosts.
+/// Runs a trial whose network is ready.
 fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
     let ports = match subject.variant.remote {
         Some(_) => remote::ports(context, &subject)?,
         None => ports(&subject)?,
     };
     remote::step_aside(context, &subject)?;
-    // Dropped in reverse order: the proxy stops before the server behind it.
+    // Stopped in reverse order: the proxy before its server.
     let mut listeners: Vec<(Role, Running)> = Vec::new();
     for role in [Role::Server, Role::Proxy] {
         if !subject.variant.roles.contains_key(&role) {
@@ -119,10 +119,6 @@ fn cut_in_words(role: Role) -> String {
     )
 }
 
-// Starting programs.
-
-// Load.
-
 fn load(
     context: &mut Context<'_>,
     subject: Subject<'_>,
@@ -137,7 +133,7 @@ fn load(
         start_at,
         ..subject
     };
-    // Clients that begin by the clock get ready before the window is opened.
+    // Clients with a start time are launched before the window is opened.
     let waiting = match start_at {
         Some(moment) => {
             let client = launch(context, &subject, Role::Client, ports, measure)?;
@@ -194,7 +190,7 @@ fn load(
     Ok(trial)
 }
 
-/// Waits for the control client, and reads its report and what there is to say against it. What the client measured stands
+/// Waits for the control client, and reads its report and reasons to distrust it. The client's figures remain valid
 /// without it.
 fn end_of_control(
     context: &mut Context<'_>,
@@ -242,7 +238,7 @@ fn note_warm_up(trial: &mut Trial, warm: Warm) {
     }
 }
 
-/// Where counters of the network are read: on the host of the role under test.
+/// Network counters are read on the host of the role under test.
 fn network_root(subject: &Subject<'_>) -> Root {
     let host = subject
         .network
@@ -252,8 +248,6 @@ fn network_root(subject: &Subject<'_>) -> Root {
         None => Root::of_machine(),
     }
 }
-
-// Idle connections.
 
 fn idle(
     context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What a program says of its version, by the command of the experiment file that asks it.
+//! Versions of programs, from the version commands in the experiment file.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -9,7 +9,7 @@ use super::interrupt::Interrupt;
 use super::strays::{self, run_name};
 use crate::limits::{READY_POLL, STOP_WAIT_MAX, VERSION_WAIT_MAX};
 
-/// Asks programs for their versions. What a command starts is ended with it, so that a run begins with none of it beside its roles.
+/// Runs version commands. Processes that a command leaves behind are killed, so that none of them runs during trials.
 pub(super) struct Versions<'a> {
     directory: PathBuf,
     run: String,
@@ -17,7 +17,7 @@ pub(super) struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// In the scratch directory of a run.
+    /// Uses the scratch directory of a run.
     pub(super) fn below(root: &Path, interrupt: &'a Interrupt) -> std::io::Result<Versions<'a>> {
         let directory = root.join("version");
         std::fs::create_dir_all(&directory)?;
@@ -28,10 +28,10 @@ impl<'a> Versions<'a> {
         })
     }
 
-    /// The first line a version command prints, on either output; some exit with an error after it (wrk does). A command that does
-    /// not end has said what it has to say by [`VERSION_WAIT_MAX`].
+    /// The first line that a version command prints on either output; some exit with an error after it (wrk does). A
+    /// command that does not end within [`VERSION_WAIT_MAX`] is killed and its output used.
     ///
-    /// None where it prints nothing, cannot be started, or a signal wants the run to stop.
+    /// `None` if it prints nothing or cannot be started, or if a signal was received.
     pub(super) fn of(&self, command: &[String]) -> Option<String> {
         file_of(command.first()?)?;
         let child = Child::start(command, &self.directory, &self.run).ok()?;
@@ -45,7 +45,7 @@ impl<'a> Versions<'a> {
         let said = child.first_line();
         drop(child);
         let deadline = Instant::now() + STOP_WAIT_MAX;
-        // Who is told to end is seen until the kernel has ended it.
+        // A killed process is visible until it has exited.
         while strays::end(|run| run == self.run) > 0 && Instant::now() < deadline {
             thread::sleep(READY_POLL);
         }
@@ -57,7 +57,7 @@ impl<'a> Versions<'a> {
 mod tests {
     use super::*;
 
-    /// What `script` says of its version, and the run that it carried.
+    /// The version printed by `script`, and the name of its run.
     fn said(script: &str) -> (Option<String>, String) {
         let root = tempfile::tempdir().expect("a directory");
         let interrupt = Interrupt::listen().expect("signals can be listened for");
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_a_version_command_starts_holds_nobody_up_and_is_ended() {
-        // A session of its own holds the output open, and has begun when its line is there.
+        // A process in its own session keeps the output open; it is running when its line appears.
         let (version, run) =
             said("setsid sh -c 'echo 1.0; kill -STOP $$' & until [ -s /proc/$$/fd/1 ]; do :; done");
         assert_eq!(version.as_deref(), Some("1.0"));

@@ -1,4 +1,4 @@
-//! Load before a window: for a fixed time, or until the rate does not change any more.
+//! Load before a window: for a fixed time, or until the rate is steady.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,25 +10,24 @@ use super::start::{launch, wait_for_end};
 use super::subject::{Context, Subject};
 use crate::scenario::{Role, WarmUp};
 
-/// Between two looks at the rate; wrk and others take whole seconds only.
+/// Length of a piece of load, after which the rate is compared; wrk and others only accept whole seconds.
 const PIECE: Duration = Duration::from_secs(1);
 
-/// Two pieces whose rates differ by less than this share are of the same state: rates of one second vary by about two
-/// per cent where nothing changes.
+/// Relative difference below which rates count as equal. Rates of one second vary by about 2 % without any change.
 const STEADY: f64 = 0.03;
 
-/// What a warm-up is followed by.
+/// Result of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Warm {
-    /// Nobody looked.
+    /// Not checked.
     Unknown,
-    /// The rate did not change any more after so long.
+    /// The rate was steady after this time.
     Steady(Duration),
-    /// It still changed when the time for it was over.
+    /// The rate still changed when the time limit was reached.
     Unsteady(Duration),
 }
 
-/// Has the client make load that is not counted.
+/// Runs the client without counting its results.
 pub(super) fn warm_up(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -71,7 +70,7 @@ fn until_steady(
     }
 }
 
-/// Whether the last three rates lie within the bound: two may be equal by chance on the way.
+/// Whether the last three rates are equal; two may be equal by chance while the rate still changes.
 fn is_steady(rates: &[f64]) -> bool {
     let [.., a, b, c] = *rates else {
         return false;

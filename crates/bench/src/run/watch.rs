@@ -1,5 +1,5 @@
-//! What looks at the programs of a window while it is open: the sampler, and perf where profiles are made; on other
-//! machines the agents' samplers.
+//! Observes the programs of an open window: the sampler, and perf if profiles are requested; on other machines, the
+//! agents' samplers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,11 +19,11 @@ use crate::scenario::Role;
 pub(super) enum Watch {
     /// On this machine.
     Here(Box<Here>),
-    /// On others. Whether profiles were wished for, which are made here only.
+    /// On other machines, where profiles are not supported; whether they were requested.
     There(RemoteWindow, Option<NoProfiles>),
 }
 
-/// Profiles that are not made.
+/// Marks requested profiles that are not supported.
 pub(super) struct NoProfiles;
 
 /// A window on this machine.
@@ -32,7 +32,7 @@ pub(super) struct Here {
     recording: Option<Recording>,
 }
 
-/// The processes of programs of this machine.
+/// Process ids of local programs.
 pub(super) fn ids(running: &[(Role, Running)]) -> BTreeMap<Role, u32> {
     let ids = running.iter().filter_map(|(role, running)| match running {
         Running::Here(child) => Some((*role, child.id())),
@@ -42,7 +42,7 @@ pub(super) fn ids(running: &[(Role, Running)]) -> BTreeMap<Role, u32> {
 }
 
 impl Watch {
-    /// Opens a window over the programs that already run, and over the network of `root`.
+    /// Opens a window over the running programs and the network of `root`.
     pub(super) fn start(
         context: &Context<'_>,
         subject: &Subject<'_>,
@@ -61,7 +61,7 @@ impl Watch {
         Ok(Watch::Here(Box::new(here)))
     }
 
-    /// Adds a program that has just been started.
+    /// Adds a program that was just started.
     pub(super) fn join(&mut self, role: Role, running: &Running) -> Try<()> {
         match (self, running) {
             (Watch::Here(here), Running::Here(child)) => here.join(role, child.id()),
@@ -73,7 +73,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Takes a sample when one is due; agents do so by themselves.
+    /// Takes a sample if one is due; agents do this by themselves.
     pub(super) fn poll(&mut self) {
         match self {
             Watch::Here(here) => here.sampler.poll(),
@@ -122,11 +122,11 @@ impl Here {
     }
 }
 
-/// The samples of perf, not yet read.
+/// Samples of perf, not yet processed.
 pub(super) struct Recorded(Option<Recording>);
 
 impl Recorded {
-    /// Reads them, writes profiles, and tells the trial where they are.
+    /// Processes them, writes profiles, and adds their paths to the trial.
     pub(super) fn write(
         self,
         context: &mut Context<'_>,

@@ -1,7 +1,7 @@
-//! What we and an agent say to each other: one JSON value a line, within bounds.
+//! Protocol between bench and an agent: one JSON value per line, of bounded length.
 //!
-//! We ask and the agent answers, in the order of the questions. Two things come at any time: heartbeats, which are answered
-//! at once, and the word that a program has ended.
+//! Bench sends requests and the agent responds in order. Two kinds of lines may come at any time: heartbeats, which are
+//! answered at once, and notices that a program has ended.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -15,138 +15,138 @@ use crate::outcome::Sample;
 use crate::placement::Placement;
 use crate::scenario::{Collect, Role};
 
-/// The version of what is said; both ends are one program, so another one is a damaged copy.
+/// Version of the protocol. Both ends are the same program, so a mismatch means a damaged copy.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// What an agent is asked.
+/// A request to an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Ask {
-    /// Whether it is there.
+    /// Heartbeat.
     Beat,
-    /// What its wall clock says.
+    /// Returns the wall clock.
     Clock,
-    /// The file of a command.
+    /// Finds the executable of a command.
     Find { command: String },
-    /// A port on which nobody listens; not one of these.
+    /// Returns a free port that is not in `taken`.
     Port { taken: Vec<u16> },
-    /// A fresh directory for a role.
+    /// Creates an empty directory for a role.
     Directory { role: Role },
-    /// A file in it.
+    /// Writes a file to it.
     Text {
         role: Role,
         name: String,
         text: String,
     },
-    /// A file of that size in it.
+    /// Writes a file of this size to it.
     Filling { role: Role, name: String, size: u64 },
-    /// The agent goes to CPUs that disturb no role.
+    /// Pins the agent to CPUs where it disturbs no role.
     StepAside {
         placement: Placement,
         under_test: Role,
     },
-    /// A program is started in a role.
+    /// Starts a program in a role.
     Start { role: Role, line: Vec<String> },
-    /// Whether a role's program runs and, with a port, whether it is listened at.
+    /// Returns the state of a role's program and, with a port, whether it accepts connections.
     Look { role: Role, port: Option<u16> },
-    /// A window is opened over these roles.
+    /// Opens a window over these roles.
     Open { roles: Vec<Role>, collect: Collect },
-    /// A role that was just started belongs to the window.
+    /// Adds a role that was just started to the window.
     Join { role: Role },
-    /// The window is closed.
+    /// Closes the window.
     Close,
-    /// What a role's program has printed.
+    /// Returns the output of a role's program.
     Output { role: Role },
-    /// The report that it has written, if it has.
+    /// Returns its report file, if it wrote one.
     Report { role: Role },
-    /// A role's program is stopped.
+    /// Stops a role's program.
     Stop { role: Role },
-    /// A setting gets a value.
+    /// Changes a setting.
     Set { setting: Setting, value: String },
-    /// All settings get back what they had, and what was tuned is undone.
+    /// Restores all settings and reverts tuning.
     SetBack,
-    /// The host is tuned (`onrush tune apply`) until all is set back.
+    /// Tunes the host (`onrush tune apply`) until `SetBack`.
     Tune { words: Vec<String> },
-    /// Everything is stopped and undone, and the agent ends.
+    /// Stops and restores everything, and ends the agent.
     End,
 }
 
-/// Something that is set on a host.
+/// A setting of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Setting {
-    /// A file below `/proc/sys`, by its name with dots.
+    /// A sysctl by its dotted name.
     Sysctl(String),
-    /// Packet steering of all receive queues of an interface.
+    /// RPS masks of all receive queues of an interface.
     Steering(String),
 }
 
-/// What an agent answers.
+/// A response of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// It was done.
+    /// Success.
     Done,
-    /// It could not be done, and why.
+    /// Failure, with the reason.
     Refused(String),
     /// Seconds since 1970.
     Clock(f64),
-    /// A file, if there is one.
+    /// Path of an executable, if found.
     Found(Option<String>),
     /// A port.
     Port(u16),
-    /// A program as it is seen.
+    /// State of a program.
     Seen(Seen),
-    /// A piece of a text, or nothing where there is none.
+    /// A piece of text; `None` if there is no file.
     Text(Option<String>),
     /// A row of a window.
     Row(Box<Sample>),
-    /// The rest of it.
+    /// The rest of the window.
     Window(Box<Closed>),
-    /// What a setting had before: one value for each of its files.
+    /// Old values of a setting: path and value of each of its files.
     Was(Vec<(String, String)>),
 }
 
-/// A program as an agent sees it.
+/// State of a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) has_ended: bool,
     pub(super) is_listening: bool,
     pub(super) last_words: String,
-    /// How it ended, when that was not with success.
+    /// Its unsuccessful exit, if any.
     pub(super) failure: Option<Ended>,
-    /// Whether some of what it printed was cut off.
+    /// Whether its output was truncated.
     pub(super) was_cut: bool,
 }
 
 /// A window of a host without its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Closed {
-    /// When it was opened, seconds since 1970 by the host's wall clock.
+    /// Time at which it was opened, in seconds since 1970 by the host's wall clock.
     pub(super) opened_at: f64,
-    /// What each CPU's kernel thread for packets took, in the order of the CPUs.
+    /// CPU time of each CPU's `ksoftirqd` as a share, in the order of the CPUs.
     pub(super) ksoftirqd: Vec<f64>,
     pub(super) window: Window,
 }
 
-/// A line of ours.
+/// A line sent to an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) id: u64,
     pub(super) ask: Ask,
 }
 
-/// A line of an agent.
+/// A line sent by an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
-    /// It is there, and what it is.
+    /// First line.
     Hello(Box<Hello>),
-    /// It heard a heartbeat.
+    /// Response to a heartbeat.
     Beat,
     /// The program of a role has ended.
     Ended(Role),
-    /// An answer, or a part of one.
+    /// A response or a part of one.
     Answer {
         id: u64,
         answer: Answer,
@@ -155,24 +155,24 @@ pub(super) enum Said {
     },
 }
 
-/// The first line of an agent.
+/// First line of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) protocol: u32,
-    /// Of the program.
+    /// Version of the program.
     pub(super) version: String,
-    /// The directory that it may write in.
+    /// The agent's directory.
     pub(super) directory: String,
-    /// CPUs that it may use, siblings of one core beside each other.
+    /// CPUs available to it, with SMT siblings adjacent.
     pub(super) cpus: Vec<usize>,
-    /// As in `environment.json`.
+    /// Facts as in `environment.json`.
     pub(super) machine: serde_json::Value,
 }
 
 /// Writes a line.
 ///
 /// # Errors
-/// Those of the stream.
+/// Returns an error of the stream.
 pub(super) fn say(stream: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
@@ -180,10 +180,10 @@ pub(super) fn say(stream: &mut impl Write, value: &impl Serialize) -> io::Result
     stream.flush()
 }
 
-/// Reads a line without its end; `None` where the stream ends, also within a line.
+/// Reads a line without its end; `None` at the end of the stream, also within a line.
 ///
 /// # Errors
-/// Those of the stream, and a line beyond its bound.
+/// Returns an error of the stream, and one for a line that is too long.
 pub(super) fn hear(stream: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     stream.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -197,16 +197,16 @@ pub(super) fn hear(stream: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Understands a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If it is not valid.
 pub(super) fn understand<T: DeserializeOwned>(line: &str) -> io::Result<T> {
     serde_json::from_str(line).map_err(io::Error::other)
 }
 
-/// Hears any bytes as either end would: lines that are understood are said again and still are. What is said is ours
-/// alone, so this is what tests and the fuzzer see of it.
+/// Reads arbitrary bytes as both ends would, and checks that valid lines survive a round trip. For tests and fuzzing,
+/// which have no other access to the protocol.
 pub fn hear_anything(bytes: &[u8]) {
     let mut stream = bytes;
     while let Ok(Some(line)) = hear(&mut stream) {

@@ -1,4 +1,5 @@
-//! What to change next, from what was full: the step that the four published roads took each time. Pure.
+//! Suggests the next change for a bottleneck: the step that the four published tuning reports took in the same
+//! situation.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +7,14 @@ use crate::outcome::{CpuUse, LimiterKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
-/// A CPU this busy has no room.
+/// Use above which a CPU is saturated.
 const FULL: f64 = 0.95;
-/// Packets are what a CPU does when they take this share of its busy time.
+/// Share of packet work in a CPU's busy time above which packets are the cause.
 const PACKETS_SHARE: f64 = 0.5;
-/// A CPU that is less busy than this has room for packets of another one.
+/// Use below which a CPU can take over packets of another one.
 const ROOM: f64 = 0.7;
 
-/// A change to try, in one sentence; nothing where the program under test is what is full, or nobody knows.
+/// A suggested change as a sentence; `None` if the program under test is the bottleneck, or there is no suggestion.
 pub(super) fn advice(trial: &Trial, placement: &Placement, under_test: Role) -> Option<String> {
     if trial.limiter.kind != LimiterKind::Cpu {
         return None;
@@ -21,7 +22,7 @@ pub(super) fn advice(trial: &Trial, placement: &Placement, under_test: Role) -> 
     by_packets(&trial.cpus).or_else(|| by_client(trial, placement, under_test))
 }
 
-/// A CPU is full of packets while another one has room.
+/// A CPU is saturated with packets while another one is not.
 fn by_packets(cpus: &[CpuUse]) -> Option<String> {
     let full = cpus
         .iter()
@@ -46,7 +47,7 @@ fn by_packets(cpus: &[CpuUse]) -> Option<String> {
     ))
 }
 
-/// The client is full and the role under test is not.
+/// The client is saturated and the role under test is not.
 fn by_client(trial: &Trial, placement: &Placement, under_test: Role) -> Option<String> {
     let full: BTreeMap<usize, bool> = trial
         .cpus
@@ -65,7 +66,7 @@ fn by_client(trial: &Trial, placement: &Placement, under_test: Role) -> Option<S
     })
 }
 
-/// CPUs as the kernel writes a mask: 32 bits in a word, the highest word first, commas between.
+/// CPU mask in the kernel's format: comma-separated words of 32 bits, the highest first.
 fn mask(cpus: &[usize]) -> String {
     let words = cpus.iter().max().map_or(0, |last| last / 32) + 1;
     let word = |index: usize| {

@@ -1,4 +1,5 @@
-//! Whether the rounds of one variant at one point agree: a median of numbers that do not is one of several states. Pure.
+//! Checks whether the rounds of one variant agree. If they do not, the system has several states, and the median shows
+//! only one of them.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +7,20 @@ use super::limiter::percent;
 use crate::outcome::{FigureLine, Trial, VariantOutcome};
 use crate::scenario::{Bound, Metric, Nature};
 
-/// Of fewer rounds nobody can say which one is the odd one.
+/// With fewer rounds an outlier cannot be identified.
 const ROUNDS_MIN: usize = 3;
-/// How far rounds of a rate or a cost may lie apart: quiet runs under `runs/` have 1 to 4 %, disturbed ones 15 % and more.
+/// Limit on the deviation of rates and costs: quiet runs under `runs/` have 1 to 4 %, disturbed ones 15 % and more.
 const DEVIATION_MAX: f64 = 0.10;
-/// The same of latencies, whose high percentiles are few requests.
+/// Limit on the deviation of latencies, whose high percentiles depend on few requests.
 const DEVIATION_OF_LATENCY_MAX: f64 = 0.25;
-/// The distance of the quartiles of normal numbers, in standard deviations.
+/// Interquartile range of a normal distribution in standard deviations.
 const QUARTILES_APART: f64 = 1.349;
-/// The standard error of a median of normal numbers, in units of that of their mean.
+/// Standard error of the median of a normal distribution relative to that of the mean.
 const MEDIAN: f64 = 1.2533;
 
-/// How far rounds lie apart, as a share of their median: the distance of their quartiles, scaled to a standard deviation.
-/// One odd round in five does not count, and two do: the distance from the median would not see a second state that has
-/// fewer than half of the rounds. None for fewer than three, and where the median is 0.
+/// Deviation of rounds as a share of their median: the interquartile range scaled to a standard deviation. It ignores
+/// one outlier in five rounds but not two; the median absolute deviation would miss a second state in fewer than half
+/// of the rounds. `None` with fewer than three rounds or a median of 0.
 pub(super) fn deviation(values: &[f64]) -> Option<f64> {
     if values.len() < ROUNDS_MIN {
         return None;
@@ -31,7 +32,7 @@ pub(super) fn deviation(values: &[f64]) -> Option<f64> {
     deviation.is_finite().then_some(deviation)
 }
 
-/// The value at a share of sorted ones, between two of them where it lies there.
+/// Quantile of sorted values with linear interpolation.
 fn at(sorted: &[f64], share: f64) -> f64 {
     let place = (sorted.len() - 1) as f64 * share;
     let (low, high) = (
@@ -41,8 +42,8 @@ fn at(sorted: &[f64], share: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// How far rounds of a metric may lie apart: so far that as many of them give the precision that was asked for, or else a
-/// bar of their nature. None for numbers of events, which are few and differ.
+/// Limit on the deviation of a metric's rounds: the deviation at which this number of rounds gives the requested
+/// precision, or else a limit for the kind of metric. `None` for counts of events, which are few and vary.
 pub(super) fn bar(metric: &Metric, precision: Option<f64>, rounds: usize) -> Option<f64> {
     let bar = match metric.nature() {
         Nature::Rate | Nature::Cost | Nature::Memory => DEVIATION_MAX,
@@ -52,8 +53,8 @@ pub(super) fn bar(metric: &Metric, precision: Option<f64>, rounds: usize) -> Opt
     Some(precision.map_or(bar, |precision| precision * (rounds as f64).sqrt() / MEDIAN))
 }
 
-/// Why a figure cannot be judged whose rounds do not agree: the target lies between their quartiles, so that other rounds
-/// may say otherwise.
+/// Why a figure with disagreeing rounds cannot be judged: the target is between their quartiles, so other rounds might
+/// give another verdict.
 pub(super) fn undecided(metric: &Metric, values: &[f64], target: Bound) -> Option<String> {
     let apart = deviation(values)?;
     let bar = bar(metric, None, values.len()).filter(|bar| apart > *bar)?;
@@ -69,7 +70,7 @@ pub(super) fn undecided(metric: &Metric, values: &[f64], target: Bound) -> Optio
     })
 }
 
-/// Metrics of a work's figures whose rounds do not agree, by variant: how far they lie apart.
+/// Metrics of a work's figures whose rounds disagree, by variant, with their deviation.
 pub fn disagreements(
     figures: &[FigureLine],
     variant: &VariantOutcome,
@@ -94,7 +95,7 @@ pub fn disagreements(
     apart.collect()
 }
 
-/// What may make the rounds of a variant agree, by what is known of its trials.
+/// Suggestion to make the rounds of a variant agree, based on its trials.
 pub fn remedy(trials: &[Trial]) -> &'static str {
     let any = |is_so: fn(&Trial) -> bool| trials.iter().any(is_so);
     if any(|trial| trial.disturbed.is_some()) {

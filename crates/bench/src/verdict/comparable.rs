@@ -1,5 +1,5 @@
-//! Whether one round of two variants may be divided: both clients counted the same, and both sides sent the same responses.
-//! Pure.
+//! Checks whether one round of two variants may be divided: both clients use the same definitions, and both sides sent
+//! the same responses.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use super::limiter::percent;
 use crate::outcome::{Latency, Trial, VariantOutcome};
 use crate::scenario::{Figure, Metric, Nature, ResponsesMay, Role};
 
-/// Responses of one class of status may be this much more of all responses on one side.
+/// Maximum difference between both sides in the share of a status class.
 const CLASS_SHARE_MAX: f64 = 0.01;
-/// Heads of servers differ by less than this: the largest in the committed runs is 240 bytes, the smallest 80.
+/// Tolerance for response heads. They have between 80 and 240 bytes in the committed runs.
 const SIZE_SLACK_BYTES: f64 = 512.0;
-/// Bodies that two libraries compress at one level differ by less than this.
+/// Tolerance for bodies compressed by two libraries at the same level.
 const SIZE_RATIO_MAX: f64 = 1.25;
 
-/// Why the ratio of both rounds has no meaning; `None` where it has one, or where the clients do not report enough to know.
+/// Why the ratio of both rounds is meaningless; `None` if it is meaningful, or the clients do not report enough to
+/// decide.
 pub(super) fn incomparable(
     figure: &Figure,
     (variant, ours): (&VariantOutcome, &Trial),
@@ -48,7 +49,7 @@ pub(super) fn incomparable(
     }
 }
 
-/// Latencies that two clients count from different moments.
+/// Checks that both clients measure latencies from the same moment.
 fn definitions(metric: &Metric, ours: &Trial, theirs: &Trial) -> Option<String> {
     let of = |trial: &Trial| -> Option<Latency> {
         match metric.role() {
@@ -60,7 +61,7 @@ fn definitions(metric: &Metric, ours: &Trial, theirs: &Trial) -> Option<String> 
     (own != other).then(|| format!("its client {}, ours {}", other.words(), own.words()))
 }
 
-/// Shares of the classes of status that differ.
+/// Checks that the shares of status classes are the same.
 fn statuses(ours: &Trial, theirs: &Trial) -> Option<String> {
     let (own, other) = (shares(&ours.statuses)?, shares(&theirs.statuses)?);
     let of =
@@ -81,7 +82,7 @@ fn shares(statuses: &BTreeMap<String, u64>) -> Option<BTreeMap<String, f64>> {
     (all > 0).then(|| statuses.iter().map(share).collect())
 }
 
-/// Bytes of a response, head and body as the client counts them, that differ by more than heads do.
+/// Checks that the sizes of responses, head and body as counted by the client, differ only as much as heads do.
 fn sizes(ours: &Trial, theirs: &Trial) -> Option<String> {
     let size = |trial: &Trial| Some(trial.bytes_per_s? / trial.rps).filter(|size| size.is_finite());
     let (own, other) = (size(ours)?, size(theirs)?);

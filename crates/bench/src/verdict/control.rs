@@ -1,4 +1,4 @@
-//! Whether the control client was undisturbed: what it saw is the system's only when nothing held it up itself. Pure.
+//! Checks whether the control client was undisturbed; only then do its latencies describe the system.
 
 use onrush_measure::units::plural;
 
@@ -7,27 +7,28 @@ use crate::outcome::Trial;
 use crate::placement::Placement;
 use crate::scenario::Role;
 
-/// With fewer requests a percentile is one request's.
+/// With fewer requests a high percentile is a single request.
 const REQUESTS_MIN: u64 = 100;
-/// A thread this busy sends late.
+/// Use above which a thread sends late.
 const FULL: f64 = 0.95;
-/// Where it waits for its CPU for more than this part of a response time, that is its own time and not the system's.
+/// Maximum share of a response time in which the control client waited for its CPU; that time is its own and not the
+/// system's.
 const WAIT_MAX: f64 = 0.25;
 
-/// How a control client ended, and what it says of itself.
+/// How a control client ended, and its own report.
 #[derive(Debug, Clone, Default)]
 pub struct ControlEnd {
-    /// Responses that it received, where it reported.
+    /// Responses received, if it reported.
     pub requests: Option<u64>,
-    /// Requests that failed.
+    /// Failed requests.
     pub errors: u64,
-    /// How it ended, where that was not with success.
+    /// Unsuccessful exit, if any.
     pub failure: Option<String>,
-    /// Why its own figures are wrong, in its words.
+    /// Reasons for which it considers its own figures invalid.
     pub distrust: Vec<String>,
 }
 
-/// Fills in why the numbers of the control client are its own, and a note that says it.
+/// Fills in why the control client's figures are not usable, and adds a note.
 pub fn judge_control(trial: &mut Trial, placement: &Placement, end: &ControlEnd) {
     let mut reasons: Vec<String> = end.failure.iter().cloned().collect();
     if end.errors > 0 {
@@ -51,7 +52,7 @@ pub fn judge_control(trial: &mut Trial, placement: &Placement, end: &ControlEnd)
     trial.control_disturbed = reasons;
 }
 
-/// What took its CPU from it, the first that is found.
+/// Why it lacked CPU time; the first reason found.
 fn lack_of_cpu(trial: &Trial, placement: &Placement, requests: u64) -> Option<String> {
     let cpus = placement.of(Role::Control);
     let words = crate::environment::cpu_list(cpus);
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn a_control_client_that_nothing_held_up_is_undisturbed() {
         assert_eq!(judged(|_, _| ()), [""; 0]);
-        // 20 ms of waiting in a thousand requests are 20 us of each.
+        // 20 ms of waiting over a thousand requests are 20 us per request.
         let waited = |trial: &mut Trial, seconds| {
             trial.roles.entry(Control).or_default().wait_s = seconds;
         };

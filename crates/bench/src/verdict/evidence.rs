@@ -1,15 +1,15 @@
-//! What the kernel lost or held up in a window: evidence beside what was full. Pure.
+//! Losses and delays in the kernel's counters, reported together with the bottleneck.
 
 use onrush_measure::units::{count, plural};
 
 use crate::outcome::{BySubject, Trial};
 
-/// Fewer segments sent again than one in so many are the usual noise of a machine.
+/// Share of retransmitted segments below which they are normal.
 const SENT_AGAIN_MIN: f64 = 1.0 / 10_000.0;
-/// Held up by a quota for more than this share of the window.
+/// Share of the window throttled by a CPU quota below which it is ignored.
 const THROTTLED_MIN: f64 = 0.01;
 
-/// One sentence, or nothing where nothing was lost. Counters are the machine's: what others lost is in them.
+/// One sentence, or `None` without losses. The counters are those of the whole machine, including other programs.
 pub(super) fn losses(trial: &Trial) -> Option<String> {
     let total = |subject: &str, measure: &str| {
         let measures = trial.totals.get(subject);
@@ -50,13 +50,13 @@ pub(super) fn losses(trial: &Trial) -> Option<String> {
     Some(format!("In the window {}.", parts.join(", ")))
 }
 
-/// The sum of a measure over the CPUs.
+/// Sum of a measure over all CPUs.
 pub(crate) fn of_all_cpus(totals: &BySubject, measure: &str) -> f64 {
     let cpus = totals.iter().filter(|(subject, _)| {
         let number = subject.strip_prefix("cpu");
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     });
-    // Not `sum`, whose nothing is -0.
+    // Not `sum`, which returns -0.0 for no values.
     cpus.filter_map(|(_, measures)| measures.get(measure))
         .fold(0.0, |sum, value| sum + value)
 }

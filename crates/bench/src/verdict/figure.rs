@@ -1,4 +1,4 @@
-//! Lines of the table: ours beside theirs, round by round, against a target.
+//! Lines of the results table: our variant compared with a peer, round by round, against a target.
 
 use onrush_measure::compare::{Ratios, Rounds};
 
@@ -9,10 +9,10 @@ use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict, WorkOutcome};
 use crate::scenario::{Figure, Metric, Nature, Role};
 
-/// The usual confidence of an interval.
+/// Confidence of intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
 
-/// The lines of one figure: one for each variant it judges.
+/// Lines of one figure, one for each variant that it judges.
 pub fn figure_lines(figure: &Figure, variants: &[VariantOutcome]) -> Vec<FigureLine> {
     let find = |name: &str| variants.iter().find(|variant| variant.name == name);
     let theirs = figure.theirs.as_deref().and_then(find);
@@ -24,7 +24,7 @@ pub fn figure_lines(figure: &Figure, variants: &[VariantOutcome]) -> Vec<FigureL
         .collect()
 }
 
-/// What is compared of a trial: its number, or how far that is above the same round's of another variant.
+/// Value of a trial: its metric, or the difference to another variant in the same round.
 fn number(figure: &Figure, variants: &[VariantOutcome], name: &str, trial: &Trial) -> Option<f64> {
     let metric = figure.metric.name();
     let own = trial.metrics.get(&metric)?;
@@ -43,9 +43,9 @@ fn number(figure: &Figure, variants: &[VariantOutcome], name: &str, trial: &Tria
 /// One round of both sides.
 struct Pair {
     round: u32,
-    /// The numbers, where both sides have one.
+    /// The values, if both sides have one.
     values: Option<(f64, Option<f64>)>,
-    /// Why they must not be judged.
+    /// Why the round does not count, if so.
     spoilt: Option<Spoilt>,
     /// Share of a CPU that other programs used, the larger of the two sides; `None` if it was within the limit.
     disturbed: Option<f64>,
@@ -54,9 +54,9 @@ struct Pair {
 /// Why a round does not count.
 #[derive(Clone, PartialEq)]
 enum Spoilt {
-    /// A reason in words.
+    /// A reason as text.
     Because(String),
-    /// Others used this share of a CPU.
+    /// Other programs used this share of a CPU.
     Disturbed(f64),
 }
 
@@ -71,7 +71,7 @@ fn line(
         .map(|trial| pair(figure, variants, (ours, trial), theirs))
         .collect();
     let spoilt = pairs.iter().filter(|pair| pair.spoilt.is_some()).count();
-    // A figure stands on more than half of its rounds; one that does not stand shows what there is, unjudged.
+    // A figure is judged if more than half of its rounds count. Otherwise all values are shown without a verdict.
     let standing = match spoilt * 2 < pairs.len().max(1) {
         true => Standing::Stands,
         false => Standing::Falls,
@@ -83,7 +83,7 @@ fn line(
         .collect();
     let own: Vec<f64> = shown.iter().map(|(ours, _)| *ours).collect();
     let other: Vec<f64> = shown.iter().filter_map(|(_, theirs)| *theirs).collect();
-    // A number without a peer is one of itself.
+    // Without a peer, values are divided by 1.
     let pairs_of_numbers = || own.iter().map(|own| (*own, 1.0)).collect::<Vec<_>>();
     let ratios = match theirs {
         Some(_) => ratios(&shown),
@@ -126,7 +126,7 @@ fn line(
     }
 }
 
-/// The metric in the client's unit, and the variant of the comparison.
+/// The metric with the client's unit, and the variant that is subtracted.
 fn title(figure: &Figure, ours: &VariantOutcome) -> String {
     let mut ran = ours.trials.iter().filter(|trial| trial.ran());
     let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
@@ -137,7 +137,8 @@ fn title(figure: &Figure, ours: &VariantOutcome) -> String {
     }
 }
 
-/// Of which rounds the numbers are, where half of them or more do not count, and some do: curves have only those.
+/// Note that values are of all rounds, if half of them or more do not count and some do: charts contain only the
+/// latter.
 fn what_is_shown(
     shown: &[(f64, Option<f64>)],
     pairs: &[Pair],
@@ -188,7 +189,7 @@ fn pair(
             Spoilt::Because(why) => Spoilt::Because(format!("{}: {why}", theirs.name)),
             Spoilt::Disturbed(share) => Spoilt::Disturbed(share),
         });
-        // That one failed is graver than that the other was disturbed.
+        // A failure takes precedence over a disturbance of the other side.
         spoilt = match (spoilt, theirs_spoilt) {
             (Some(Spoilt::Disturbed(_)), Some(Spoilt::Because(why))) => Some(Spoilt::Because(why)),
             (own, theirs) => own.or(theirs),
@@ -215,7 +216,7 @@ enum Side {
     Theirs,
 }
 
-/// The criteria by which a round counts.
+/// Criteria by which a round counts.
 struct Aim<'a> {
     metric: &'a Metric,
     has_target: bool,
@@ -230,7 +231,7 @@ impl Aim<'_> {
     }
 }
 
-/// Whether a round of a variant counts in all figures of the work that have this metric. Without such a figure, every valid
+/// Whether a round of a variant counts in all figures of the work with this metric. Without such a figure, every valid
 /// round counts.
 pub(crate) fn counts(work: &WorkOutcome, variant: &str, metric: &Metric, trial: &Trial) -> bool {
     let name = metric.name();
@@ -264,9 +265,9 @@ fn spoilt(aim: &Aim<'_>, trial: &Trial, side: Side) -> Option<Spoilt> {
     }
     let (needs_client_with_room, needs_steady_rate) = match metric.nature() {
         Nature::Cost | Nature::Count | Nature::Memory => (false, false),
-        // Our rate is then at least this much; theirs would flatter the ratio.
+        // Our rate is then a lower bound, which is acceptable; a lower bound of the peer's rate would favour us.
         Nature::Rate => (side == Side::Theirs, true),
-        // What the control client waits, it waits however full the other one is.
+        // The control client's latencies do not depend on the load client being saturated.
         Nature::Latency => (!is_of_control, true),
     };
     if trial.client_is_limit && needs_client_with_room {
@@ -306,13 +307,12 @@ fn is_mostly_disturbed(metric: &Metric, pairs: &[Pair]) -> bool {
     2 * disturbed.count() >= pairs.len().max(1)
 }
 
-/// Whether other programs changed a number that is shown all the same, because it has no target. Memory does not depend on
-/// who uses the CPUs.
+/// Whether other programs affected a value that is shown because it has no target. Memory does not depend on CPU use.
 fn is_disturbed(metric: &Metric, pair: &Pair) -> bool {
     pair.disturbed.is_some() && metric.nature() != Nature::Memory
 }
 
-/// Rounds that do not count or count for less, each reason once.
+/// Reasons for rounds that do not count or were disturbed, without duplicates.
 fn notes(
     metric: &Metric,
     ours: &VariantOutcome,

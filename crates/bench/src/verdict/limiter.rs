@@ -1,24 +1,24 @@
-//! What was full in a trial, in one sentence.
+//! Finds the bottleneck of a trial.
 
 use super::evidence::losses;
 use crate::outcome::{CpuUse, Limiter, LimiterKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
-/// A CPU this busy has no room: what is left is the rounding of ticks and the moments between two wake-ups.
+/// Use above which a CPU is saturated; the rest is rounding of ticks and gaps between wake-ups.
 const FULL: f64 = 0.95;
-/// A rate is kept when at least this share of it was reached: the last requests of a window may be under way.
+/// Share of a requested rate that counts as reached, because the last requests of a window may be in flight.
 pub(super) const RATE_KEPT: f64 = 0.98;
-/// A role alone with this share of a full CPU is what filled it.
+/// Share of a saturated CPU's use above which a single role is named as the cause.
 const MOST: f64 = 0.80;
-/// More than this taken by the hypervisor is a limit of its own.
+/// Share of time stolen by the hypervisor above which it is the bottleneck.
 pub(super) const STEAL_MAX: f64 = 0.05;
 
-/// More of a role's CPUs than this used by others spoils a comparison: caches, wake-ups and time are no longer the
-/// role's own.
+/// Share of a role's CPUs used by other programs above which comparisons are distorted: by cache misses, wake-ups and
+/// lost time.
 pub(super) const OTHERS_MAX: f64 = 0.15;
 
-/// Finds what was full, from the use of CPUs and roles over a whole window, and names what was lost in it.
+/// Finds the bottleneck from the use of CPUs and roles over a window, and adds losses.
 pub fn limiter(trial: &Trial, placement: &Placement) -> Limiter {
     let mut limiter = fullest(trial, placement);
     if let Some(losses) = losses(trial).filter(|_| limiter.kind != LimiterKind::Unknown) {
@@ -69,8 +69,8 @@ fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
     }
 }
 
-/// The set of CPUs on which others worked most, and their share: time that no role accounts for. Kernel threads count
-/// as others, but for the one that processes packets, which are the roles'.
+/// The set of CPUs with the highest use by other programs, and that use: CPU time of no role. Kernel threads count as
+/// other programs, except ksoftirqd, which processes the roles' packets.
 pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>, f64)> {
     let mut most: Option<(Vec<usize>, f64)> = None;
     for cpus in placement.cpus.values() {
@@ -84,7 +84,7 @@ pub(super) fn others(trial: &Trial, placement: &Placement) -> Option<(Vec<usize>
     most
 }
 
-/// The share of a set of CPUs of roles on which others worked.
+/// Use of a set of CPUs by other programs.
 pub(super) fn others_on(trial: &Trial, placement: &Placement, cpus: &[usize]) -> Option<f64> {
     let mean = mean_use(&trial.cpus, cpus)?;
     let by_roles: f64 = placement
@@ -96,7 +96,7 @@ pub(super) fn others_on(trial: &Trial, placement: &Placement, cpus: &[usize]) ->
     Some((mean.busy() - mean.steal - mean.ksoftirqd - by_roles).max(0.0))
 }
 
-/// A set of CPUs with the roles on it.
+/// A set of CPUs with its roles.
 struct Share<'a> {
     cpus: &'a [usize],
     roles: Vec<(Role, f64)>,
@@ -104,7 +104,7 @@ struct Share<'a> {
     mean: CpuUse,
 }
 
-/// The set of CPUs that had the least room. Roles share either all their CPUs or none ([`crate::placement::RULE`]).
+/// The set of CPUs with the highest use. Roles share either all their CPUs or none ([`crate::placement::RULE`]).
 fn fullest_share<'a>(trial: &Trial, placement: &'a Placement) -> Option<Share<'a>> {
     let mut fullest: Option<Share<'a>> = None;
     for cpus in placement.cpus.values() {
@@ -134,7 +134,7 @@ fn fullest_share<'a>(trial: &Trial, placement: &'a Placement) -> Option<Share<'a
     fullest
 }
 
-/// Mean use of some CPUs.
+/// Mean use of a set of CPUs.
 pub(crate) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
     let chosen: Vec<&CpuUse> = all.iter().filter(|cpu| cpus.contains(&cpu.cpu)).collect();
     let count = chosen.len() as f64;

@@ -1,4 +1,4 @@
-//! What the numbers mean: what was full, whether a trial may be used, and whether a target was reached. Pure.
+//! Verdicts: the bottleneck of a trial, whether it is valid, and whether figures reach their targets.
 
 mod advice;
 mod agree;

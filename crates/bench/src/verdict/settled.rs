@@ -1,13 +1,13 @@
-//! Whether figures are known closely enough for no further round to be made.
+//! Decides whether figures are precise enough to stop before all rounds are made.
 
 use super::figure::CONFIDENCE;
 use crate::outcome::FigureLine;
 
-/// Whether every line is: its interval, at the usual confidence, lies within `precision` of its median to both sides, or
-/// wholly on one side of its target. A line that cannot be judged yet is not; with no lines there is nothing to wait for.
+/// Whether for every line the confidence interval is within `precision` of the median, or entirely on one side of the
+/// target. A line without a verdict is not precise enough; without lines the result is true.
 ///
-/// Looking again after each round makes an interval that is met by chance likelier than its confidence says. So a line
-/// is settled by an interval alone, never by the median having reached its target.
+/// Repeated checks make it more likely that an interval is satisfied by chance. So the interval decides, never the
+/// median alone.
 pub fn all_settled(lines: impl IntoIterator<Item = FigureLine>, precision: f64) -> bool {
     lines.into_iter().all(|line| is_settled(&line, precision))
 }

@@ -1,15 +1,15 @@
-//! Programs that stood still while they were measured: stopped by a signal, frozen in a control group, or on a machine
-//! that stood still itself. Their rate is that of less time than was asked for.
+//! Detects programs that stood still during a window: stopped by a signal, frozen in a control group, or on a suspended
+//! machine. Their rate refers to less time than the window.
 
 use crate::outcome::{Sample, Trial};
 use crate::scenario::Role;
 
-/// A role that used less of a CPU than this may have had nothing to do for a second.
+/// Use below which a role may be idle for a second.
 const BUSY_MIN: f64 = 0.02;
-/// Samples are a second apart. A sampler that comes this late was not run for as long as it is late.
+/// Samples are one second apart. A longer interval means that the sampler did not run.
 const LATE_S: f64 = 2.0;
 
-/// Says why a trial cannot be used, when something stood still for a second or longer.
+/// Marks a trial as invalid if something stood still for a second or longer.
 pub(super) fn judge_standstill(trial: &mut Trial) {
     let roles: Vec<Role> = trial.roles.keys().copied().collect();
     let still = roles.into_iter().filter_map(|role| {
@@ -30,8 +30,8 @@ pub(super) fn judge_standstill(trial: &mut Trial) {
     trial.invalid.extend(reasons);
 }
 
-/// Seconds in which a role that else had something to do used no CPU time. The rows in which it may have begun or ended
-/// do not count.
+/// Seconds without CPU time of a role that is otherwise busy. The first and the last row, in which it may have started
+/// or ended, are ignored.
 fn stood_still_s(samples: &[Sample], role: Role) -> f64 {
     let Some(inner) = samples
         .len()

@@ -1,18 +1,17 @@
-//! Whether a trial was in a steady state: a rate that rises or falls through the window is of two states, and the mean
-//! of both is of neither.
+//! Checks whether the rate of a trial was steady. If it rises or falls through the window, its mean describes no state
+//! of the system.
 
 use crate::outcome::Second;
 
-/// Rows that the test needs: with fewer a trend has to be perfect to be seen.
+/// Minimum number of rows; with fewer, only a perfect trend would be significant.
 const ROWS_MIN: usize = 8;
-/// A trend is one when chance makes such a one in one of a hundred windows (two-sided).
+/// Significance of a trend: two-sided 1 %.
 const Z_MIN: f64 = 2.576;
-/// A smaller change is no trouble, however sure.
+/// Smallest relevant change; a smaller one is ignored even if significant.
 const CHANGE_MIN: f64 = 0.05;
 
-/// How much the rate changed from the beginning of the window to its end, as a share of it, where that is a trend by
-/// the test of Mann (Nonparametric Tests Against Trend, Econometrica 13, 1945) and Kendall. `None` for a steady rate, and
-/// where there are too few rows to say.
+/// Relative change of the rate over the window if there is a trend by the Mann-Kendall test (Mann, Nonparametric Tests
+/// Against Trend, Econometrica 13, 1945). `None` for a steady rate or too few rows.
 pub(super) fn trend(seconds: &[Second]) -> Option<f64> {
     let rates: Vec<f64> = seconds.iter().map(|second| second.rps).collect();
     if rates.len() < ROWS_MIN || z(&rates).abs() < Z_MIN {
@@ -24,7 +23,7 @@ pub(super) fn trend(seconds: &[Second]) -> Option<f64> {
     (change.is_finite() && change.abs() > CHANGE_MIN).then_some(change)
 }
 
-/// Kendall's S in units of its own standard deviation, corrected for ties and for being a whole number.
+/// Kendall's S in standard deviations, corrected for ties and continuity.
 fn z(rates: &[f64]) -> f64 {
     let mut s = 0.0;
     for (index, earlier) in rates.iter().enumerate() {
@@ -45,7 +44,7 @@ fn sign(value: f64) -> f64 {
     if value == 0.0 { 0.0 } else { value.signum() }
 }
 
-/// What equal rates take from the variance.
+/// Reduction of the variance by ties.
 fn ties(rates: &[f64]) -> f64 {
     let mut sorted = rates.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -56,7 +55,7 @@ fn ties(rates: &[f64]) -> f64 {
         .sum()
 }
 
-/// The median of the slopes between all rows (Sen, Estimates of the Regression Coefficient, JASA 63, 1968).
+/// Median of the slopes between all pairs of rows (Sen, Estimates of the Regression Coefficient, JASA 63, 1968).
 fn slope(rates: &[f64]) -> f64 {
     let mut slopes = Vec::new();
     for (index, earlier) in rates.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Whether a trial may be used, and what a reader must know about it.
+//! Decides whether a trial is valid, and adds notes.
 
 use super::advice::advice;
 use super::limiter;
@@ -10,28 +10,28 @@ use crate::outcome::{LimiterKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
-/// With fewer requests start-up shows in the mean.
+/// With fewer requests the start-up affects the mean.
 const REQUESTS_MIN: u64 = 1_000;
-/// A client that ended before this share of its window did not do what it was told.
+/// Share of the window below which a client ended too early.
 const WINDOW_SHARE_MIN: f64 = 0.90;
-/// A client begins to measure when it is connected, and some leave out how they began: a soft start may take most of a
-/// window.
+/// Minimum of the reported duration as a share of the window. Clients start to measure when they are connected, and
+/// some exclude a ramp-up, which may be most of a window.
 const REPORTED_SHARE_MIN: f64 = 0.1;
-/// Clocks agree, and a client that ended has not measured beyond its end.
+/// Maximum of the reported duration as a share of the window: a client cannot have measured for longer than it ran.
 const REPORTED_SHARE_MAX: f64 = 1.1;
-/// A client that reports this many times the length it was told did something else, or stood still meanwhile.
+/// Maximum of the reported duration relative to the requested one. Above it, the client did something else, or stood
+/// still.
 const ASKED_SHARE_MAX: f64 = 1.1;
-/// What is in flight at the end is waited for: half a second by our own client.
+/// Time in seconds for requests in flight at the end; `onrush load` waits for half a second.
 const ENDING_S: f64 = 1.0;
-/// A thread this busy could not have asked faster.
+/// Use above which a client thread cannot send faster.
 const CLIENT_FULL: f64 = 0.95;
-/// More of a role's CPUs than this used by others is worth a word.
+/// Share of a role's CPUs used by other programs above which a note is added.
 const OTHERS_NOTED: f64 = 0.05;
 
-/// Fills in what was full, whether the client was the limit, what makes the trial invalid, and notes.
+/// Fills in the bottleneck, whether the client was it, reasons for an invalid trial, and notes.
 ///
-/// `asked_s` is the length of window that was asked for. Idle trials ask for none: memory does not depend on who uses
-/// the CPUs.
+/// `asked_s` is the requested length of the window. It is `None` for idle trials: memory does not depend on CPU use.
 pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s: Option<f64>) {
     if let Some(asked_s) = asked_s {
         trial.limiter = limiter(trial, placement);
@@ -67,8 +67,8 @@ fn judge_load(trial: &mut Trial, asked_s: f64) {
     }
 }
 
-/// What a client reports must be of this window: its number of responses and its rate say how long it measured, and
-/// whoever responded used some CPU time.
+/// Checks that the report is consistent with the window: the duration follows from responses and rate, and the program
+/// that responded used CPU time.
 fn judge_report(trial: &mut Trial, under_test: Role) {
     let seconds = trial.requests as f64 / trial.rps.max(1e-9);
     let is_of_window = (trial.window_s * REPORTED_SHARE_MIN..=trial.window_s * REPORTED_SHARE_MAX)
@@ -93,7 +93,7 @@ fn judge_report(trial: &mut Trial, under_test: Role) {
     }
 }
 
-/// A client that measured for longer than it was told has a rate of another window, and one that took longer is told of.
+/// Invalidates a trial whose client measured for longer than requested, and notes a client that ran for longer.
 fn judge_length(trial: &mut Trial, asked_s: f64) {
     let seconds = trial.requests as f64 / trial.rps.max(1e-9);
     let longest = asked_s * ASKED_SHARE_MAX + ENDING_S;
@@ -110,8 +110,8 @@ fn judge_length(trial: &mut Trial, asked_s: f64) {
     }
 }
 
-/// The client is the limit when its CPUs are full, those of the role under test are not, and it did not keep a rate it
-/// was told.
+/// The client is the bottleneck if its CPUs are saturated, those of the role under test are not, and it did not reach a
+/// requested rate.
 fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
     let busy = |role| trial.roles.get(&role).map_or(0.0, |used| used.busy);
     let cpu_full = trial.limiter.kind == LimiterKind::Cpu
@@ -153,7 +153,7 @@ fn judge_steadiness(trial: &mut Trial) {
     }
 }
 
-/// What is said of a rate that changed by this share.
+/// Note for a rate that changed by this share.
 pub(super) fn unsteady_in_words(change: f64) -> String {
     let direction = if change > 0.0 { "rose" } else { "fell" };
     let share = percent(change.abs());

@@ -1,11 +1,11 @@
-//! What holds for any bytes in the files of a result, for generated tests and the fuzzer.
+//! Properties of arbitrary bytes as files of a result, for property tests and fuzzing.
 
 use std::path::Path;
 
 use onrush_bench::archive::{Facts, Rows, Unusable};
 use onrush_bench::scenario::Metric;
 
-/// Rows whose numbers can be compared, or a sentence with its place.
+/// Rows have comparable numbers, or the error names its location.
 pub(crate) fn rows(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Rows::parse(&text, Path::new("raw.csv")) {
@@ -33,7 +33,7 @@ pub(crate) fn rows(bytes: &[u8]) {
     }
 }
 
-/// Facts that are the same as themselves, or a sentence with its place.
+/// Facts equal themselves, or the error names its location.
 pub(crate) fn facts(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Facts::parse(&text, Path::new("environment.json")) {

@@ -1,9 +1,9 @@
-//! What holds for any bytes that a client may print, for generated tests and the fuzzer.
+//! Properties of arbitrary bytes as the output of a client, for property tests and fuzzing.
 
 use onrush_bench::collect::client::{ClientReport, read};
 use onrush_bench::scenario::Results;
 
-/// Whichever client is said to have printed them: a report whose numbers can be measured, or a sentence.
+/// For every client, the report has valid numbers, or there is an error.
 pub(crate) fn any(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for results in Results::ALL {

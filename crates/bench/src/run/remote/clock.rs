@@ -1,4 +1,4 @@
-//! How far the clock of a host is from ours, by round trips.
+//! Measures the clock offset of a host by round trips.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use super::connection::Connection;
 use crate::environment::ClockOffset;
 use crate::limits::CLOCK_TRIPS;
 
-/// Asks for the time over and over; the shortest trip tells most.
+/// Requests the time repeatedly and uses the shortest round trip.
 pub(super) fn compare(connection: &Connection) -> Try<ClockOffset> {
     let mut trips = Vec::new();
     for _ in 0..CLOCK_TRIPS {
@@ -21,11 +21,11 @@ pub(super) fn compare(connection: &Connection) -> Try<ClockOffset> {
     Ok(closest(&trips))
 }
 
-/// From the moments of sending, answering (there) and hearing.
+/// Offset from the times of sending, of the response (on the host), and of receiving.
 fn closest(trips: &[(f64, f64, f64)]) -> ClockOffset {
     let offsets = trips.iter().map(|(sent, there, heard)| ClockOffset {
         ahead_s: there - (sent + heard) / 2.0,
-        // A clock that is set back in between makes a trip of less than no time.
+        // Not negative, even if the clock was set back during the trip.
         error_s: ((heard - sent) / 2.0).max(0.0),
     });
     let shortest = offsets.min_by(|a, b| a.error_s.total_cmp(&b.error_s));
@@ -35,7 +35,7 @@ fn closest(trips: &[(f64, f64, f64)]) -> ClockOffset {
     })
 }
 
-/// Our wall clock, seconds since 1970.
+/// The wall clock in seconds since 1970.
 pub(in crate::run) fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()

@@ -1,4 +1,4 @@
-//! The connection to an agent: questions and their answers, heartbeats, and how one that is cut is noticed.
+//! Connection to an agent: requests and responses, heartbeats, and detection of a lost connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,12 +18,12 @@ use crate::limits::{
 };
 use crate::scenario::Role;
 
-/// How often somebody who waits for an answer looks whether it is still to come.
+/// Interval at which a waiting caller checks the connection.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// An agent that was reached. Dropping it ends the agent.
+/// Connection to an agent. Dropping it ends the agent.
 pub(in crate::run) struct Connection {
-    /// The name of its host; of several nodes with its number.
+    /// Name of the host, with a number if it has several nodes.
     pub(in crate::run) name: String,
     pub(in crate::run) hello: Hello,
     next: AtomicU64,
@@ -35,17 +35,17 @@ struct Shared {
     news: Condvar,
     input: Mutex<Option<ChildStdin>>,
     process: Mutex<Child>,
-    /// What the process of the connection prints as its errors.
+    /// Standard error of the connection's process.
     errors: PathBuf,
 }
 
-/// What the agent has said.
+/// State received from the agent.
 struct Heard {
     last: Instant,
     answers: BTreeMap<u64, Vec<Answer>>,
-    /// Answers of which all parts are here.
+    /// Ids of complete responses.
     whole: BTreeSet<u64>,
-    /// Roles whose programs have ended and were not started anew.
+    /// Roles whose programs have ended and were not restarted.
     ended: BTreeSet<Role>,
     lost: Option<String>,
 }
@@ -55,7 +55,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Connection {
-    /// Over the streams of a process that leads to an agent which has said hello.
+    /// Uses the standard streams of a process that leads to an agent; `hello` was received.
     pub(super) fn new(
         name: String,
         hello: Hello,
@@ -98,12 +98,12 @@ impl Connection {
         lock(&self.shared.heard).ended.contains(&role)
     }
 
-    /// A role gets another program.
+    /// Resets the state of a role before a new program is started.
     pub(in crate::run) fn forget(&self, role: Role) {
         lock(&self.shared.heard).ended.remove(&role);
     }
 
-    /// Asks, and waits for all of the answer.
+    /// Sends a request and waits for the complete response.
     pub(in crate::run) fn ask(&self, ask: Ask) -> Try<Vec<Answer>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         {
@@ -131,13 +131,13 @@ impl Connection {
         }
     }
 
-    /// Asks what is answered in one part.
+    /// Sends a request whose response has one part.
     pub(in crate::run) fn ask_one(&self, ask: Ask) -> Try<Answer> {
         let answer = self.ask(ask)?.pop();
         answer.map_or_else(|| failed(self.strange()), Ok)
     }
 
-    /// Asks for something to be done.
+    /// Sends a request whose response has no content.
     pub(in crate::run) fn order(&self, ask: Ask) -> Try<()> {
         match self.ask_one(ask)? {
             Answer::Done => Ok(()),
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// What is said of an answer to another question.
+    /// Error for a response of the wrong type.
     pub(in crate::run) fn strange(&self) -> String {
         format!("the agent on host `{}` answers something else", self.name)
     }
@@ -162,11 +162,11 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let ask = Ask::End;
         if let Some(input) = &mut *lock(&self.shared.input) {
-            // Where it cannot be told it finds out by itself.
+            // If this fails, the agent notices the end of its input.
             let _ = say(input, &Asked { id: 0, ask });
         }
         lock(&self.shared.input).take();
-        // It stops programs that may take their time.
+        // The agent stops programs first, which may take time.
         let deadline = Instant::now() + STOP_WAIT_MAX * 2;
         let mut heard = lock(&self.shared.heard);
         while heard.lost.is_none() && Instant::now() < deadline {
@@ -188,7 +188,7 @@ impl Shared {
         self.news.notify_all();
     }
 
-    /// The process may hang at a connection that is cut; our streams to it end with it.
+    /// Kills the process, which may hang on a lost connection; this also ends its streams.
     fn end_process(&self) {
         let mut process = lock(&self.process);
         let _ = process.kill();
@@ -242,7 +242,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Says each second that we are here, and notices when the agent is not any more.
+    /// Sends a heartbeat each second, and detects when the agent is silent.
     fn beat(&self) {
         loop {
             thread::sleep(HEARTBEAT_EVERY);
@@ -259,7 +259,7 @@ impl Shared {
                 self.end_process();
                 return;
             }
-            // Where the stream is in use something is being said already, which is as good.
+            // If the stream is in use, something is being sent, which has the same effect.
             let Ok(mut input) = self.input.try_lock() else {
                 continue;
             };
@@ -270,20 +270,20 @@ impl Shared {
                 id: 0,
                 ask: Ask::Beat,
             };
-            // The one who listens finds out why.
+            // The receiving thread reports errors of the connection.
             let _ = say(stream, &beat);
         }
     }
 }
 
-/// What the process of a connection has printed as its errors.
+/// Last lines of the connection's standard error.
 pub(super) fn last_words(errors: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = fs::File::open(errors) {
         let length = file.metadata().map_or(0, |found| found.len());
         let start = length.saturating_sub(OUTPUT_TAIL_BYTES as u64);
         let _ = std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start));
-        // What could be read is what there is to say.
+        // Uses what could be read.
         let _ = file.take(OUTPUT_TAIL_BYTES as u64).read_to_end(&mut bytes);
     }
     match last_lines(&String::from_utf8_lossy(&bytes)) {

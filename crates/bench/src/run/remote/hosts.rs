@@ -1,4 +1,4 @@
-//! The hosts of a run that are other machines: reached once at its beginning, with an agent on each until its end.
+//! Other machines of a run: connected once at its start, with an agent on each until its end.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,26 +17,26 @@ use crate::limits::CPUS_OF_HOST_MAX;
 use crate::placement::{Placement, Room, place};
 use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Slurm, Variant};
 
-/// A machine with its agent.
+/// A machine with an agent.
 pub(in crate::run) struct Node {
     pub(in crate::run) connection: Arc<Connection>,
-    /// Where others reach it.
+    /// Address at which other machines reach it.
     pub(in crate::run) address: IpAddr,
-    /// What is added to the numbers of its CPUs, so that those of different hosts differ.
+    /// Offset of its CPU numbers, which makes them unique among hosts.
     pub(in crate::run) first_cpu: usize,
-    /// Its clock, when the run began.
+    /// Its clock offset at the start of the run.
     pub(in crate::run) clock: ClockOffset,
 }
 
 impl Node {
-    /// Its own numbers of those of some CPUs that it has.
+    /// Converts CPU numbers of the run to numbers on this machine, and skips CPUs of others.
     pub(in crate::run) fn own(&self, cpus: &[usize]) -> Vec<usize> {
         let range = self.first_cpu..self.first_cpu + CPUS_OF_HOST_MAX;
         let own = cpus.iter().filter(|cpu| range.contains(cpu));
         own.map(|cpu| cpu - self.first_cpu).collect()
     }
 
-    /// The copy of our program there.
+    /// Path of the copy of Onrush on the machine.
     pub(in crate::run) fn onrush(&self) -> String {
         format!("{}/onrush", self.connection.hello.directory)
     }
@@ -46,14 +46,14 @@ impl Node {
 #[derive(Default)]
 pub(in crate::run) struct Hosts {
     reached: BTreeMap<String, Vec<Node>>,
-    /// Why others were not.
+    /// Reasons for hosts that were not reached.
     pub(in crate::run) unreachable: BTreeMap<String, String>,
-    /// Behind what runs in it, so that it is given back last.
+    /// Declared last, so that it is dropped after the connections that run in it.
     allocation: Option<Allocation>,
 }
 
 impl Hosts {
-    /// Reaches those that the variants need; what cannot be reached is known by its reason.
+    /// Connects the hosts that the variants need; failures are recorded with their reasons.
     pub(in crate::run) fn reach(
         experiment: &Experiment,
         onrush: &Path,
@@ -101,7 +101,7 @@ impl Hosts {
         hosts
     }
 
-    /// The machines that a role runs on; none where they were not reached.
+    /// Machines of a role; empty if they were not reached.
     pub(in crate::run) fn nodes(&self, variant: &Variant, role: Role) -> &[Node] {
         let host = variant.remote.as_ref().and_then(|remote| remote.host(role));
         host.map_or(&[], |host| self.nodes_of(&host.name))
@@ -111,7 +111,7 @@ impl Hosts {
         self.reached.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether all of them still answer.
+    /// Checks that no host is lost.
     pub(in crate::run) fn check(&self) -> Try<()> {
         let mut nodes = self.reached.values().flatten();
         match nodes.find_map(|node| node.connection.lost()) {
@@ -120,7 +120,7 @@ impl Hosts {
         }
     }
 
-    /// The CPUs of each role: on every machine by the one rule.
+    /// CPUs of each role, assigned by the same rule on every machine.
     pub(in crate::run) fn placement(
         &self,
         remote: &Remote,
@@ -141,7 +141,7 @@ impl Hosts {
         placement
     }
 
-    /// The file of a command on a host; an error says that it has none.
+    /// Checks that a command is installed on all machines of a host.
     pub(in crate::run) fn find(&self, host: &RemoteHost, command: &str) -> Result<(), String> {
         for node in self.nodes_of(&host.name) {
             let command = command.to_owned();
@@ -154,7 +154,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// What is written of them.
+    /// Facts of the hosts for `environment.json`.
     pub(in crate::run) fn facts(&self, experiment: &Experiment) -> BTreeMap<String, HostFacts> {
         let wanted = wanted(experiment);
         let mut facts = BTreeMap::new();
@@ -176,7 +176,7 @@ impl Hosts {
         facts
     }
 
-    /// Compares the clocks once more.
+    /// Measures the clock offsets at the end of the run.
     pub(in crate::run) fn finish(&self, facts: &mut BTreeMap<String, HostFacts>) {
         for node in self.reached.values().flatten() {
             if let Some(of_node) = facts.get_mut(&node.connection.name) {
@@ -216,17 +216,17 @@ fn in_words(host: &RemoteHost) -> String {
     }
 }
 
-/// What reaching the machines of a run needs.
+/// State while connecting the machines of a run.
 struct Reaching<'a> {
     copy: Copy,
     scratch: &'a Path,
     interrupt: &'a Interrupt,
-    /// The numbers of the last machine's CPUs.
+    /// CPU offset of the last machine.
     first_cpu: usize,
 }
 
 impl Reaching<'_> {
-    /// Reaches the machines of a host.
+    /// Connects the machines of a host.
     fn host(
         &mut self,
         host: &RemoteHost,
@@ -262,7 +262,7 @@ impl Reaching<'_> {
         }
     }
 
-    /// Reaches one machine.
+    /// Connects one machine.
     fn node(&mut self, name: &str, way: &Way, address: IpAddr) -> Result<Node, String> {
         let errors = self.scratch.join(format!("host-{name}.txt"));
         let connection = reach::reach(name, way, &self.copy, &errors, self.interrupt)?;

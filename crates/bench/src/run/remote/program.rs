@@ -1,4 +1,4 @@
-//! The programs of a trial on other machines.
+//! Programs of a trial on other machines.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ use super::hosts::Node;
 use crate::placement::Placement;
 use crate::scenario::{Launch, Role, Values, render, target};
 
-/// The programs of a role: one on each of its machines. Dropping it stops them.
+/// The programs of a role, one on each of its machines. Dropping it stops them.
 pub(in crate::run) struct Distant {
     pub(in crate::run) role: Role,
     nodes: Vec<Arc<Connection>>,
@@ -29,7 +29,7 @@ impl Distant {
         self.nodes.iter().all(|node| node.has_ended(self.role))
     }
 
-    /// Whether somebody accepts connections at a port of its host.
+    /// Whether a port accepts connections on each of the role's machines.
     pub(in crate::run) fn is_listening(&self, port: u16) -> Try<bool> {
         for node in &self.nodes {
             let seen = look(node, self.role, Some(port))?;
@@ -40,7 +40,7 @@ impl Distant {
         Ok(true)
     }
 
-    /// The end of what one of them printed: one that has ended, if there is one.
+    /// The end of one program's output, preferably of one that has ended.
     pub(in crate::run) fn last_words(&self) -> String {
         let ended = self.nodes.iter().find(|node| node.has_ended(self.role));
         let node = ended.or(self.nodes.first());
@@ -50,12 +50,12 @@ impl Distant {
         })
     }
 
-    /// How the first of them ended that did so without success. A host that is lost is found elsewhere.
+    /// The first unsuccessful exit. Lost hosts are reported elsewhere.
     pub(in crate::run) fn failure(&self) -> Option<Ended> {
         self.seen().find_map(|seen| seen.failure)
     }
 
-    /// Whether some of what one of them printed was cut off.
+    /// Whether the output of one of them was truncated.
     pub(in crate::run) fn was_cut(&self) -> bool {
         self.seen().any(|seen| seen.was_cut)
     }
@@ -65,7 +65,7 @@ impl Distant {
         nodes.filter_map(|node| look(node, self.role, None).ok())
     }
 
-    /// Everything that each of them printed, or the report that each has written.
+    /// The complete output or report of each program.
     pub(in crate::run) fn texts(&self, ask: &Ask) -> Try<Vec<Option<String>>> {
         let text = |node: &Arc<Connection>| {
             let mut whole: Option<String> = None;
@@ -87,7 +87,7 @@ impl Distant {
             return;
         }
         for node in &self.nodes {
-            // A host that is lost stops them by itself.
+            // The agent of a lost host stops its programs by itself.
             let _ = node.order(Ask::Stop { role: self.role });
         }
     }
@@ -106,7 +106,7 @@ fn look(node: &Connection, role: Role, port: Option<u16>) -> Try<Seen> {
     }
 }
 
-/// Ports for the roles that listen, each free on its host.
+/// Free ports for the roles that listen on their hosts.
 pub(in crate::run) fn ports(
     context: &Context<'_>,
     subject: &Subject<'_>,
@@ -125,7 +125,7 @@ pub(in crate::run) fn ports(
     Ok(ports)
 }
 
-/// Agents go to CPUs that disturb no role of this trial.
+/// Moves the agents to CPUs where they disturb no role of the trial.
 pub(in crate::run) fn step_aside(context: &Context<'_>, subject: &Subject<'_>) -> Try<()> {
     for host in subject
         .variant
@@ -148,7 +148,7 @@ pub(in crate::run) fn step_aside(context: &Context<'_>, subject: &Subject<'_>) -
     Ok(())
 }
 
-/// Gives a role its directory, its values and its files on each of its machines, and starts it there.
+/// Creates directory, values and files of a role on each of its machines, and starts its program there.
 pub(in crate::run) fn launch(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -171,7 +171,7 @@ pub(in crate::run) fn launch(
         };
         files(context, subject, role, node, (&values, &key))?;
         let line = line(context, subject, role, node, &values)?;
-        // The last one stays: of a client that is the measured run, not its warm-up.
+        // The last command line is kept: for a client, that of the measured run rather than of the warm-up.
         context.environment.commands.insert(key, line.clone());
         lines.push(line);
     }
@@ -216,7 +216,7 @@ fn around(
         .more
         .insert("shard".into(), format!("{}/{count}", index + 1));
     if let Some(moment) = subject.start_at {
-        // By the clock of the host.
+        // Converted to the host's clock.
         let there = moment + node.clock.ahead_s;
         around.more.insert("start_at".into(), format!("{there:.6}"));
     }
@@ -253,7 +253,7 @@ fn files(
     Ok(())
 }
 
-/// The command line that runs a role's program on a host.
+/// Command line of a role's program on a host.
 fn line(
     context: &Context<'_>,
     subject: &Subject<'_>,

@@ -1,4 +1,4 @@
-//! Reaching a host: this program is copied to it over the standard input of what connects us, and started there as an agent.
+//! Connects to a host: copies Onrush over the connection's standard input, and starts it as an agent.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -17,19 +17,19 @@ use super::connection::{Connection, last_words};
 use crate::limits::{GREETING_LINES_MAX, POLL, REACH_WAIT_MAX};
 use crate::scenario::Ssh;
 
-/// What the lines of our script begin with.
+/// Prefix of the script's lines.
 const WORD: &str = "onrush-agent:";
 
-/// This program as it is copied.
+/// The executable to copy.
 pub(super) struct Copy {
     file: PathBuf,
     length: u64,
-    /// SHA-256, in hexadecimal digits.
+    /// SHA-256 in hexadecimal.
     hash: String,
 }
 
 impl Copy {
-    /// The program without its debug information where strip(1) is installed (two thirds of a release build), else as it is.
+    /// Removes debug information if strip(1) is installed (two thirds of a release build).
     pub(super) fn of(file: &Path, scratch: &Path) -> Result<Copy, String> {
         let stripped = scratch.join("onrush-stripped");
         let mut strip = Command::new("strip");
@@ -63,9 +63,9 @@ impl Copy {
         }
     }
 
-    /// What a shell of the host does: a directory, the program, whether it can run, and then the agent; behind one that was
-    /// killed another one that finds what it had set, and ends at once. Nothing is left behind, however it ends. Without
-    /// single quotes, since it stands between them.
+    /// Shell script for the host: creates a directory, receives the program, tests that it runs, and starts the agent.
+    /// If the agent is killed, a second one restores its settings and exits at once. The script removes the directory
+    /// in every case. It contains no single quotes, because it is passed in single quotes.
     pub(super) fn script(&self) -> String {
         let (length, hash) = (self.length, &self.hash);
         format!(
@@ -81,15 +81,15 @@ impl Copy {
     }
 }
 
-/// What leads to a host.
+/// A way to reach a host.
 pub(super) struct Way {
-    /// The command line that runs the script there.
+    /// Command line that runs the script on the host.
     pub(super) line: Vec<String>,
-    /// What has to work for it.
+    /// Precondition, for error messages.
     pub(super) condition: String,
 }
 
-/// To this machine itself.
+/// The local machine.
 pub(super) fn local_way(copy: &Copy) -> Way {
     Way {
         line: vec!["sh".into(), "-c".into(), copy.script()],
@@ -97,14 +97,14 @@ pub(super) fn local_way(copy: &Copy) -> Way {
     }
 }
 
-/// To a host of ssh.
+/// A host over ssh.
 pub(super) fn ssh_way(ssh: &Ssh, copy: &Copy) -> Way {
     let mut line = vec!["ssh".to_owned(), "-T".into()];
-    // Nobody is there to be asked for a password, and nothing but the agent needs the connection.
+    // No prompt for a password, and nothing but the agent's connection.
     for option in [
         "BatchMode=yes",
         "ConnectTimeout=10",
-        // Nothing of this is sent while heartbeats are; a copy that is on its way when the line is cut ends by it.
+        // Not needed during heartbeats; detects a connection that is lost while the program is copied.
         "ServerAliveInterval=5",
         "ServerAliveCountMax=2",
         "ControlMaster=no",
@@ -121,7 +121,7 @@ pub(super) fn ssh_way(ssh: &Ssh, copy: &Copy) -> Way {
     }
 }
 
-/// Where other hosts reach a host of ssh: as it is told, or as ssh itself would resolve it.
+/// Address of an ssh host for other hosts: the configured one, or as ssh resolves it.
 pub(super) fn address(ssh: &Ssh) -> Result<IpAddr, String> {
     if let Some(address) = ssh.address {
         return Ok(address);
@@ -142,21 +142,21 @@ pub(super) fn address(ssh: &Ssh) -> Result<IpAddr, String> {
     })
 }
 
-/// Whether what reaches hosts is here.
+/// Error if a required command is not installed.
 pub(super) fn missing(program: &str, package: &str) -> Option<String> {
     let is_here = file_of(program).is_some();
     (!is_here).then(|| format!("{program} is not here: apt-get install {package}"))
 }
 
-/// What comes of a reader of the agent's first lines.
+/// Result of reading the agent's first lines.
 enum First {
-    /// A line of our script.
+    /// A line of the script.
     Word(String),
     Hello(Box<Hello>, BufReader<ChildStdout>),
     End,
 }
 
-/// Starts an agent by a command line that leads to a host; `name` is the host's, in words.
+/// Starts an agent on a host; `name` is used in error messages.
 pub(super) fn reach(
     name: &str,
     way: &Way,
@@ -202,7 +202,7 @@ pub(super) fn reach(
 
 type Greeted = (ChildStdin, Box<Hello>, BufReader<ChildStdout>);
 
-/// Copies the program and waits for the first words of the agent. The error is `None` where the other end does not say why.
+/// Copies the program and waits for the agent's hello. The error is `None` if the other end reports no reason.
 fn greet(
     mut input: ChildStdin,
     output: ChildStdout,
@@ -210,7 +210,7 @@ fn greet(
     interrupt: &Interrupt,
 ) -> Result<Greeted, Option<String>> {
     let (sender, receiver) = sync_channel(1);
-    // A thread of its own, since a host may say nothing for ever.
+    // In a separate thread, because a host may stay silent forever.
     std::thread::spawn(move || {
         let mut output = BufReader::new(output);
         for _ in 0..GREETING_LINES_MAX {
@@ -222,7 +222,7 @@ fn greet(
                             let _ = sender.send(First::Hello(hello, output));
                             return;
                         }
-                        // The greetings of a shell.
+                        // A login banner.
                         Ok(_) | Err(_) => continue,
                     },
                 },
@@ -261,7 +261,7 @@ fn is_same(hello: &Hello) -> bool {
     hello.protocol == PROTOCOL && hello.version == env!("CARGO_PKG_VERSION")
 }
 
-/// What our script says on the host: which machine it is, upon which the program is sent, or why it cannot go on.
+/// Handles a line of the script: on the architecture, sends the program; otherwise returns the reported error.
 fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy) -> Result<(), Option<String>> {
     let own = std::env::consts::ARCH;
     if let Some(machine) = word.strip_prefix("machine ") {
@@ -272,7 +272,7 @@ fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy) -> Result<(), O
         }
         let sent = File::open(&copy.file).and_then(|mut file| io::copy(&mut file, input));
         let sent = sent.and_then(|_| input.flush());
-        // Why it ended stands in what it printed.
+        // The reason is in the connection's standard error.
         return sent.map_err(|_| None);
     }
     if let Some(words) = word.strip_prefix("cannot run: ") {

@@ -1,4 +1,4 @@
-//! The report of a client on other machines: of several, theirs are added up by the program that wrote them.
+//! Report of a client on other machines. The reports of several machines are merged by the program that wrote them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::super::wire::Ask;
 use super::program::Distant;
 use crate::limits::OUTPUT_BYTES_MAX;
 
-/// What a client left: the report that it has written, and what it printed.
+/// Report file and output of a client.
 pub(in crate::run) struct Texts {
     pub(in crate::run) written: Option<String>,
     pub(in crate::run) printed: String,
@@ -29,7 +29,7 @@ pub(in crate::run) fn texts(context: &Context<'_>, client: &Distant) -> Try<Text
     Ok(Texts { written, printed })
 }
 
-/// One report of several parts: histograms are added, and percentiles taken from the sum.
+/// Merges several reports: histograms are added, and percentiles taken from the sum.
 fn merged(context: &Context<'_>, parts: Vec<Option<String>>) -> Try<String> {
     let directory = context.root.join("parts");
     let _ = fs::remove_dir_all(&directory);
@@ -52,7 +52,7 @@ fn merged(context: &Context<'_>, parts: Vec<Option<String>>) -> Try<String> {
         .arg(&sum)
         .stdin(Stdio::null())
         .output()?;
-    // What speaks against a sum is said in it; without one there is nothing to read.
+    // The merged report contains its own warnings; fail only if there is none.
     if !sum.exists() {
         let why = String::from_utf8_lossy(&outcome.stderr).into_owned();
         let why = why.lines().next().unwrap_or("no word about it").to_owned();

@@ -1,4 +1,4 @@
-//! What is set on hosts for a trial: applied before its programs start, set back when they have ended.
+//! Settings of hosts for a trial: applied before its programs start, restored after they have ended.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::connection::Connection;
 use super::hosts::Node;
 use crate::scenario::RemoteHost;
 
-/// Settings in force. Dropping it sets them back.
+/// Settings in effect. Dropping it restores the old values.
 #[derive(Default)]
 pub(in crate::run) struct Applied {
     nodes: Vec<Arc<Connection>>,
-    /// What was done, as a person would read it, with what there was before.
+    /// Description of the changes, with the old values.
     pub(in crate::run) words: Vec<String>,
 }
 
 impl Applied {
-    /// Sets everything back.
+    /// Restores all settings.
     pub(in crate::run) fn set_back(&mut self) -> Try<()> {
         let mut outcome = Ok(());
         for node in self.nodes.drain(..) {
@@ -31,12 +31,12 @@ impl Applied {
 
 impl Drop for Applied {
     fn drop(&mut self) {
-        // An agent that cannot be told does it by itself.
+        // An agent that cannot be reached does it by itself.
         let _ = self.set_back();
     }
 }
 
-/// Applies what is set on each host of a variant.
+/// Applies the settings of all hosts of a variant.
 pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try<Applied> {
     let mut applied = Applied::default();
     let hosts = subject

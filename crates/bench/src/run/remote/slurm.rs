@@ -1,5 +1,5 @@
-//! Hosts that are nodes of Slurm: one allocation for all of them, held by a salloc(1) that ends with us, and a step of it for
-//! each agent.
+//! Slurm nodes as hosts: one allocation for all of them, held by a salloc(1) process that ends with bench, and a job
+//! step for each agent.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -23,22 +23,22 @@ use crate::limits::{
 };
 use crate::scenario::Slurm;
 
-/// What runs inside of the allocation: it says which it is, and then waits for our end.
+/// Runs within the allocation: prints the job and its nodes, and then waits for the end of its input.
 const HOLDER: &str = "echo \"job $SLURM_JOB_ID\"; scontrol show hostnames \"$SLURM_JOB_NODELIST\" | sed \"s/^/node /\"; \
     echo end; exec cat >/dev/null";
 
-/// Nodes that are ours until this is dropped.
+/// Allocated nodes; dropping it releases them.
 pub(super) struct Allocation {
     process: Child,
-    /// Its end is the end of the allocation.
+    /// Closing it ends the allocation.
     input: Option<ChildStdin>,
     job: String,
-    /// Those that no host has yet.
+    /// Nodes not assigned to a host yet.
     free: Vec<String>,
 }
 
 impl Allocation {
-    /// Waits for so many whole nodes. The options are those of all hosts of an experiment, which are the same.
+    /// Allocates this many whole nodes. All Slurm hosts of an experiment have the same options.
     pub(super) fn of(
         hosts: &[&Slurm],
         scratch: &Path,
@@ -55,7 +55,7 @@ impl Allocation {
         let options = hosts.first().map_or(&[][..], |slurm| &slurm.options);
         let mut process = ends_with_us("salloc")
             .arg(format!("--nodes={nodes}"))
-            // Others on the same node would be measured, too.
+            // Other jobs on the same node would distort the measurement.
             .arg("--exclusive")
             .args(options)
             .args(["sh", "-c", HOLDER])
@@ -124,12 +124,12 @@ impl Allocation {
                 self.free, self.job
             ));
         }
-        // The next one is taken from the end.
+        // Nodes are taken from the end.
         self.free.reverse();
         Ok(self)
     }
 
-    /// A node that no host has yet, with its address.
+    /// Takes an unassigned node, with its address.
     pub(super) fn node(&mut self) -> Result<(String, IpAddr), String> {
         let Some(node) = self.free.pop() else {
             return Err("the allocation has no further node".into());
@@ -138,7 +138,7 @@ impl Allocation {
         Ok((node, address))
     }
 
-    /// What leads to a node: a step that shares what it has with the programs that the agent starts.
+    /// Way to a node: a job step that shares its resources with the programs that the agent starts.
     pub(super) fn way(&self, node: &str, copy: &Copy) -> Way {
         let job = format!("--jobid={}", self.job);
         let list = format!("--nodelist={node}");
@@ -151,7 +151,7 @@ impl Allocation {
             "--overlap",
             "--cpu-bind=none",
             "--mpi=none",
-            // It is the agent that changes to its directory.
+            // The agent changes to its own directory.
             "--chdir=/",
             "sh",
             "-c",
@@ -170,7 +170,7 @@ impl Allocation {
             .ok()
             .and_then(Pid::from_raw);
         if let Some(process) = process {
-            // It may have ended; then there is nothing to cancel.
+            // Fails if it has ended, in which case there is nothing to cancel.
             let _ = kill_process(process, Signal::TERM);
         }
     }
@@ -191,20 +191,21 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         self.input.take();
         if self.job.is_empty() {
-            // A request that still waits for nodes: SIGTERM has salloc cancel it, and a killed salloc leaves it in the queue.
+            // Still waiting for nodes: on SIGTERM salloc cancels the request; a killed salloc would leave it in the
+            // queue.
             self.terminate();
         }
         if !self.has_ended_within(STOP_WAIT_MAX) {
             self.terminate();
             self.has_ended_within(STOP_WAIT_MAX);
         }
-        // Slurm takes the nodes back when salloc is gone, however it goes.
+        // Slurm releases the nodes when salloc has ended, for whatever reason.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Where other nodes reach one: as Slurm itself reaches it.
+/// Address of a node, as Slurm itself resolves it.
 fn address(node: &str) -> Result<IpAddr, String> {
     let mut command = Command::new("scontrol");
     command.args(["--oneliner", "show", "node", node]);
@@ -219,7 +220,7 @@ fn address(node: &str) -> Result<IpAddr, String> {
     })
 }
 
-/// `NodeAddr` among the words that scontrol(1) says of a node.
+/// `NodeAddr` in the output of scontrol(1).
 fn node_address(text: &str) -> Option<&str> {
     let mut words = text.split_ascii_whitespace();
     words.find_map(|word| word.strip_prefix("NodeAddr="))

@@ -1,4 +1,4 @@
-//! A window over programs on several machines: each agent samples its own, and the rows come on one time line.
+//! A window over several machines: each agent samples its own, and the rows are merged on one time axis.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(in crate::run) struct RemoteWindow {
 
 struct Machine {
     connection: Arc<Connection>,
-    /// Its name, for what is counted on it and not on the one under test.
+    /// Prefix for counters of machines other than that of the role under test.
     label: Option<String>,
     first_cpu: usize,
     clock: ClockOffset,
@@ -27,7 +27,7 @@ struct Machine {
 }
 
 impl RemoteWindow {
-    /// Opens it on all machines of a trial, over the roles that already run.
+    /// Opens the window on all machines of a trial, over the roles that already run.
     pub(in crate::run) fn open(
         context: &Context<'_>,
         subject: &Subject<'_>,
@@ -46,7 +46,7 @@ impl RemoteWindow {
                     connection: Arc::clone(&node.connection),
                     label: (!is_under_test).then(|| node.connection.name.clone()),
                     first_cpu: node.first_cpu,
-                    // Before each window, since clocks drift.
+                    // Measured before each window, because clocks drift.
                     clock: clock::compare(&node.connection)?,
                     roles: roles.clone(),
                 });
@@ -61,7 +61,7 @@ impl RemoteWindow {
         Ok(RemoteWindow { machines })
     }
 
-    /// Adds a role that has just been started.
+    /// Adds a role that was just started.
     pub(in crate::run) fn join(&self, role: Role) -> Try<()> {
         for machine in &self.machines {
             if machine.roles.contains(&role) {
@@ -71,7 +71,7 @@ impl RemoteWindow {
         Ok(())
     }
 
-    /// Closes it, the client's machines first: the others only had to wait for it.
+    /// Closes the window, first on the client's machines, because the others only have to last as long.
     pub(in crate::run) fn close(mut self) -> Try<Window> {
         let is_client = |machine: &Machine| machine.roles.contains(&Role::Client);
         self.machines.sort_by_key(|machine| !is_client(machine));
@@ -102,7 +102,7 @@ impl RemoteWindow {
     }
 }
 
-/// The window of one machine.
+/// Window of one machine.
 struct Part {
     label: Option<String>,
     first_cpu: usize,
@@ -112,7 +112,7 @@ struct Part {
     closed: Closed,
 }
 
-/// One window of several: it is as long as that of the client, and begins with it.
+/// Merges windows. The result has the start and the length of the client's window.
 fn together(parts: Vec<Part>) -> Window {
     let begin = |part: &Part| part.closed.opened_at - part.ahead_s;
     let of_client = parts.iter().filter(|part| part.has_client);
@@ -178,8 +178,8 @@ impl Part {
             .collect()
     }
 
-    /// CPUs have numbers of their own, roles are wherever they are, and all else is that of the machine under test or has
-    /// the name of its machine in front.
+    /// Name of a subject in the merged window: CPUs have an offset, roles are unique, and everything else on machines
+    /// other than that of the role under test has the machine's name as prefix.
     fn subject(&self, name: String) -> String {
         let cpu = name
             .strip_prefix("cpu")
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn rows_of_hosts_with_wrong_clocks_come_on_the_time_line_of_the_client() {
-        // The server's clock is an hour ahead, and its window was opened half a second before that of the client.
+        // The server's clock is one hour ahead, and its window was opened half a second before the client's.
         let window = together(vec![
             part(None, 10_000, 4_600.0, 3_600.0),
             part(Some("a"), 20_000, 1_000.5, 0.0),
