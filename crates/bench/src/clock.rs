@@ -6,7 +6,6 @@ use time::UtcDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
-/// `2026-03-01T09:05:07Z`.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     written(
         time,

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// Experiment file; `None` selects the built-in `chain.toml`.
     pub experiment: Option<PathBuf>,
-    /// What to do with the experiment.
+    /// Task to carry out.
     pub task: Task,
     /// Output directory; `None` creates one named after the experiment and the time.
     pub out: Option<PathBuf>,
-    /// Which part of the experiment to run.
+    /// Part of the experiment to run.
     pub choice: Choice,
     /// Time for all rounds, overriding the experiment.
     pub budget: Option<Duration>,
@@ -39,7 +39,7 @@ pub enum Charts {
     Png,
 }
 
-/// Which part of an experiment to run.
+/// Part of an experiment to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// Few rounds and short windows, to check that an experiment works; the figures are not conclusive.
@@ -54,7 +54,7 @@ pub struct Choice {
     pub profile: bool,
 }
 
-/// What to do with an experiment.
+/// Task of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Task {
     /// Measure it.

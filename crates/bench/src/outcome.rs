@@ -39,7 +39,7 @@ pub struct Outcome {
     /// The lost host and the reason; omitted if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
-    /// What could not be written if a full disk ended the run; otherwise omitted.
+    /// Write error, if a full disk ended the run; otherwise omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_room: Option<String>,
     /// Whether it was a quick check, whose figures are not conclusive.

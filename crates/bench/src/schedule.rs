@@ -24,7 +24,6 @@ pub struct Cell {
 pub struct Schedule {
     order: Order,
     seed: Seed,
-    /// Measured variants of each work.
     variants: Vec<Vec<usize>>,
     /// For each work, the work whose rate it needs, which runs first.
     needs: Vec<Option<usize>>,

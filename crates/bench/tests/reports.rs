@@ -614,7 +614,6 @@ proptest! {
     }
 }
 
-/// All reports in the folder.
 fn all() -> Vec<String> {
     let mut files = Vec::new();
     for client in fs::read_dir(folder()).expect("it is ours").flatten() {

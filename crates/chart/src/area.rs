@@ -112,7 +112,6 @@ pub(crate) fn draw(
     }
 }
 
-/// A part of one column in drawing coordinates.
 struct Step {
     left: f64,
     right: f64,

@@ -75,13 +75,11 @@ fn style() -> String {
     )
 }
 
-/// The variables of a style sheet with their values.
 struct Colours<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Colours<'a> {
     fn of(text: &'a str) -> Colours<'a> {
         let variable = |declaration: &'a str| {
-            // The first declaration follows the opening brace.
             let (_, variable) = declaration.split_once("--")?;
             let (name, value) = variable.split_once(':')?;
             Some((name, value.trim()))

@@ -105,7 +105,6 @@ impl Heat {
         most.clamp(1, (RIGHT - LEFT) as usize)
     }
 
-    /// Maximum of each column.
     fn row(&self, row: &HeatRow, count: usize) -> Vec<f64> {
         let mut columns = vec![0.0_f64; count];
         let at = |x: f64| (self.x.scale.place(x).clamp(0.0, 1.0) * count as f64).round() as usize;
@@ -164,7 +163,6 @@ impl Heat {
     }
 }
 
-/// Draws a group: heading with scale, then its rows.
 fn draw_group(svg: &mut String, group: &HeatGroup, map: &[Vec<f64>], top: f64) {
     let line = top + 13.0;
     let _ = write!(
@@ -280,7 +278,6 @@ mod tests {
         assert!(columns.len() <= 222);
         assert_eq!(columns.iter().filter(|value| **value == 1.0).count(), 1);
         let svg = heat.svg();
-        // One in the scale, one in the map.
         assert_eq!(svg.matches("class=\"heat8\"").count(), 2);
         assert!(
             svg.contains("CPU &lt;1&gt;") && svg.contains(">100 %<"),

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 /// Positions closer than this are merged, in units of the drawing: a pointer is not more precise.
 const TOGETHER: f64 = 1.0;
 
-/// Values by position.
 #[derive(Default)]
 pub(crate) struct Hover<'a>(BTreeMap<u32, Entry<'a>>);
 
-/// Values shown at one position.
 struct Entry<'a> {
     place: f64,
     x: f64,

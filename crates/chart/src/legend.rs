@@ -62,7 +62,6 @@ pub(crate) fn head(title: &str, content: &str) -> (String, f64) {
     (svg, y + 6.0)
 }
 
-/// Wraps a title at spaces.
 fn lines(title: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in title.split(' ') {

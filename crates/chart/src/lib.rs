@@ -139,7 +139,6 @@ pub enum Size {
     Small,
 }
 
-/// Drawing area of a chart.
 struct Frame {
     width: f64,
     height: f64,

@@ -2,11 +2,9 @@
 
 use crate::escape;
 
-/// Style sheet of all pages.
 pub(crate) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// Explains how to read the values of charts without a pointer.
 const KEYS: &str = "<p class=\"keys\">Values of a chart: point at it, or go to it with Tab and along it with the arrow keys.</p>\n";
 
 /// Builds a page with this title around `body`, which is HTML.
@@ -49,7 +47,6 @@ mod tests {
             assert!(!page.contains(reference), "{reference}");
         }
     }
-    /// Colour variables of a style sheet.
     fn colours(text: &'static str) -> BTreeMap<&'static str, [f64; 3]> {
         let variable = |declaration: &'static str| {
             let (name, value) = declaration.trim().split_once(": #")?;

@@ -70,7 +70,6 @@ pub fn strip(title: &str, unit: &str, rows: &[StripRow], text: fn(f64) -> String
     svg
 }
 
-/// Hover value of each round.
 fn hover(rows: &[StripRow], x: impl Fn(f64) -> f64, text: fn(f64) -> String) -> String {
     let names: Vec<(String, &StripRow, f64)> = rows
         .iter()

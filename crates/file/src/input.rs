@@ -67,7 +67,6 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// A number of bytes with a unit.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -157,7 +156,6 @@ impl Input {
         }
     }
 
-    /// Waits until the pipe's writer writes or closes it.
     fn wait(&self) -> Result<(), Unreadable> {
         let silence = Timespec {
             tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,

@@ -18,7 +18,6 @@ use crate::pipe::Pipe;
 /// A pipe is opened immediately, so that its reader does not see end of file before the content is written.
 #[derive(Debug)]
 pub struct Output {
-    /// The path as given.
     path: PathBuf,
     /// The path with all links resolved.
     place: PathBuf,
@@ -31,9 +30,7 @@ pub struct Output {
 enum How {
     /// Write a temporary file and rename it, with the permissions of the file that it replaces.
     Beside(Option<Permissions>),
-    /// Write in place.
     Within,
-    /// Write to the pipe, which is open.
     Pipe(Pipe),
 }
 
@@ -178,7 +175,6 @@ fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<How> {
 
 /// Permissions of a file for everybody, before the umask.
 const EVERYBODY: u32 = 0o666;
-/// Permissions of a file for its owner.
 const OWNER: u32 = 0o600;
 
 /// Resolves links in the directory part. The last component need not exist.

@@ -47,7 +47,6 @@ impl Pipe {
         }
     }
 
-    /// Waits until the reader has made room or closed the pipe.
     fn wait(&self) -> io::Result<()> {
         let silence = Timespec {
             tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,

@@ -23,7 +23,6 @@ enum Found {
 /// Metadata that changes with the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State {
-    /// Device and inode.
     file: (u64, u64),
     length: u64,
     /// mtime. The user can set it back (`cp -p`, `rsync -t`, `touch -d`).

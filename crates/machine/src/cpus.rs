@@ -229,7 +229,6 @@ impl fmt::Debug for CpuSet {
     }
 }
 
-/// As an array of numbers.
 impl Serialize for CpuSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())

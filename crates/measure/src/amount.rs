@@ -19,7 +19,6 @@ impl fmt::Display for NotAmount {
 
 impl std::error::Error for NotAmount {}
 
-/// A kind of amount.
 struct Kind {
     /// Unit names, and how many of the smallest unit each is.
     units: &'static [(&'static str, u64)],

@@ -99,7 +99,6 @@ pub fn values_min(confidence: f64) -> usize {
     enough.unwrap_or(usize::MAX)
 }
 
-/// The segments between changes.
 fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
     let inner = || found.iter().map(|(at, _)| *at);
     let starts = std::iter::once(0).chain(inner());
@@ -107,7 +106,6 @@ fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
     starts.zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// A candidate for a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Split {
     at: usize,

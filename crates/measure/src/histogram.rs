@@ -318,7 +318,6 @@ impl Histogram {
 }
 
 impl FromIterator<u64> for Histogram {
-    /// Records each value once.
     fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Histogram {
         let mut histogram = Histogram::new();
         values.into_iter().for_each(|value| histogram.record(value));

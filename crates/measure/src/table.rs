@@ -5,7 +5,6 @@ use std::ops::Range;
 /// A table with a header row.
 pub struct Table {
     rows: Vec<Vec<String>>,
-    /// Columns of numbers.
     numbers: Range<usize>,
 }
 

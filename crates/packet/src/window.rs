@@ -98,7 +98,6 @@ impl Window {
     }
 }
 
-/// Word and bit of a number.
 fn place(number: u64) -> (usize, u64) {
     let at = number % WINDOW;
     ((at / 64) as usize, 1 << (at % 64))

@@ -182,7 +182,6 @@ fn figures(traffic: &Traffic) -> Vec<String> {
     ]
 }
 
-/// Red for rows with errors.
 fn style(traffic: &Traffic) -> Style {
     match traffic.errors > 0.0 {
         true => Style::new().fg(Color::Red),

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::moment::Moment;
 
-/// Seconds kept.
 const KEPT: usize = 240;
 
 /// From the lowest bar to the highest.

@@ -17,7 +17,6 @@ const SHOWN_MAX: usize = 60;
 pub struct Facts {
     /// The machine.
     pub machine: Machine,
-    /// Kernel settings.
     #[serde(default)]
     settings: BTreeMap<String, Option<String>>,
     #[serde(default)]
@@ -292,13 +291,11 @@ fn by_name<'a, T>(
         .filter(|(_, a, b)| a != b)
 }
 
-/// Value of the option `--io`.
 fn driver(words: &[String]) -> Option<&str> {
     let at = words.iter().position(|word| word == "--io")?;
     words.get(at + 1).map(String::as_str)
 }
 
-/// Last component of a path; a URL stays whole.
 fn file_name(word: &str) -> &str {
     match word.contains("://") {
         true => word,

@@ -62,7 +62,6 @@ impl Run {
     }
 }
 
-/// Path and text of a file of the result.
 fn text(
     directory: &Path,
     name: &'static str,

@@ -256,7 +256,6 @@ impl Rows {
     }
 }
 
-/// Index of each column.
 struct Columns(BTreeMap<&'static str, usize>);
 
 impl Columns {
@@ -337,7 +336,6 @@ impl Columns {
     }
 }
 
-/// Converts an error of the CSV reader.
 fn unread(path: &Path, error: &csv::Error) -> Unusable {
     let line = error.position().map_or(1, csv::Position::line);
     let what = match error.kind() {

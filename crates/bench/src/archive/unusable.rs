@@ -38,13 +38,12 @@ pub enum Unusable {
     TooMany {
         /// The file or directory.
         path: PathBuf,
-        /// What is too much, and the limit.
+        /// The exceeded limit.
         what: String,
     },
 }
 
 impl Unusable {
-    /// An error in a line of a file.
     pub(super) fn line(path: &Path, line: u64, what: impl Into<String>) -> Unusable {
         Unusable::Line {
             path: path.to_owned(),

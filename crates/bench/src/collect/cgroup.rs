@@ -16,18 +16,13 @@ pub struct ControlGroup {
     files: Vec<(Kind, KernelFile)>,
 }
 
-/// Content of a file.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// `cpu.stat` of either version.
     Cpu,
-    /// `memory.current`, or `memory.usage_in_bytes`.
     Memory,
-    /// `RESOURCE.pressure`.
     Pressure(&'static str),
 }
 
-/// Subject in results.
 const SUBJECT: &str = "cgroup";
 
 impl ControlGroup {
@@ -91,7 +86,6 @@ fn cpu(text: &str, counters: &mut Counters) {
             "nr_periods" => Some(("quota_periods", Count::Total(value))),
             "nr_throttled" => Some(("throttled_periods", Count::Total(value))),
             "throttled_usec" => Some(("throttled", Count::Time(Duration::from_micros(value)))),
-            // Version 1 has nanoseconds.
             "throttled_time" => Some(("throttled", Count::Time(Duration::from_nanos(value)))),
             "usage_usec" => Some(("cpus", Count::Time(Duration::from_micros(value)))),
             _ => None,

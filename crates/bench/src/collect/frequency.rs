@@ -72,7 +72,6 @@ impl Frequency {
     }
 }
 
-/// Whether the CPU reports a hypervisor.
 fn is_virtual(cpuinfo: &str) -> bool {
     let mut flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
     flags.any(|line| {

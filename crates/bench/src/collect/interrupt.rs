@@ -96,7 +96,6 @@ pub fn interrupts(text: &str, lines: &BTreeMap<u32, String>, counters: &mut Coun
     }
 }
 
-/// Network interfaces, and the interrupt lines of their devices.
 #[derive(Debug, Default)]
 struct Devices {
     interfaces: Vec<String>,

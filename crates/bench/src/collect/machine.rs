@@ -10,7 +10,6 @@ use super::protocol::{sockets, tables};
 use super::softirq::{softirqs, softnet};
 use super::source::{KernelFile, Root};
 
-/// Parser of a file with one table.
 type Reader = fn(&str, &mut Counters);
 
 /// Sources of counters, found once and read each second.

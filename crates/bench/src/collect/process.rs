@@ -138,7 +138,6 @@ pub fn parent(stat: &str) -> Option<u32> {
 
 /// Whether a process ignores SIGCHLD, from its `status`. The kernel then drops the time of its ended children.
 pub fn ignores_children(status: &str) -> bool {
-    /// Bit of SIGCHLD, signal 17.
     const SIGCHLD: u64 = 1 << 16;
     let mask = value(status, "SigIgn:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
     mask.is_some_and(|mask| mask & SIGCHLD != 0)

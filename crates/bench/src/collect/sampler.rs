@@ -20,20 +20,16 @@ use crate::limits::SAMPLE_EVERY;
 use crate::outcome::{BySubject, CpuUse, Sample};
 use crate::scenario::{Collect, Role};
 
-/// Subject of bench's own CPU use in results.
 const COLLECTOR: &str = "collector";
 
-/// All readings of one moment.
 #[derive(Debug, Clone)]
 struct Reading {
     at: Instant,
     cpus: Vec<(usize, CpuTicks)>,
-    /// CPU time of each CPU's `ksoftirqd`.
     ksoftirqd: BTreeMap<usize, Duration>,
     interfaces: BTreeMap<String, Interface>,
     roles: BTreeMap<Role, TreeUse>,
     counters: Counters,
-    /// CPU time of the sampling thread.
     ours: Duration,
 }
 
@@ -79,7 +75,6 @@ impl Reading {
     }
 }
 
-/// CPU time of the current thread.
 fn own_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(
@@ -212,7 +207,6 @@ impl Sampler {
         }
     }
 
-    /// Adds a row for the time since the last sample.
     fn take(&mut self, now: Reading) {
         self.samples
             .push(now.sample_since(&self.last, self.first.at));
@@ -269,7 +263,6 @@ mod tests {
 
     use super::*;
 
-    /// Sends `count` datagrams over loopback and receives them.
     fn send(count: u32) {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = socket.local_addr().expect("an address");
@@ -323,7 +316,6 @@ mod tests {
         let pids = BTreeMap::new();
         let mut sampler = Sampler::start(&Root::of_machine(), &pids, Collect::Off);
         send(500);
-        // As long as two samples would take.
         while sampler.elapsed() < SAMPLE_EVERY * 2 {
             sampler.poll();
             std::thread::yield_now();

@@ -34,7 +34,6 @@ pub struct Tree {
     gone_cpu: Duration,
     /// CPU time of ended processes that is missing in `gone_cpu` and contained in the time of reaped children.
     unseen_cpu: Duration,
-    /// Failed readings of CPU time.
     failed: u64,
     buffer: Vec<u8>,
 }
@@ -43,7 +42,6 @@ pub struct Tree {
 struct Process {
     stat: KernelFile,
     status: KernelFile,
-    /// CPU time at the last reading.
     cpu: Duration,
     parent: u32,
     ignores_children: bool,
@@ -213,7 +211,6 @@ impl Tree {
         process.parent != 0 && parent.is_none_or(|parent| parent.ignores_children)
     }
 
-    /// Keeps the counters of an ended process.
     fn forget(&mut self, process: Process) {
         self.gone_cpu += process.cpu;
         self.threads_ended += process.threads.len() as u64;
@@ -222,7 +219,6 @@ impl Tree {
         }
     }
 
-    /// Reads the threads of a process; `count` is their number.
     fn read_threads(&mut self, pid: u32, count: u64, waiting: &mut Vec<u32>) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -468,7 +464,6 @@ mod tests {
         assert!(tree.gone.cpu >= used.cpu && after.cpu >= before.cpu);
     }
 
-    /// Uses 50 ms of CPU time.
     fn burn() {
         let own = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         while own().tv_sec == 0 && own().tv_nsec < 50_000_000 {}

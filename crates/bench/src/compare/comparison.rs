@@ -44,7 +44,7 @@ pub struct Figure {
     pub metric: String,
     /// Its unit.
     pub unit: &'static str,
-    /// Which direction is better.
+    /// Direction in which the metric improves.
     pub direction: Direction,
     /// Rounds of the first run.
     pub a: Option<Rounds>,

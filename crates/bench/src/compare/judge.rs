@@ -18,11 +18,8 @@ pub(super) const CONFIDENCE_TOGETHER: f64 = 0.95;
 /// Probability with which the recommended number of rounds suffices for an unchanged system.
 const POWER: f64 = 0.95;
 
-/// Parameters for all figures of a comparison.
 pub(super) struct Judge {
-    /// Smallest relevant effect.
     pub(super) smallest: f64,
-    /// Number of figures judged.
     pub(super) together: usize,
 }
 
@@ -33,7 +30,6 @@ enum Surely {
     No,
 }
 
-/// Verdict on a figure.
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     pub(super) effect: Option<Effect>,
@@ -119,7 +115,6 @@ impl Judge {
         }
     }
 
-    /// Reason for `CannotBeTold`.
     fn why(&self, effect: &Effect, surely: Surely, needed: Option<usize>) -> String {
         let figures = self.together;
         let is_outside = effect.low > 1.0 + self.smallest || effect.high < 1.0 - self.smallest;

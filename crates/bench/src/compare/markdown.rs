@@ -60,7 +60,6 @@ fn row(figure: &Figure) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Escapes text for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }

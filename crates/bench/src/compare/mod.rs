@@ -80,7 +80,6 @@ pub fn compare(a: &Run, b: &Run, options: &Options) -> Comparison {
     }
 }
 
-/// A figure that both runs have.
 struct Candidate<'run> {
     sides: [&'run Entrant; 2],
     metric: Metric,
@@ -176,15 +175,12 @@ fn enough(sound: &[Sound; 2]) -> Result<(), String> {
     Ok(())
 }
 
-/// Samples of a figure.
 enum Samples {
-    /// The rounds of both runs.
     Direct,
     /// Name of the reference, and pairs (reference, ours) of each run.
     Beside(String, [Vec<(f64, f64)>; 2]),
 }
 
-/// A figure before its verdict.
 struct Settled<'run> {
     sides: [&'run Entrant; 2],
     metric: Metric,
@@ -260,7 +256,6 @@ fn moved(a: &Run, b: &Run) -> Vec<Moved> {
     found
 }
 
-/// Subjects of `a` that `b` lacks.
 fn missing(a: &Run, b: &Run) -> Vec<String> {
     let all = a.rows.entrants.iter().map(|it| &it.subject);
     let missing = all.filter(|subject| b.rows.of(subject).is_none());

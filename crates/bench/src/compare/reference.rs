@@ -9,7 +9,6 @@ use crate::scenario::Metric;
 /// Values of the reference and of ours, by round.
 pub(crate) type Pairs = Vec<(f64, f64)>;
 
-/// The rounds that both have.
 pub(crate) fn pairs(theirs: &Sound, ours: &Sound) -> Pairs {
     let of_round = |number: u32| {
         let found = theirs.rounds.iter().find(|(other, _)| *other == number);

@@ -56,7 +56,6 @@ fn only(comparison: &Comparison) -> &Figure {
     &comparison.figures[0]
 }
 
-/// Compares one metric of ours; the reference does not change.
 fn beside(metric: &str, a: f64, b: f64) -> Comparison {
     let side = |seed: u64, level: f64| {
         rows("ours", metric, SOUND, around(seed, level, 20))
@@ -117,7 +116,6 @@ fn without_a_reference_a_small_change_cannot_be_told_and_the_reason_is_said() {
     let figure = only(&comparison);
     assert_eq!(figure.verdict, Verdict::CannotBeTold, "{comparison}");
     assert!(figure.why.contains("it takes a reference") && figure.rounds_needed.is_none());
-    // The deviation between runs may be given if it was measured.
     let known = Options {
         between_runs: Some(0.001),
         ..Options::default()
@@ -126,7 +124,6 @@ fn without_a_reference_a_small_change_cannot_be_told_and_the_reason_is_said() {
         only(&compare(&a, &b, &known)).verdict,
         Verdict::NoDifference
     );
-    // A large change is detected without a reference.
     let [a, b] = runs(3.6);
     assert_eq!(
         only(&compare(&a, &b, &Options::default())).verdict,
@@ -210,7 +207,6 @@ fn another_machine_forbids_everything_and_another_driver_its_variant() {
         (Verdict::NotComparable, "another driver".to_owned())
     );
     assert_eq!(driver[1].0, Verdict::NoDifference);
-    // A reference with another version is not used.
     assert!(
         of(facts("6.18", "epoll", "1.26"))
             .iter()

@@ -50,12 +50,10 @@ impl Comparison {
     }
 }
 
-/// `±2 %`.
 pub(super) fn within(share: f64) -> String {
     format!("±{} %", (share * 1e4).round() / 1e2)
 }
 
-/// The first names, and the number of the others.
 pub(super) fn some(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(String::as_str).collect();
     match names.len().saturating_sub(NAMES_SHOWN) {

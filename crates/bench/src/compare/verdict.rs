@@ -84,7 +84,6 @@ pub(crate) fn percent(share: f64) -> String {
 /// A ratio as a relative change with a sign: `+5.1 %`.
 pub(crate) fn signed(ratio: f64) -> String {
     let sign = match (ratio - 1.0) * 100.0 {
-        // No sign if it rounds to zero.
         -0.05..0.05 => "",
         ..0.0 => "-",
         _ => "+",

@@ -99,7 +99,6 @@ fn walk(
     }
 }
 
-/// Reads one result, or returns the reason for leaving it out.
 fn dated(directory: &Path) -> Result<Dated, String> {
     let run = Run::read(directory).map_err(|error| chain(&error))?;
     let date = started(directory)
@@ -118,7 +117,6 @@ fn dated(directory: &Path) -> Result<Dated, String> {
     })
 }
 
-/// An error with its source.
 fn chain(error: &Unusable) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
@@ -126,13 +124,11 @@ fn chain(error: &Unusable) -> String {
     }
 }
 
-/// The field of `result.json` with the start time.
 #[derive(Deserialize)]
 struct Began {
     started: String,
 }
 
-/// Start time from `result.json`, if present.
 fn started(directory: &Path) -> Option<String> {
     let text = onrush_file::read_text(&directory.join("result.json"), OUTPUT_BYTES_MAX).ok()?;
     let began: Began = serde_json::from_str(&text).ok()?;
@@ -155,7 +151,6 @@ pub(super) fn date_in(text: &str) -> Option<String> {
     let time = bytes.get(end..end + 7);
     let has_time = time.is_some_and(|it| it[0] == b'-' && it[1..].iter().all(u8::is_ascii_digit));
     let end = if has_time { end + 7 } else { end };
-    // The slice is ASCII.
     text.get(at..end).map(str::to_owned)
 }
 

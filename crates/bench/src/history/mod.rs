@@ -60,7 +60,6 @@ pub fn history(folder: &Path, options: &Options) -> Result<History, Unusable> {
     Ok(of(&folder.display().to_string(), &found, options))
 }
 
-/// Builds the history of runs.
 fn of(folder: &str, found: &Found, options: &Options) -> History {
     let days = |run: &Dated| run.date.chars().take(10).collect::<String>();
     let ends = found.runs.first().zip(found.runs.last());
@@ -78,7 +77,6 @@ fn of(folder: &str, found: &Found, options: &Options) -> History {
     }
 }
 
-/// Changes of an experiment's machine, as text.
 fn machines(runs: &[Dated]) -> Vec<String> {
     let mut last: BTreeMap<&str, &Dated> = BTreeMap::new();
     let mut said = Vec::new();

@@ -131,7 +131,6 @@ fn day(point: &Point) -> String {
     point.date.chars().take(10).collect()
 }
 
-/// Median of each segment between changes.
 fn levels(series: &Series) -> Line {
     let ends = || series.changes.iter().map(|it| it.at);
     let starts = std::iter::once(0).chain(ends());

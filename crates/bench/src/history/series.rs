@@ -28,7 +28,7 @@ pub struct Series {
     pub metric: String,
     /// Unit of the values; empty for ratios.
     pub unit: &'static str,
-    /// Which direction is better.
+    /// Direction in which the metric improves.
     pub direction: Direction,
     /// The reference by which the figure is divided, round by round, if all runs contain it.
     pub beside: Option<String>,
@@ -115,7 +115,6 @@ impl ChangePoint {
 /// Identifies a series: experiment, machine, subject and metric.
 type Key<'run> = (&'run str, &'run Machine, &'run Subject, &'run str);
 
-/// All series of `runs`, which are sorted by date.
 pub(super) fn series(runs: &[Dated], options: &Options) -> Vec<Series> {
     let mut together: BTreeMap<Key<'_>, Vec<(&Dated, &Entrant)>> = BTreeMap::new();
     for run in runs {

@@ -6,7 +6,6 @@ use onrush_measure::random::Random;
 
 use super::*;
 
-/// A temporary folder of results.
 struct Folder(tempfile::TempDir);
 
 /// A result to create: name, kernel of its machine, and the levels of ours and of nginx.

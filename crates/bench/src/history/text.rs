@@ -46,7 +46,6 @@ impl fmt::Display for History {
 }
 
 impl History {
-    /// Number of runs and range of dates.
     pub(super) fn headline(&self) -> String {
         let runs = units::plural(self.runs as u64, "run");
         match &self.days {
@@ -56,7 +55,6 @@ impl History {
     }
 }
 
-/// One line per series.
 fn line(series: &Series) -> String {
     let points = &series.points;
     let shown = points.len().saturating_sub(VALUES_SHOWN);
@@ -73,7 +71,6 @@ fn line(series: &Series) -> String {
     )
 }
 
-/// The reference as text: ` beside nginx`.
 pub(super) fn beside(series: &Series) -> String {
     match &series.beside {
         Some(reference) => format!(" beside {reference}"),

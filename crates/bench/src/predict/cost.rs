@@ -89,7 +89,6 @@ pub fn waking(connections: u32, cpus: usize) -> f64 {
     1.0 / of_each(connections, cpus).max(1.0)
 }
 
-/// Connections per CPU.
 fn of_each(connections: u32, cpus: usize) -> f64 {
     match connections {
         0 => CONNECTIONS_STATED,

@@ -12,7 +12,6 @@ use super::solve::{Equation, costs};
 
 const MICROSECONDS: f64 = 1e6;
 
-/// A load and its measured figure.
 type Measured<'a> = (&'a Load, f64);
 
 /// Costs of the load of another row estimated from `rows`, and its machine with the packet limit of its hardware.
@@ -59,7 +58,6 @@ fn of_hardware_or_any<'a>(all: Vec<Measured<'a>>, hardware: &str) -> Vec<Measure
     if own.is_empty() { all } else { own }
 }
 
-/// Packet costs; `None` if no row has them.
 fn packet_cost(rows: &[&Row], load: &Load) -> Option<PacketCost> {
     let is_native = |load: &Load| {
         let interfaces = load.machine.interfaces();
@@ -103,7 +101,6 @@ fn interrupt_equation((load, figure): Measured<'_>) -> Option<Equation> {
     })
 }
 
-/// Median cost of a packet through the hypervisor; `None` if no row has it.
 fn paravirtual(rows: &[&Row]) -> Option<f64> {
     let is_paravirtual = |load: &Load| {
         let interfaces = load.machine.interfaces();

@@ -36,7 +36,6 @@ const INTERFACE_KEYS: &[&str] = &[
 ];
 const QUEUE_KEYS: &[&str] = &["irq_cpu", "steering"];
 
-/// Default MTU: Ethernet's.
 const MTU_DEFAULT: u64 = 1_500;
 
 /// Reads a machine file.
@@ -58,7 +57,6 @@ fn parse(path: &Path, text: &str) -> Read<Machine> {
     machine_of(&section)
 }
 
-/// Parses the table of a machine within a larger file.
 pub(super) fn machine(source: Source<'_>, table: &At<&DeTable<'_>>) -> Read<Machine> {
     let section = Section::open(source, table.value, table.span.clone(), MACHINE_KEYS)?;
     machine_of(&section)

@@ -59,7 +59,6 @@ pub enum Quiet {
     Disturbed,
 }
 
-/// A row of `raw.csv`; other columns are ignored.
 #[derive(Deserialize)]
 struct Line {
     work: String,
@@ -73,14 +72,12 @@ struct Line {
     point: String,
 }
 
-/// The keys of `environment.json` used here.
 #[derive(Deserialize)]
 struct Environment {
     commands: BTreeMap<String, Vec<String>>,
     experiment: String,
 }
 
-/// Values of a metric: of undisturbed rounds, and of all valid ones.
 #[derive(Default)]
 struct Values {
     undisturbed: Vec<f64>,

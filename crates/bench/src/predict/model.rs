@@ -163,7 +163,7 @@ impl PacketWork {
         let of = |work: &BTreeMap<usize, f64>| -> f64 {
             cpus.iter().filter_map(|cpu| work.get(&cpu)).sum()
         };
-        of(&self.interrupt) + of(&self.steered) + 0.0 // The sum of nothing is -0.
+        of(&self.interrupt) + of(&self.steered) + 0.0 // An empty sum is -0.0.
     }
 
     fn limits(&self, machine: &Machine) -> Vec<Limit> {
@@ -196,7 +196,6 @@ impl PacketWork {
     }
 }
 
-/// The lowest limit of each kind.
 fn lowest_of_each(limits: Vec<Limit>) -> Vec<Limit> {
     let lowest = |limiter| {
         let of_kind = limits.iter().filter(|limit| limit.limiter == limiter);

@@ -12,7 +12,6 @@ use super::wire::{FRAME_BYTES_MIN, LinkRate, MTU_MAX, Size};
 use crate::limits::{CONNECTIONS_MAX, MESSAGE_BYTES_MAX, PACKETS_PER_REQUEST_MAX, RATE_MAX};
 use crate::scenario::section::{Read, Section, Source};
 
-/// The built-in rows.
 const PUBLISHED: &str = include_str!("published.toml");
 
 const FILE_KEYS: &[&str] = &["machine", "row"];
@@ -42,7 +41,7 @@ const ROW_KEYS: &[&str] = &[
 pub struct Row {
     /// Table of the figure.
     pub table: String,
-    /// What was measured.
+    /// Name of the measurement.
     pub name: String,
     /// Requests per second, or the unit in `name`.
     pub figure: f64,
@@ -50,7 +49,7 @@ pub struct Row {
     pub full: Option<Limiter>,
     /// Note for readers; may be empty.
     pub note: String,
-    /// What the figure is about.
+    /// Subject of the figure.
     pub subject: Subject,
 }
 
@@ -218,7 +217,6 @@ pub(super) fn exchange(section: &Section<'_>) -> Read<Exchange> {
     })
 }
 
-/// Parses a number within bounds.
 pub(super) fn number(
     section: &Section<'_>,
     key: &str,

@@ -6,9 +6,7 @@ const ROUNDING: f64 = 0.01;
 /// One measured row: how often each cost occurs, and the total.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Equation {
-    /// Number of times each cost occurs.
     pub(super) counts: Vec<f64>,
-    /// The total, above 0.
     pub(super) total: f64,
 }
 
@@ -41,7 +39,6 @@ pub(super) fn costs(equations: &[Equation]) -> Vec<f64> {
     best
 }
 
-/// Sum of squared relative errors.
 fn error(equations: &[Equation], costs: &[f64]) -> f64 {
     let of = |equation: &Equation| {
         let sum: f64 = equation

@@ -233,7 +233,6 @@ pub fn median<R>(checked: &[Checked<R>]) -> String {
     }
 }
 
-/// Requests per second with three or four digits: `670 k`, `1.22 M`.
 fn rate(rps: f64) -> String {
     units::rate(rps)
 }

@@ -9,7 +9,6 @@ use onrush_file::Output;
 use crate::error::Error;
 use crate::options::PAINTER;
 
-/// Directory of charts, relative to the output directory.
 const DIRECTORY: &str = "charts";
 /// Scale factor of PNG files, sharp enough for slides.
 const ZOOM: &str = "3";
@@ -62,7 +61,6 @@ pub(super) fn draw(out: &Path) -> Result<(), Error> {
             Ok(drawn) => String::from_utf8_lossy(&drawn.stderr).trim().to_owned(),
             Err(error) => error.to_string(),
         };
-        // Remove a partial picture.
         let _ = fs::remove_file(&png);
         return Err(Error::Picture(png, wrong));
     }

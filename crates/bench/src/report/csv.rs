@@ -98,7 +98,6 @@ fn each_trial(outcome: &Outcome, mut visit: impl FnMut(&WorkOutcome, &VariantOut
     }
 }
 
-/// One record as in RFC 4180.
 fn row(fields: &[String]) -> String {
     let quoted = |field: &String| {
         if field.contains([',', '"', '\n', '\r']) {

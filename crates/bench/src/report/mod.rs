@@ -27,7 +27,6 @@ use crate::error::Error;
 use crate::limits::RESULT_BYTES_MIN;
 use crate::run::Measured;
 
-/// Files of a result.
 const NAMES: [&str; 6] = [
     "result.json",
     "environment.json",
@@ -40,7 +39,6 @@ const NAMES: [&str; 6] = [
 /// The summary as Markdown. `--markdown` may name this file, because it writes the same text.
 const SUMMARY: &str = "summary.md";
 
-/// Directories of a result.
 const DIRECTORIES: [&str; 2] = ["charts", "profile"];
 
 /// Whether `file` is a file of the result in `directory` other than the summary, which `--markdown` must not overwrite.
@@ -201,7 +199,6 @@ mod tests {
         let here = tempfile::tempdir().expect("a directory");
         let there = here.path().join("out");
         let is_other = |name: &str| is_other_than_summary(&there, &there.join(name));
-        // Before and after the directory is created.
         for _ in 0..2 {
             assert!(is_other("raw.csv") && is_other("report.html"));
             assert!(!is_other("summary.md") && !is_other("README.md"));

@@ -2,7 +2,6 @@
 
 use crate::outcome::WorkOutcome;
 
-/// A note on rounds of a variant.
 pub(super) struct Note {
     /// The note, starting with the variant's name.
     pub(super) text: String,

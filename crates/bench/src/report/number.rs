@@ -2,7 +2,6 @@
 
 use onrush_measure::units;
 
-/// A number with its unit, in three or four digits.
 pub(crate) fn number(value: f64, unit: &str) -> String {
     match unit {
         "/s" => units::rate(value),

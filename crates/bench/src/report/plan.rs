@@ -9,7 +9,6 @@ use crate::run::{Planned, is_here};
 use crate::scenario::{Experiment, Launch, Order, Work};
 use crate::schedule::Cell;
 
-/// Trials of the first round that are listed.
 const TRIALS_SHOWN: usize = 100;
 
 /// Lists works with points and variants, and programs and whether they are installed.

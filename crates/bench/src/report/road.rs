@@ -7,10 +7,8 @@ use super::number::number;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Point};
 
-/// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// One step of one variant.
 pub(super) struct Step {
     /// The change: all values at the first step, then those that differ from the previous step.
     pub(super) change: String,
@@ -18,11 +16,9 @@ pub(super) struct Step {
     pub(super) value: String,
     /// Ratio to the previous step, round by round: `1.31 (1.27 … 1.36)`.
     pub(super) ratio: String,
-    /// The bottleneck and the suggested change.
     pub(super) limit: String,
 }
 
-/// The steps of one variant.
 pub(super) struct Road {
     pub(super) variant: String,
     pub(super) steps: Vec<Step>,

@@ -8,7 +8,6 @@ use super::table::{Row, costs, headline, limits, row};
 use crate::environment::Environment;
 use crate::outcome::{Outcome, WorkOutcome};
 
-/// Renders the file.
 pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     let mut text = format!("# {}\n\n{}\n\n", outcome.experiment, outcome.about);
     text.push_str(&format!(
@@ -64,7 +63,6 @@ fn invalid_rounds(outcome: &Outcome) -> String {
     }
 }
 
-/// A table for each variant of a work with cumulative changes.
 fn road_tables(points: &[WorkOutcome]) -> String {
     let Some((title, roads)) = roads(points) else {
         return String::new();
@@ -113,7 +111,6 @@ fn table_line(row: &Row) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The machine in one line.
 pub(super) fn machine(environment: &Environment) -> String {
     let machine = &environment.machine;
     let mut words = vec![format!(

@@ -10,7 +10,6 @@ use crate::outcome::{FigureLine, Outcome, VariantOutcome, WorkOutcome};
 use crate::scenario::{Bound, Collected, OfRole, Role};
 use crate::verdict::Verdict;
 
-/// One row of the table as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) work: String,
@@ -26,7 +25,6 @@ pub(super) struct Row {
     pub(super) notes: Vec<String>,
 }
 
-/// The cells of one figure.
 pub(super) fn row(work: &WorkOutcome, line: &FigureLine) -> Row {
     let is_ratio = line.theirs.is_some();
     let goal = |limit| match is_ratio {
@@ -87,7 +85,6 @@ fn target(limit: f64, unit: &str) -> String {
     }
 }
 
-/// A verdict as text.
 pub(super) fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reached => "reached",
@@ -132,7 +129,6 @@ pub(super) fn headline(outcome: &Outcome) -> String {
 
 const HEAD: [&str; 7] = ["", "measured", "peer", "ratio", "spread", "target", ""];
 
-/// Column of the verdict.
 const VERDICT: usize = 6;
 
 /// The table for a terminal, with the bottleneck of every variant below each work.
@@ -177,7 +173,6 @@ pub(crate) fn terminal(outcome: &Outcome) -> String {
     text
 }
 
-/// The steps of a work with cumulative changes, one per line.
 fn road_lines(points: &[WorkOutcome]) -> String {
     let mut text = String::new();
     let Some((title, roads)) = roads(points) else {

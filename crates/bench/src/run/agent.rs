@@ -33,13 +33,10 @@ const WAITING_MAX: usize = 4;
 /// Interval at which the warden polls; its timeouts are seconds.
 const WARDEN_EVERY: Duration = Duration::from_millis(100);
 
-/// State shared by the threads of an agent.
 struct Shared {
     held: Mutex<Held>,
     output: Mutex<Stdout>,
-    /// Time of the last line received.
     heard: Mutex<Instant>,
-    /// Whether the connection has ended.
     is_over: AtomicBool,
 }
 
@@ -122,7 +119,6 @@ impl Shared {
         self.end();
     }
 
-    /// Waits for the end of the connection or a signal, and cleans up.
     fn guard(&self, interrupt: &Interrupt) {
         loop {
             let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);

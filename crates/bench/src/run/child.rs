@@ -78,7 +78,6 @@ impl Child {
         self.process.id()
     }
 
-    /// Whether it has ended. Its counters stay readable until it is dropped.
     pub(super) fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
@@ -95,7 +94,6 @@ impl Child {
         }
     }
 
-    /// Whether its output exceeds the limit.
     pub(super) fn printed_too_much(&self) -> bool {
         fs::metadata(&self.output).is_ok_and(|found| found.len() > OUTPUT_BYTES_MAX)
     }
@@ -110,12 +108,10 @@ impl Child {
         }
     }
 
-    /// Whether its output was truncated.
     pub(super) fn was_cut(&self) -> bool {
         self.was_cut.get()
     }
 
-    /// Its output up to the limit.
     pub(super) fn output(&self) -> String {
         self.output_from(0, OUTPUT_BYTES_MAX)
     }
@@ -125,7 +121,6 @@ impl Child {
         if let Ok(mut file) = File::open(&self.output)
             && file.seek(SeekFrom::Start(start)).is_ok()
         {
-            // Uses what could be read.
             let _ = file.take(bytes_max).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -148,7 +143,6 @@ impl Child {
         Some(printable(line).trim().to_owned())
     }
 
-    /// The end of its output, on one line.
     pub(super) fn last_words(&self) -> String {
         let length = fs::metadata(&self.output).map_or(0, |found| found.len());
         let tail = OUTPUT_TAIL_BYTES as u64;
@@ -180,9 +174,7 @@ impl Child {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ended {
-    /// Exit status.
     Status(i32),
-    /// Terminating signal.
     Signal(i32),
 }
 
@@ -245,7 +237,6 @@ pub(super) fn file_of(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Sleeps, but not beyond `deadline`.
 pub(super) fn nap(length: Duration, deadline: Instant) {
     thread::sleep(length.min(deadline.saturating_duration_since(Instant::now())));
 }

@@ -6,11 +6,9 @@ use crate::limits::CPUS_OF_HOST_MAX;
 use crate::outcome::CpuUse;
 use crate::scenario::{Collected, Metric, OfMachine, OfRole, Role};
 
-/// A role's share of a window.
 pub(super) struct Part<'a> {
     pub(super) role: Role,
     pub(super) used: &'a TreeUse,
-    /// CPUs of the role.
     pub(super) cpus: &'a [usize],
     /// Requests that the role handled, and their rate.
     pub(super) requests: u64,
@@ -70,7 +68,6 @@ pub(super) fn unknown(window: &Window) -> impl Iterator<Item = String> {
     })
 }
 
-/// Selects a share of a CPU's time.
 type Share = fn(&CpuUse) -> f64;
 
 /// Metrics over all CPUs of the host of the role under test, to which `cpu` belongs; `requests` are those of all
@@ -100,7 +97,6 @@ fn packets(used: &CpuUse) -> f64 {
     used.softirq + used.irq
 }
 
-/// Sum over the selected CPUs; `None` if there are none.
 fn sum(
     cpus: &[CpuUse],
     is_one: impl Fn(&CpuUse) -> bool,

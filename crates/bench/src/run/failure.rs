@@ -7,7 +7,6 @@ use std::io;
 pub(super) enum Failure {
     /// A signal requested the end of the run.
     Interrupted,
-    /// A program failed.
     Failed(String),
     /// A host was lost, so the run cannot continue.
     Lost(String),
@@ -24,7 +23,6 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Whether the error means a full disk or quota.
 pub(super) fn is_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -13,12 +13,9 @@ use crate::limits::{FLAME_BOXES_MAX, FLAME_NAME_MAX, FLAME_NODES_MAX, STACK_FRAM
 
 const WIDTH: f64 = 1_200.0;
 const ROW: f64 = 17.0;
-/// Narrower boxes are not visible.
 const BOX_WIDTH_MIN: f64 = 0.6;
-/// Approximate width of a character.
 const LETTER: f64 = 6.6;
 
-/// A function with its callees.
 #[derive(Default)]
 struct Node<'a> {
     name: &'a str,
@@ -130,7 +127,6 @@ fn tree(folded: &str) -> Vec<Node<'_>> {
     nodes
 }
 
-/// Boxes level by level: node, position and width.
 fn boxes(nodes: &[Node<'_>]) -> Vec<(usize, f64, f64)> {
     let scale = WIDTH / nodes[0].samples.max(1) as f64;
     let mut boxes = vec![(0, 0.0, WIDTH)];

@@ -8,9 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::limits::KERNEL_FILES_OPEN_MAX;
 
-/// Time for one response.
 const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Limit on the head of a response.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// File descriptors other than connections: those of the sampler, and 256 for everything else.
 const OTHER_FILES: u64 = 256 + KERNEL_FILES_OPEN_MAX as u64;
@@ -44,7 +42,6 @@ impl IdleConnections {
         Ok(connections)
     }
 
-    /// Number of connections that the server has closed.
     pub(super) fn closed(&self) -> usize {
         let is_closed = |stream: &&TcpStream| {
             let mut byte = [0];
@@ -74,7 +71,6 @@ fn read_response(stream: &mut TcpStream) -> io::Result<()> {
     }
 }
 
-/// Length of head and body, once the head is complete.
 fn response_length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Whether a signal requested the end of the run.
 #[derive(Debug, Clone)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
@@ -20,7 +19,6 @@ impl Interrupt {
         Ok(Interrupt(asked))
     }
 
-    /// Whether a signal was received.
     pub(super) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -22,10 +22,8 @@ use crate::options::Seed;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Point, title};
 
-/// File name in the output directory.
 const NAME: &str = "trials.jsonl";
 
-/// Version of the format.
 const SCHEMA: u32 = 1;
 
 /// Parameters of the run.
@@ -38,7 +36,7 @@ pub struct Header {
     pub directory: PathBuf,
     /// Its text.
     pub experiment: String,
-    /// Which part of it is measured.
+    /// Selected part of the experiment.
     pub choice: Choice,
     /// Seed for the order of trials.
     pub seed: Seed,
@@ -71,7 +69,6 @@ impl Header {
     }
 }
 
-/// A trial in the journal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Line {
     pub(super) work: String,
@@ -81,7 +78,6 @@ pub(super) struct Line {
     pub(super) trial: Trial,
     /// Command lines of the trial, as in `environment.json`.
     commands: BTreeMap<String, Vec<String>>,
-    /// Files that were written for it.
     files: BTreeMap<String, String>,
 }
 
@@ -165,7 +161,6 @@ impl Earlier {
     }
 }
 
-/// Journal of the current run.
 pub(super) struct Journal {
     path: PathBuf,
     /// `None` after a write error: the run continues without a journal.
@@ -284,7 +279,6 @@ impl Journal {
 
     /// Removes the journal of a complete run after its results were written.
     pub(super) fn remove(self) {
-        // If this fails, the next run replaces it.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -309,7 +303,6 @@ fn open_alone(path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Entries of one variant.
 fn of_trial<T: Clone>(all: &BTreeMap<String, T>, prefix: &str) -> BTreeMap<String, T> {
     let of_it = all.iter().filter(|(name, _)| name.starts_with(prefix));
     of_it

@@ -69,7 +69,6 @@ pub(super) fn loaded_trial(
     trial
 }
 
-/// Resource use of each role; adds the metrics per request.
 fn role_uses(
     subject: &Subject<'_>,
     window: &Window,

@@ -104,7 +104,7 @@ impl Begin {
 pub struct Planned {
     /// Trials of each round.
     pub schedule: Schedule,
-    /// What is left out, with reasons.
+    /// Variants that are left out, with reasons.
     pub left_out: Vec<String>,
     /// Estimated length of a trial.
     pub trial_length: Duration,
@@ -303,7 +303,6 @@ fn works(
     experiment.works.iter().map(work).collect()
 }
 
-/// Host names of a variant's roles.
 fn hosts_of(variant: &Variant) -> BTreeMap<Role, String> {
     let remote = variant.remote.iter();
     let roles = remote.flat_map(|remote| {

@@ -34,7 +34,6 @@ const BURST_BYTES_MIN: u64 = 128 * 1024;
 /// A network that exists until it is dropped.
 pub(super) struct Made<'a> {
     network: &'a Network,
-    /// Processes that hold the namespaces, by host.
     holders: Vec<Child>,
     /// The commands that created it, as for a shell.
     pub(super) commands: Vec<String>,
@@ -72,7 +71,6 @@ fn first_line(bytes: &[u8]) -> String {
 }
 
 impl<'a> Made<'a> {
-    /// Creates hosts and links.
     pub(super) fn make(network: &'a Network, root: &Path, interrupt: &Interrupt) -> Try<Made<'a>> {
         let mut made = Made {
             network,
@@ -100,7 +98,6 @@ impl<'a> Made<'a> {
         Ok(made)
     }
 
-    /// Creates one pair of interfaces.
     fn link(&mut self, index: usize, link: &Link, interface: u32) -> Try<()> {
         let subnet = self.network.subnet(index, interface);
         let name = format!("veth{subnet}");
@@ -278,7 +275,6 @@ fn connect_inside(process: u32, address: SocketAddr) -> io::Result<TcpStream> {
     TcpStream::connect_timeout(&address, Duration::from_secs(1))
 }
 
-/// Address of one end of a pair of interfaces.
 fn address(subnet: u32, end: usize) -> Ipv4Addr {
     let [a, b] = NETWORK;
     // 32 links with 16 pairs are 512 networks.

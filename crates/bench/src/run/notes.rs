@@ -59,7 +59,6 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
     notes
 }
 
-/// Note on trials whose rate changed within the window.
 fn unsteady(trials: &[&Trial]) -> Option<String> {
     let changes = trials.iter().filter_map(|trial| trial.unsteady);
     let most = changes.clone().map(f64::abs).fold(0.0, f64::max);
@@ -123,7 +122,6 @@ fn disagreeing(outcome: &Outcome) -> Vec<String> {
     sentences
 }
 
-/// Note on counters that could not be collected, without duplicates.
 fn left_out(trials: &[&Trial]) -> Option<String> {
     let mut things: Vec<&str> = Vec::new();
     for thing in trials.iter().flat_map(|trial| &trial.left_out) {

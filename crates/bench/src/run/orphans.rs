@@ -11,7 +11,6 @@ use rustix::process::{
 /// Number of searches: each process that is killed may leave children of its own.
 const GENERATIONS_MAX: usize = 64;
 
-/// Children that existed before a trial.
 pub(super) struct Before(BTreeSet<i32>);
 
 /// Makes this process a subreaper. Without it, orphans are not found.
@@ -20,7 +19,6 @@ pub(super) fn adopt() {
 }
 
 impl Before {
-    /// The current children.
     pub(super) fn now() -> Before {
         Before(children().collect())
     }

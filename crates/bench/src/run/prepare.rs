@@ -16,7 +16,6 @@ use crate::scenario::{Role, Values, render, target};
 /// Value of `{json}`, a file in the program's directory.
 pub(super) const REPORT: &str = "report.json";
 
-/// Directory and template values of a role.
 pub(super) struct Part {
     pub(super) directory: PathBuf,
     pub(super) values: Values,
@@ -27,11 +26,8 @@ pub(super) struct Around {
     pub(super) onrush: String,
     pub(super) bin_dir: String,
     pub(super) directory: PathBuf,
-    /// CPUs by their numbers on that machine.
     pub(super) cpus: Vec<usize>,
-    /// Address to listen on.
     pub(super) own: IpAddr,
-    /// Addresses of the role's target.
     pub(super) targets: Vec<IpAddr>,
     /// Additional values for other machines.
     pub(super) more: Values,
@@ -103,7 +99,6 @@ pub(super) fn filling(size: u64) -> Vec<u8> {
     line.iter().copied().cycle().take(size as usize).collect()
 }
 
-/// Environment on this machine or in a namespace of it.
 fn around(context: &Context<'_>, subject: &Subject<'_>, role: Role, directory: &Path) -> Around {
     let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
     let (own, targets) = match subject.network {

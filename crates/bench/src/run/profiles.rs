@@ -9,12 +9,10 @@ use onrush_file::Output;
 use super::flame::flame_graph;
 use crate::collect::stacks::Folded;
 
-/// Directory of profiles, relative to the output directory.
 const DIRECTORY: &str = "profile";
 /// Maximum length of a work's or variant's name in a file name, in characters.
 const NAME_MAX: usize = 60;
 
-/// Writer of a run's profiles.
 #[derive(Debug)]
 pub(super) struct Profiles {
     out: PathBuf,
@@ -22,7 +20,6 @@ pub(super) struct Profiles {
 }
 
 impl Profiles {
-    /// Writes profiles below this output directory.
     pub(super) fn below(out: &Path) -> Profiles {
         Profiles {
             out: out.to_owned(),

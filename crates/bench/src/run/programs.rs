@@ -9,10 +9,9 @@ use super::remote::Hosts;
 use crate::error::Error;
 use crate::scenario::{Experiment, Launch, Program, Variant, render};
 
-/// What is missing.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    /// What was searched and a hint, by program name.
+    /// The missing executable and a hint, by program name.
     pub(super) programs: BTreeMap<String, String>,
     /// Why network namespaces cannot be created, if variants need them.
     pub(super) hosts: Option<String>,
@@ -21,7 +20,6 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// One sentence for each missing item.
     pub(super) fn sentences(&self) -> Vec<String> {
         let programs = self.programs.iter();
         let programs =
@@ -126,7 +124,6 @@ fn missing_on_hosts(experiment: &Experiment, hosts: &Hosts) -> BTreeMap<(String,
     missing
 }
 
-/// Executable of a program that is a command.
 pub(super) fn file(experiment: &Experiment, program: &Program, onrush: &Path) -> Option<String> {
     match &program.launch {
         Launch::Command(command) => Some(with_program_paths(&command[0], experiment, onrush)),

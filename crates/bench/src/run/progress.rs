@@ -12,7 +12,6 @@ use crate::schedule::Schedule;
 /// Interval at which a client's output is read; it has one row per second.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Progress of a run.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
@@ -55,7 +54,6 @@ impl Progress {
         }
     }
 
-    /// Starts a trial.
     pub(super) fn begin(&mut self, label: String) {
         self.label = label;
         self.trial_started = Instant::now();
@@ -97,7 +95,6 @@ impl Progress {
         }
     }
 
-    /// Ends a trial.
     pub(super) fn end(&mut self, result: &str) {
         self.done += 1;
         let clear = if self.is_terminal { "\r\x1b[K" } else { "" };
@@ -133,7 +130,6 @@ impl Progress {
     }
 }
 
-/// Short result of a trial.
 pub(super) fn result_in_words(trial: &Trial) -> String {
     let mut words = Vec::new();
     if let Some(rate) = trial.metrics.get("rps") {
@@ -161,7 +157,6 @@ pub(super) fn result_in_words(trial: &Trial) -> String {
     words.join("  ")
 }
 
-/// A duration in minutes or seconds.
 pub(super) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds >= 120 {

@@ -28,7 +28,6 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// No recordings yet; perf writes to `scratch`.
     pub(super) fn new(scratch: &Path) -> Recording {
         Recording {
             perf: file_of("perf"),
@@ -37,7 +36,6 @@ impl Recording {
         }
     }
 
-    /// Name of the run, from its scratch directory.
     fn run(&self) -> String {
         self.scratch.parent().map_or(String::new(), run_name)
     }
@@ -76,7 +74,6 @@ impl Recording {
         self.scratch.join(role.name())
     }
 
-    /// Stops all recordings.
     pub(super) fn stop(&mut self) {
         for child in self.started.values_mut().flatten() {
             child.stop();
@@ -120,7 +117,6 @@ impl Recording {
         Ok(())
     }
 
-    /// Resolves the symbols of a recording with perf.
     fn read(
         &self,
         role: Role,

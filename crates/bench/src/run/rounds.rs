@@ -20,38 +20,29 @@ use crate::scenario::{Experiment, Work};
 use crate::schedule::{Cell, Schedule};
 use crate::verdict::{all_settled, figure_lines};
 
-/// State of a run.
 pub(super) struct Rounds<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) schedule: Schedule,
     pub(super) works: Vec<WorkOutcome>,
     pub(super) journal: Journal,
-    /// Successive failures.
     pub(super) failures: BTreeMap<Cell, u32>,
     /// Start of the run, or of the run that it resumes.
     pub(super) started: Instant,
-    /// Notes on the run.
     pub(super) notes: Vec<String>,
-    /// The lost host, and the reason.
     pub(super) lost: Option<String>,
     /// What could not be written because a disk was full.
     pub(super) no_room: Option<String>,
 }
 
-/// Why there are no further rounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// All rounds were made.
     Complete,
     /// The next round would exceed the time budget.
     Budget,
     /// All figures have the required precision.
     Precise,
-    /// A signal was received.
     Interrupted,
-    /// A host was lost.
     Lost,
-    /// A disk is full.
     NoRoom,
 }
 
@@ -105,7 +96,6 @@ impl Rounds<'_> {
         Ending::Complete
     }
 
-    /// Number of rounds with at least one trial.
     pub(super) fn made(&self) -> u32 {
         let variants = self.works.iter().flat_map(|work| &work.variants);
         let rounds = variants.flat_map(|variant| variant.trials.iter().map(|trial| trial.round));
@@ -251,7 +241,6 @@ impl Rounds<'_> {
     }
 }
 
-/// Note on processes that outlived the programs that started them.
 fn left_behind(strays: usize) -> Option<String> {
     match strays {
         0 => None,

@@ -5,14 +5,11 @@ use super::remote::Distant;
 
 /// A running program. Dropping it stops it.
 pub(super) enum Running {
-    /// A local child process.
     Here(Child),
-    /// Child processes of agents.
     There(Distant),
 }
 
 impl Running {
-    /// Whether it has ended.
     pub(super) fn has_ended(&self) -> bool {
         match self {
             Running::Here(child) => child.has_ended(),
@@ -36,7 +33,6 @@ impl Running {
         }
     }
 
-    /// Whether its output was truncated.
     pub(super) fn was_cut(&self) -> bool {
         match self {
             Running::Here(child) => child.was_cut(),
@@ -44,7 +40,6 @@ impl Running {
         }
     }
 
-    /// Whether its output exceeds the limit.
     pub(super) fn printed_too_much(&self) -> bool {
         match self {
             Running::Here(child) => child.printed_too_much(),
@@ -60,7 +55,6 @@ impl Running {
         }
     }
 
-    /// The end of its output, on one line.
     pub(super) fn last_words(&self) -> String {
         match self {
             Running::Here(child) => child.last_words(),
@@ -68,7 +62,6 @@ impl Running {
         }
     }
 
-    /// Stops it: SIGTERM, then SIGKILL.
     pub(super) fn stop(&mut self) {
         match self {
             Running::Here(child) => child.stop(),

@@ -10,7 +10,6 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::strays;
 
-/// The directory; dropping it removes it.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
     /// Locked during the run, because process ids are meaningless to another container that shares the directory.

@@ -17,7 +17,6 @@ use crate::limits::{
 };
 use crate::scenario::{Launch, Program, Role, Values, is_named, render};
 
-/// Prepares and starts the program of a role.
 pub(super) fn launch(
     context: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -160,7 +159,6 @@ fn check(context: &Context<'_>) -> Try<()> {
     context.hosts.check()
 }
 
-/// Waits for the load client.
 pub(super) fn wait_for_end(
     context: &mut Context<'_>,
     client: &Running,
@@ -179,7 +177,6 @@ pub(super) fn wait_for_end(
     )
 }
 
-/// Waits for a program that ends by itself after `length`.
 pub(super) fn wait_for_end_of(
     context: &mut Context<'_>,
     (role, client): (Role, &Running),
@@ -217,7 +214,6 @@ pub(super) fn wait_for_end_of(
     Ok(())
 }
 
-/// Name of a role in messages.
 fn spoken(role: Role) -> &'static str {
     match role {
         Role::Client | Role::Proxy | Role::Server => role.name(),

@@ -11,7 +11,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_s
 /// The environment variable; its value is the name of the run's scratch directory, which contains the process id.
 pub(super) const VARIABLE: &str = "ONRUSH_BENCH_RUN";
 
-/// Name of the run with this scratch directory.
 pub(super) fn run_name(scratch: &Path) -> String {
     let name = scratch.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()

@@ -19,7 +19,6 @@ pub(super) struct Context<'a> {
     pub(super) root: &'a Path,
     pub(super) open_files_max: u64,
     pub(super) interrupt: &'a Interrupt,
-    /// Connected hosts.
     pub(super) hosts: &'a Hosts,
     pub(super) progress: &'a mut Progress,
     pub(super) environment: &'a mut Environment,
@@ -27,7 +26,6 @@ pub(super) struct Context<'a> {
     pub(super) profiles: Option<Profiles>,
 }
 
-/// Parameters of the current trial.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) work: &'a Work,

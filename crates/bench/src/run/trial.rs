@@ -73,7 +73,6 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
     trial
 }
 
-/// Runs a trial whose network is ready.
 fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
     let ports = match subject.variant.remote {
         Some(_) => remote::ports(context, &subject)?,

@@ -17,7 +17,6 @@ pub(super) struct Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// Uses the scratch directory of a run.
     pub(super) fn below(root: &Path, interrupt: &'a Interrupt) -> std::io::Result<Versions<'a>> {
         let directory = root.join("version");
         std::fs::create_dir_all(&directory)?;

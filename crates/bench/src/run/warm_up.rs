@@ -16,10 +16,8 @@ const PIECE: Duration = Duration::from_secs(1);
 /// Relative difference below which rates count as equal. Rates of one second vary by about 2 % without any change.
 const STEADY: f64 = 0.03;
 
-/// Result of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Warm {
-    /// Not checked.
     Unknown,
     /// The rate was steady after this time.
     Steady(Duration),

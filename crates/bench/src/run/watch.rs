@@ -15,18 +15,14 @@ use crate::collect::source::Root;
 use crate::outcome::Trial;
 use crate::scenario::Role;
 
-/// An open window.
 pub(super) enum Watch {
-    /// On this machine.
     Here(Box<Here>),
     /// On other machines, where profiles are not supported; whether they were requested.
     There(RemoteWindow, Option<NoProfiles>),
 }
 
-/// Marks requested profiles that are not supported.
 pub(super) struct NoProfiles;
 
-/// A window on this machine.
 pub(super) struct Here {
     sampler: Sampler,
     recording: Option<Recording>,
@@ -61,7 +57,6 @@ impl Watch {
         Ok(Watch::Here(Box::new(here)))
     }
 
-    /// Adds a program that was just started.
     pub(super) fn join(&mut self, role: Role, running: &Running) -> Try<()> {
         match (self, running) {
             (Watch::Here(here), Running::Here(child)) => here.join(role, child.id()),
@@ -81,7 +76,6 @@ impl Watch {
         }
     }
 
-    /// Closes the window.
     pub(super) fn finish(self) -> Try<(Window, Recorded)> {
         match self {
             Watch::Here(here) => Ok(here.finish()),
@@ -122,7 +116,6 @@ impl Here {
     }
 }
 
-/// Samples of perf, not yet processed.
 pub(super) struct Recorded(Option<Recording>);
 
 impl Recorded {

@@ -22,16 +22,21 @@ pub(super) const PROTOCOL: u32 = 1;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Ask {
-    /// Heartbeat.
     Beat,
     /// Returns the wall clock.
     Clock,
     /// Finds the executable of a command.
-    Find { command: String },
+    Find {
+        command: String,
+    },
     /// Returns a free port that is not in `taken`.
-    Port { taken: Vec<u16> },
+    Port {
+        taken: Vec<u16>,
+    },
     /// Creates an empty directory for a role.
-    Directory { role: Role },
+    Directory {
+        role: Role,
+    },
     /// Writes a file to it.
     Text {
         role: Role,
@@ -39,39 +44,59 @@ pub(super) enum Ask {
         text: String,
     },
     /// Writes a file of this size to it.
-    Filling { role: Role, name: String, size: u64 },
+    Filling {
+        role: Role,
+        name: String,
+        size: u64,
+    },
     /// Pins the agent to CPUs where it disturbs no role.
     StepAside {
         placement: Placement,
         under_test: Role,
     },
-    /// Starts a program in a role.
-    Start { role: Role, line: Vec<String> },
+    Start {
+        role: Role,
+        line: Vec<String>,
+    },
     /// Returns the state of a role's program and, with a port, whether it accepts connections.
-    Look { role: Role, port: Option<u16> },
+    Look {
+        role: Role,
+        port: Option<u16>,
+    },
     /// Opens a window over these roles.
-    Open { roles: Vec<Role>, collect: Collect },
+    Open {
+        roles: Vec<Role>,
+        collect: Collect,
+    },
     /// Adds a role that was just started to the window.
-    Join { role: Role },
-    /// Closes the window.
+    Join {
+        role: Role,
+    },
     Close,
-    /// Returns the output of a role's program.
-    Output { role: Role },
+    Output {
+        role: Role,
+    },
     /// Returns its report file, if it wrote one.
-    Report { role: Role },
-    /// Stops a role's program.
-    Stop { role: Role },
-    /// Changes a setting.
-    Set { setting: Setting, value: String },
+    Report {
+        role: Role,
+    },
+    Stop {
+        role: Role,
+    },
+    Set {
+        setting: Setting,
+        value: String,
+    },
     /// Restores all settings and reverts tuning.
     SetBack,
     /// Tunes the host (`onrush tune apply`) until `SetBack`.
-    Tune { words: Vec<String> },
+    Tune {
+        words: Vec<String>,
+    },
     /// Stops and restores everything, and ends the agent.
     End,
 }
 
-/// A setting of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Setting {
@@ -85,7 +110,6 @@ pub(super) enum Setting {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// Success.
     Done,
     /// Failure, with the reason.
     Refused(String),
@@ -93,21 +117,16 @@ pub(super) enum Answer {
     Clock(f64),
     /// Path of an executable, if found.
     Found(Option<String>),
-    /// A port.
     Port(u16),
-    /// State of a program.
     Seen(Seen),
     /// A piece of text; `None` if there is no file.
     Text(Option<String>),
-    /// A row of a window.
     Row(Box<Sample>),
-    /// The rest of the window.
     Window(Box<Closed>),
     /// Old values of a setting: path and value of each of its files.
     Was(Vec<(String, String)>),
 }
 
-/// State of a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) has_ended: bool,
@@ -115,7 +134,6 @@ pub(super) struct Seen {
     pub(super) last_words: String,
     /// Its unsuccessful exit, if any.
     pub(super) failure: Option<Ended>,
-    /// Whether its output was truncated.
     pub(super) was_cut: bool,
 }
 
@@ -140,11 +158,8 @@ pub(super) struct Asked {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
-    /// First line.
     Hello(Box<Hello>),
-    /// Response to a heartbeat.
     Beat,
-    /// The program of a role has ended.
     Ended(Role),
     /// A response or a part of one.
     Answer {
@@ -159,13 +174,10 @@ pub(super) enum Said {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) protocol: u32,
-    /// Version of the program.
     pub(super) version: String,
-    /// The agent's directory.
     pub(super) directory: String,
     /// CPUs available to it, with SMT siblings adjacent.
     pub(super) cpus: Vec<usize>,
-    /// Facts as in `environment.json`.
     pub(super) machine: serde_json::Value,
 }
 

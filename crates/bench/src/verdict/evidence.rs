@@ -50,7 +50,6 @@ pub(super) fn losses(trial: &Trial) -> Option<String> {
     Some(format!("In the window {}.", parts.join(", ")))
 }
 
-/// Sum of a measure over all CPUs.
 pub(crate) fn of_all_cpus(totals: &BySubject, measure: &str) -> f64 {
     let cpus = totals.iter().filter(|(subject, _)| {
         let number = subject.strip_prefix("cpu");

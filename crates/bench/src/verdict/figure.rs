@@ -9,7 +9,6 @@ use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict, WorkOutcome};
 use crate::scenario::{Figure, Metric, Nature, Role};
 
-/// Confidence of intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// Lines of one figure, one for each variant that it judges.
@@ -40,21 +39,17 @@ fn number(figure: &Figure, variants: &[VariantOutcome], name: &str, trial: &Tria
     is_sound.then(|| Some(own - beside.metrics.get(&metric)?))?
 }
 
-/// One round of both sides.
 struct Pair {
     round: u32,
     /// The values, if both sides have one.
     values: Option<(f64, Option<f64>)>,
-    /// Why the round does not count, if so.
     spoilt: Option<Spoilt>,
     /// Share of a CPU that other programs used, the larger of the two sides; `None` if it was within the limit.
     disturbed: Option<f64>,
 }
 
-/// Why a round does not count.
 #[derive(Clone, PartialEq)]
 enum Spoilt {
-    /// A reason as text.
     Because(String),
     /// Other programs used this share of a CPU.
     Disturbed(f64),
@@ -216,7 +211,6 @@ enum Side {
     Theirs,
 }
 
-/// Criteria by which a round counts.
 struct Aim<'a> {
     metric: &'a Metric,
     has_target: bool,
@@ -280,7 +274,6 @@ fn spoilt(aim: &Aim<'_>, trial: &Trial, side: Side) -> Option<Spoilt> {
     (!is_measured).then(|| Spoilt::Because("not measured".into()))
 }
 
-/// Whether enough rounds count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Stands,
@@ -301,7 +294,6 @@ fn verdict(figure: &Figure, median: Option<f64>, standing: Standing) -> Verdict 
     }
 }
 
-/// Whether other programs disturbed half of the rounds or more.
 fn is_mostly_disturbed(metric: &Metric, pairs: &[Pair]) -> bool {
     let disturbed = pairs.iter().filter(|pair| is_disturbed(metric, pair));
     2 * disturbed.count() >= pairs.len().max(1)

@@ -96,7 +96,6 @@ pub(super) fn others_on(trial: &Trial, placement: &Placement, cpus: &[usize]) ->
     Some((mean.busy() - mean.steal - mean.ksoftirqd - by_roles).max(0.0))
 }
 
-/// A set of CPUs with its roles.
 struct Share<'a> {
     cpus: &'a [usize],
     roles: Vec<(Role, f64)>,
@@ -134,7 +133,6 @@ fn fullest_share<'a>(trial: &Trial, placement: &'a Placement) -> Option<Share<'a
     fullest
 }
 
-/// Mean use of a set of CPUs.
 pub(crate) fn mean_use(all: &[CpuUse], cpus: &[usize]) -> Option<CpuUse> {
     let chosen: Vec<&CpuUse> = all.iter().filter(|cpu| cpus.contains(&cpu.cpu)).collect();
     let count = chosen.len() as f64;

@@ -153,7 +153,6 @@ fn judge_steadiness(trial: &mut Trial) {
     }
 }
 
-/// Note for a rate that changed by this share.
 pub(super) fn unsteady_in_words(change: f64) -> String {
     let direction = if change > 0.0 { "rose" } else { "fell" };
     let share = percent(change.abs());

@@ -101,7 +101,6 @@ mod tests {
         bytes
     }
 
-    /// Values of all magnitudes.
     fn values() -> impl Strategy<Value = Vec<u64>> {
         let value = (0u32..44, any::<u64>()).prop_map(|(bits, random)| random & ((1 << bits) - 1));
         prop::collection::vec(value, 0..200)

@@ -44,7 +44,6 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     })
 }
 
-/// Maximum, and percentiles by name.
 type Distribution = (Option<f64>, Vec<(String, f64)>);
 
 /// `99%      5`, in ms, and `100%     12 (longest request)` as the last line.

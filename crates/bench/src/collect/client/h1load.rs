@@ -10,7 +10,6 @@ use crate::scenario::LatencyFrom;
 /// Times above this are Unix times (`-l`), below are seconds since the start: a run is shorter than 30 years.
 const SINCE_1970: u64 = 1_000_000_000;
 
-/// A row with totals so far.
 #[derive(Clone, Copy)]
 struct Row {
     /// End of the row, in seconds since the start of the run.

@@ -12,9 +12,9 @@ use super::words::json;
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Json {
-    /// A list of metrics with names.
-    Listed { results: Results },
-    /// A map of metrics by name.
+    Listed {
+        results: Results,
+    },
     Named {
         metrics: BTreeMap<String, Metric>,
         state: Option<State>,
@@ -46,7 +46,6 @@ struct Metric {
     beside: BTreeMap<String, Value>,
 }
 
-/// Values of metrics by metric name.
 struct Metrics(BTreeMap<String, BTreeMap<String, Value>>);
 
 impl Metrics {
@@ -85,7 +84,6 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let latencies = metrics.0.get("http_req_duration").into_iter().flatten();
     let percentiles = latencies.filter_map(|(name, value)| {
         let number = match name.as_str() {
-            // The median is the 50th percentile.
             "med" => "50",
             _ => name.strip_prefix("p(")?.strip_suffix(')')?,
         };

@@ -36,7 +36,6 @@ struct Json {
     verdict: VerdictJson,
 }
 
-/// Options of the run.
 #[derive(Deserialize, Default)]
 struct OptionsJson {
     /// Requested requests per second; `None` for a closed loop.
@@ -70,7 +69,6 @@ struct SecondJson {
     errors: u64,
 }
 
-/// Kind of a result; requests have none.
 #[derive(Deserialize)]
 struct KindJson {
     kind: Option<String>,
@@ -108,7 +106,6 @@ fn of_json(found: LatencyJson) -> Option<Latency> {
     )
 }
 
-/// Warning if percentiles are only lower bounds.
 fn bounds_warning(found: Option<&LatencyJson>) -> Option<String> {
     let bounds = found?.at_least.iter().filter(|name| *name != "max");
     let bounds: Vec<&str> = bounds.map(String::as_str).collect();

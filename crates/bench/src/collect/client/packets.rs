@@ -10,7 +10,6 @@ use super::words::objects;
 use crate::outcome::Second;
 use crate::scenario::Counted;
 
-/// `kind` of such a result.
 pub(super) const KIND: &str = "packets";
 
 /// The fields used here; others are ignored, because the schema may gain keys.

@@ -78,7 +78,6 @@ fn cut<T>(list: &mut Vec<T>, most: usize, what: &str, notes: &mut Vec<String>) {
     }
 }
 
-/// Whether the value is finite and not negative.
 pub(super) fn is_amount(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
@@ -118,12 +117,10 @@ fn without_zeros(name: &str) -> String {
     }
 }
 
-/// Saturating sum.
 pub(super) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// The same latencies with another start.
 pub(super) fn counted_from(from: LatencyFrom, latency: Option<Latency>) -> Option<Latency> {
     latency.map(|latency| Latency { from, ..latency })
 }
@@ -143,7 +140,6 @@ pub(super) fn by_class<'a>(
     classes
 }
 
-/// Whether the status is 2xx or 3xx.
 pub(super) fn is_good_status(status: &str) -> bool {
     status.len() == 3 && status.starts_with(['2', '3'])
 }

@@ -4,9 +4,7 @@ use super::report::{ClientReport, latency};
 use super::words::{amount, behind, count, find, no_number, without_colours};
 use crate::scenario::Counted;
 
-/// Prefix of each line.
 const NAME: &str = "sockperf: ";
-/// A megabyte in sockperf's output.
 const MEGABYTE: f64 = 1_048_576.0;
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
@@ -90,7 +88,6 @@ fn whole(line: &str, name: &str) -> Result<u64, String> {
     Ok(field(line, name)? as u64)
 }
 
-/// Mean, maximum, and percentiles by name.
 type Distribution = (f64, f64, Vec<(String, f64)>);
 
 /// `---> percentile 99.900 =   14.911`, in µs.

@@ -9,7 +9,6 @@ pub(super) fn behind<'a>(text: &'a str, start: &str) -> Result<&'a str, String> 
     find(text, start).ok_or_else(|| format!("no line begins with `{start}`"))
 }
 
-/// [`behind`] for a line that may be missing.
 pub(super) fn find<'a>(text: &'a str, start: &str) -> Option<&'a str> {
     let mut lines = text.lines().map(str::trim);
     lines
@@ -17,19 +16,16 @@ pub(super) fn find<'a>(text: &'a str, start: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The first word after `start` as an integer.
 pub(super) fn count_behind(text: &str, start: &str) -> Result<u64, String> {
     let word = first_word(behind(text, start)?);
     count(word).ok_or_else(|| no_number(start, word))
 }
 
-/// The first word after `start` as a number.
 pub(super) fn amount_behind(text: &str, start: &str) -> Result<f64, String> {
     let word = first_word(behind(text, start)?);
     amount(word).ok_or_else(|| no_number(start, word))
 }
 
-/// Message for a word that should have been a number.
 pub(super) fn no_number(of: &str, word: &str) -> String {
     format!("`{word}` of `{of}` is no number that can be read")
 }

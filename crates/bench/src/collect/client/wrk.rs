@@ -14,7 +14,6 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     }
 }
 
-/// The common part of both outputs.
 pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
     let mut report = ClientReport::default();
     let (mut has_totals, mut has_rate) = (false, false);

@@ -70,10 +70,8 @@ const SOURCES: [(&str, &str, &str, &str, &str); 9] = [
     ),
 ];
 
-/// Repetitions of each simulation.
 const REPETITIONS: usize = 200;
 
-/// Parameters of a simulation.
 #[derive(Clone, Copy)]
 struct Simulated {
     rounds: usize,

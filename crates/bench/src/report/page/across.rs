@@ -9,10 +9,8 @@ use crate::scenario::Point;
 /// Ratio of the largest to the smallest value above which the axis is logarithmic.
 pub(super) const LOG_FROM: f64 = 8.0;
 
-/// Approximate width of a character as a share of the axis.
 const LETTER: f64 = 0.021;
 
-/// The horizontal axis.
 pub(super) struct Across {
     pub(super) parameter: String,
     /// Values in the order of the axis, with their positions.
@@ -74,7 +72,6 @@ impl Across {
         })
     }
 
-    /// Position of a point on the axis.
     pub(super) fn place(&self, work: &WorkOutcome) -> Option<f64> {
         let value = work.point.value(&self.parameter)?;
         let mut places = self.places.iter();
@@ -83,7 +80,6 @@ impl Across {
             .map(|(_, place)| *place)
     }
 
-    /// The axis with its labels.
     pub(super) fn axis(&self) -> Axis {
         let ends = |(place, text): &(f64, String)| {
             let width = text.chars().count() as f64 * LETTER;
@@ -167,7 +163,6 @@ fn follows(points: &[WorkOutcome], other: &str, parameter: &str) -> bool {
     values.iter().all(agree) && values.iter().any(|[_, its]| *its != values[0][1])
 }
 
-/// A point without some parameters.
 pub(super) fn without(point: &Point, along: &[String]) -> Point {
     let rest = point.settings().iter();
     rest.filter(|setting| !along.contains(&setting.parameter))

@@ -17,7 +17,6 @@ use crate::scenario::{Metric, Point};
 
 /// Minimum ratio between the highest and the lowest rate; without a difference there is no curve to draw.
 const DIFFERS_FROM: f64 = 1.05;
-/// The median, and the 99th percentile.
 const PERCENTILES: [&str; 2] = ["50", "99"];
 
 /// One chart for each combination of the other parameters; empty if there is only one rate.
@@ -152,7 +151,6 @@ fn legend(lines: &[Line]) -> String {
     text
 }
 
-/// Text alternative of the lines.
 fn described(lines: &[Line]) -> String {
     let line = |line: &Line| {
         let points = line.segments.iter().flatten();

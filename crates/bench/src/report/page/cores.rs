@@ -23,13 +23,11 @@ pub(super) fn parts(cpu: &CpuUse) -> Vec<f64> {
     vec![cpu.user, cpu.system, cpu.softirq, cpu.irq, cpu.steal]
 }
 
-/// Legend of the areas as list items.
 pub(super) fn legend() -> String {
     let entry = |(name, class): &(&str, &str)| format!("<li>{}{name}</li>", legend_area(class));
     PARTS.iter().map(entry).collect()
 }
 
-/// Charts of a variant.
 pub(super) fn charts(variant: &VariantOutcome) -> Vec<String> {
     let mut sets: Vec<&Vec<usize>> = Vec::new();
     for cpus in variant.placement.cpus.values() {
@@ -48,7 +46,6 @@ struct History {
     /// Length of a round in seconds.
     length: f64,
     rounds: usize,
-    /// Mean over the set.
     columns: Vec<Column>,
     /// Use of the busiest CPU, one line per round.
     fullest: Vec<Vec<(f64, f64)>>,

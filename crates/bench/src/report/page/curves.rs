@@ -88,7 +88,6 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
     ))
 }
 
-/// Capitalizes the first letter.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| {
@@ -164,7 +163,6 @@ fn latency_lines(work: &WorkOutcome, palette: &Palette) -> Vec<Line> {
     lines
 }
 
-/// Vertical axis of latencies in microseconds.
 pub(super) fn latency_axis(ticks: &[f64]) -> Axis {
     Axis {
         label: String::new(),
@@ -347,7 +345,6 @@ fn lines_over_time(
         .collect()
 }
 
-/// Length of a window, from the trials with samples.
 fn window_length(work: &WorkOutcome) -> Option<f64> {
     let windows: Vec<f64> = work
         .variants

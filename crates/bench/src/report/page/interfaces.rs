@@ -31,12 +31,10 @@ pub(super) fn charts(variant: &VariantOutcome, trial: &Trial, figures: &mut Stri
     }
 }
 
-/// A counter of interfaces.
 struct Counted {
     name: &'static str,
     received: fn(&InterfaceUse) -> f64,
     sent: fn(&InterfaceUse) -> f64,
-    /// Formats a rate.
     text: fn(f64) -> String,
 }
 
@@ -127,7 +125,6 @@ fn busiest(trial: &Trial) -> Vec<&str> {
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// Lost packets as text; empty if there are none.
 fn lost(trial: &Trial) -> String {
     let of =
         |used: &InterfaceUse| used.rx_errors + used.tx_errors + used.rx_dropped + used.tx_dropped;

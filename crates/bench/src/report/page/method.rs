@@ -8,7 +8,6 @@ use crate::environment::{Environment, cpu_list};
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::outcome::Outcome;
 
-/// The last section of the page.
 pub(super) fn section(page: &mut String, outcome: &Outcome, environment: &Environment) {
     page.push_str("<section class=\"how\">\n<h2>How it was measured</h2>\n");
     let _ = writeln!(

@@ -31,7 +31,6 @@ use crate::outcome::{Outcome, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 use crate::verdict::Verdict;
 
-/// Renders the page.
 pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let palette = Palette::of(outcome);
     let mut body = String::new();
@@ -114,7 +113,6 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
     page.push_str("</header>\n");
 }
 
-/// Section of a work, with all points of a sweep.
 fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &mut Room) {
     let first = &points[0];
     let count = |number: usize| onrush_measure::units::count(number as u64);
@@ -178,7 +176,6 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     text
 }
 
-/// Details of one point.
 fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &mut Room) {
     page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
@@ -266,7 +263,6 @@ fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
     )
 }
 
-/// Resource use of every role.
 fn role_table(work: &WorkOutcome, palette: &Palette) -> String {
     let mut rows = String::new();
     let mut roles: Vec<Role> = Vec::new();
@@ -335,7 +331,6 @@ fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> Stri
     row
 }
 
-/// Notes of a work: invalid rounds, and notes on some rounds.
 fn trouble(work: &WorkOutcome) -> String {
     let notes = notes(work);
     if notes.is_empty() {

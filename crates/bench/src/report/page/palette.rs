@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::outcome::Outcome;
 
-/// Number of colours in the style sheet for ours, and for theirs.
 const COLOURS: usize = 6;
 
 /// Colour class of each variant: cool colours for ours, warm ones for theirs.

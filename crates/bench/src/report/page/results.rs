@@ -47,7 +47,6 @@ pub(super) fn key_figures(outcome: &Outcome, palette: &Palette) -> String {
     format!("<div class=\"tiles\">{tiles}</div>\n")
 }
 
-/// Columns that an experiment needs.
 struct Columns {
     theirs: bool,
     spread: bool,

@@ -95,7 +95,6 @@ fn charts(variant: &VariantOutcome, trial: &Trial) -> String {
     figures
 }
 
-/// The busiest CPUs in the window, by number.
 fn fullest(trial: &Trial, most: usize) -> Vec<usize> {
     let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
     for cpu in trial.samples.iter().flat_map(|sample| &sample.cpus) {
@@ -243,7 +242,6 @@ fn events(name: &str, mut rows: Vec<HeatRow>) -> Option<HeatGroup> {
     })
 }
 
-/// Name of a CPU in titles and rows.
 fn cpu_name(number: usize) -> String {
     format!("CPU {}", cpu_list(&[number]))
 }
@@ -396,7 +394,6 @@ mod tests {
                 sample.cpus = (0..40).map(|cpu| CpuUse { cpu, ..first }).collect();
             }
         });
-        // CPU use, and for one CPU interrupts and softirqs.
         assert!(maps(&many) == 9 && many.contains("CPU 39"), "{many}");
     }
 

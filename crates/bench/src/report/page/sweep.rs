@@ -176,7 +176,6 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
     lines
 }
 
-/// Text alternative of the lines.
 fn described(lines: &[Line], across: &Across, metric: &Metric) -> String {
     let symbol = metric.unit().symbol();
     let line = |line: &Line| {
@@ -200,7 +199,6 @@ mod tests {
     use crate::report::sample::outcome;
     use crate::scenario::Point;
 
-    /// The sample work at these points.
     fn swept(points: &[Point]) -> Vec<WorkOutcome> {
         let work = outcome().works.remove(0);
         let at = |point: &Point| WorkOutcome {

@@ -35,7 +35,6 @@ fn closest(trips: &[(f64, f64, f64)]) -> ClockOffset {
     })
 }
 
-/// The wall clock in seconds since 1970.
 pub(in crate::run) fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()

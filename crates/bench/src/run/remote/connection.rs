@@ -39,7 +39,6 @@ struct Shared {
     errors: PathBuf,
 }
 
-/// State received from the agent.
 struct Heard {
     last: Instant,
     answers: BTreeMap<u64, Vec<Answer>>,
@@ -87,13 +86,11 @@ impl Connection {
         }
     }
 
-    /// Why the host is lost, if it is.
     pub(in crate::run) fn lost(&self) -> Option<String> {
         let lost = lock(&self.shared.heard).lost.clone()?;
         Some(format!("host `{}` is lost: {lost}", self.name))
     }
 
-    /// Whether the program of a role has ended.
     pub(in crate::run) fn has_ended(&self, role: Role) -> bool {
         lock(&self.shared.heard).ended.contains(&role)
     }
@@ -152,7 +149,6 @@ impl Connection {
         }
     }
 
-    /// Error for a response of the wrong type.
     pub(in crate::run) fn strange(&self) -> String {
         format!("the agent on host `{}` answers something else", self.name)
     }
@@ -276,14 +272,12 @@ impl Shared {
     }
 }
 
-/// Last lines of the connection's standard error.
 pub(super) fn last_words(errors: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = fs::File::open(errors) {
         let length = file.metadata().map_or(0, |found| found.len());
         let start = length.saturating_sub(OUTPUT_TAIL_BYTES as u64);
         let _ = std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(start));
-        // Uses what could be read.
         let _ = file.take(OUTPUT_TAIL_BYTES as u64).read_to_end(&mut bytes);
     }
     match last_lines(&String::from_utf8_lossy(&bytes)) {

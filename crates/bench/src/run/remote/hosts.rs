@@ -17,14 +17,11 @@ use crate::limits::CPUS_OF_HOST_MAX;
 use crate::placement::{Placement, Room, place};
 use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Slurm, Variant};
 
-/// A machine with an agent.
 pub(in crate::run) struct Node {
     pub(in crate::run) connection: Arc<Connection>,
-    /// Address at which other machines reach it.
     pub(in crate::run) address: IpAddr,
     /// Offset of its CPU numbers, which makes them unique among hosts.
     pub(in crate::run) first_cpu: usize,
-    /// Its clock offset at the start of the run.
     pub(in crate::run) clock: ClockOffset,
 }
 
@@ -36,13 +33,11 @@ impl Node {
         own.map(|cpu| cpu - self.first_cpu).collect()
     }
 
-    /// Path of the copy of Onrush on the machine.
     pub(in crate::run) fn onrush(&self) -> String {
         format!("{}/onrush", self.connection.hello.directory)
     }
 }
 
-/// All hosts of a run.
 #[derive(Default)]
 pub(in crate::run) struct Hosts {
     reached: BTreeMap<String, Vec<Node>>,
@@ -111,7 +106,6 @@ impl Hosts {
         self.reached.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Checks that no host is lost.
     pub(in crate::run) fn check(&self) -> Try<()> {
         let mut nodes = self.reached.values().flatten();
         match nodes.find_map(|node| node.connection.lost()) {
@@ -154,7 +148,6 @@ impl Hosts {
         Ok(())
     }
 
-    /// Facts of the hosts for `environment.json`.
     pub(in crate::run) fn facts(&self, experiment: &Experiment) -> BTreeMap<String, HostFacts> {
         let wanted = wanted(experiment);
         let mut facts = BTreeMap::new();
@@ -186,7 +179,6 @@ impl Hosts {
     }
 }
 
-/// The hosts that variants need, by name.
 fn wanted(experiment: &Experiment) -> BTreeMap<&str, &RemoteHost> {
     let variants = experiment.works.iter().flat_map(|work| &work.variants);
     let remotes = variants.filter_map(|variant| variant.remote.as_ref());
@@ -226,7 +218,6 @@ struct Reaching<'a> {
 }
 
 impl Reaching<'_> {
-    /// Connects the machines of a host.
     fn host(
         &mut self,
         host: &RemoteHost,
@@ -262,7 +253,6 @@ impl Reaching<'_> {
         }
     }
 
-    /// Connects one machine.
     fn node(&mut self, name: &str, way: &Way, address: IpAddr) -> Result<Node, String> {
         let errors = self.scratch.join(format!("host-{name}.txt"));
         let connection = reach::reach(name, way, &self.copy, &errors, self.interrupt)?;

@@ -24,7 +24,6 @@ pub(in crate::run) struct Distant {
 }
 
 impl Distant {
-    /// Whether all of them have ended.
     pub(in crate::run) fn has_ended(&self) -> bool {
         self.nodes.iter().all(|node| node.has_ended(self.role))
     }
@@ -55,7 +54,6 @@ impl Distant {
         self.seen().find_map(|seen| seen.failure)
     }
 
-    /// Whether the output of one of them was truncated.
     pub(in crate::run) fn was_cut(&self) -> bool {
         self.seen().any(|seen| seen.was_cut)
     }
@@ -65,7 +63,6 @@ impl Distant {
         nodes.filter_map(|node| look(node, self.role, None).ok())
     }
 
-    /// The complete output or report of each program.
     pub(in crate::run) fn texts(&self, ask: &Ask) -> Try<Vec<Option<String>>> {
         let text = |node: &Arc<Connection>| {
             let mut whole: Option<String> = None;
@@ -81,7 +78,6 @@ impl Distant {
         self.nodes.iter().map(text).collect()
     }
 
-    /// Stops all of them.
     pub(in crate::run) fn stop(&mut self) {
         if std::mem::replace(&mut self.is_stopped, true) {
             return;

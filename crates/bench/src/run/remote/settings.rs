@@ -18,7 +18,6 @@ pub(in crate::run) struct Applied {
 }
 
 impl Applied {
-    /// Restores all settings.
     pub(in crate::run) fn set_back(&mut self) -> Try<()> {
         let mut outcome = Ok(());
         for node in self.nodes.drain(..) {
@@ -36,7 +35,6 @@ impl Drop for Applied {
     }
 }
 
-/// Applies the settings of all hosts of a variant.
 pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try<Applied> {
     let mut applied = Applied::default();
     let hosts = subject

@@ -33,7 +33,6 @@ pub(super) struct Allocation {
     /// Closing it ends the allocation.
     input: Option<ChildStdin>,
     job: String,
-    /// Nodes not assigned to a host yet.
     free: Vec<String>,
 }
 
@@ -129,7 +128,6 @@ impl Allocation {
         Ok(self)
     }
 
-    /// Takes an unassigned node, with its address.
     pub(super) fn node(&mut self) -> Result<(String, IpAddr), String> {
         let Some(node) = self.free.pop() else {
             return Err("the allocation has no further node".into());
@@ -220,7 +218,6 @@ fn address(node: &str) -> Result<IpAddr, String> {
     })
 }
 
-/// `NodeAddr` in the output of scontrol(1).
 fn node_address(text: &str) -> Option<&str> {
     let mut words = text.split_ascii_whitespace();
     words.find_map(|word| word.strip_prefix("NodeAddr="))

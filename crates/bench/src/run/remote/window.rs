@@ -12,7 +12,6 @@ use crate::environment::ClockOffset;
 use crate::outcome::{BySubject, CpuUse, Sample};
 use crate::scenario::Role;
 
-/// An open window.
 pub(in crate::run) struct RemoteWindow {
     machines: Vec<Machine>,
 }
@@ -61,7 +60,6 @@ impl RemoteWindow {
         Ok(RemoteWindow { machines })
     }
 
-    /// Adds a role that was just started.
     pub(in crate::run) fn join(&self, role: Role) -> Try<()> {
         for machine in &self.machines {
             if machine.roles.contains(&role) {
@@ -102,7 +100,6 @@ impl RemoteWindow {
     }
 }
 
-/// Window of one machine.
 struct Part {
     label: Option<String>,
     first_cpu: usize,
