@@ -121,7 +121,7 @@ pub const BETWEEN_RUNS: f64 = 0.02;
 /// The data does not exclude this one, which is small compared with the smallest relevant effect.
 pub const BETWEEN_RUNS_BESIDE: f64 = 0.0025;
 
-/// Runs of a history: about five years with one run per working day. The cost of a permutation test grows with the
+/// Runs of a history: four years with one run per working day. The cost of a permutation test grows with the
 /// square.
 pub const HISTORY_RUNS_MAX: usize = 1_000;
 /// Depth of folders that a history searches. Results are two levels deep.

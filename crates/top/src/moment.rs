@@ -17,7 +17,7 @@ pub struct Moment {
     pub in_flight: u64,
     /// Cores in the order of their numbers.
     pub cores: Vec<Core>,
-    /// Routes of the current configuration and of earlier ones still in use.
+    /// Routes of the current and of earlier configurations.
     pub routes: Vec<Traffic>,
     /// Groups with their servers.
     pub groups: Vec<Group>,

@@ -1,4 +1,4 @@
-//! Interrupts of network devices by line and CPU, and inter-processor interrupts: `/proc/interrupts`.
+//! Interrupts of network devices by line and CPU, and per-CPU interrupts (timer, IPIs): `/proc/interrupts`.
 //!
 //! That file has a column per CPU and a row per interrupt line. On a large machine, generating it takes the kernel
 //! milliseconds; there each relevant line is read separately from `/sys/kernel/irq`.
@@ -58,7 +58,7 @@ impl Interrupts {
         })
     }
 
-    /// Adds `cpuN` for each line, and the inter-processor interrupts of each CPU.
+    /// Adds `cpuN` for each line, and the per-CPU interrupts of each CPU.
     pub fn read(&mut self, buffer: &mut Vec<u8>, counters: &mut Counters) {
         let Some(files) = &mut self.single else {
             let text = self.table.read(buffer).unwrap_or_default();

@@ -75,7 +75,7 @@ pub fn serve(directory: &Path) -> Result<(), Error> {
     let watching = Arc::clone(&shared);
     let warden = thread::spawn(move || watching.guard(&interrupt));
     shared.answer(&receiver);
-    // The kernel kills programs when the thread that started them exits, which is this one; the warden stops them
+    // The kernel signals programs when the thread that started them exits, which is this one; the warden stops them
     // properly first.
     let _ = warden.join();
     Ok(())
