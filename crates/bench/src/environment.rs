@@ -40,7 +40,7 @@ const SETTINGS: &[&str] = &[
 /// Content of `environment.json`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Environment {
-    /// Version of the format; it changes only if keys are removed or change their meaning.
+    /// Version of the format; within one version keys are only added.
     pub schema: u32,
     /// The machine.
     pub machine: Machine,

@@ -18,7 +18,7 @@ use crate::scenario::{Counted, Point, Role, title};
 /// Numbers by subject and measure, such as `cpu0` and `net_rx_softirqs`. `docs/experiment.md` lists the names.
 pub type BySubject = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// Version of the format; it changes only if keys are removed or change their meaning.
+/// Version of the format; within one version keys are only added.
 pub const SCHEMA: u32 = 1;
 
 /// Result of a whole run.
@@ -180,7 +180,7 @@ pub struct Trial {
     pub window_s: f64,
     /// Requests per second that the client was told to send.
     pub rate: Option<f64>,
-    /// Length of the warm-up if it lasted until the rate was steady.
+    /// Length of the warm-up in seconds, if it waited for a steady rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_s: Option<f64>,
     /// Unit of `requests`, `errors` and `rps`.

@@ -21,7 +21,7 @@ const WIDE: u16 = 90;
 /// Width of a row's sparkline in columns.
 const BARS: usize = 20;
 
-/// Draws the view. A terminal of 60 columns and 15 lines has room for everything; a smaller one is cropped.
+/// Draws the view. Everything important fits on 60 columns and 15 lines; a smaller terminal is cropped.
 pub fn draw(frame: &mut Frame<'_>, view: &View) {
     let [head, body, foot] = Layout::vertical([
         Constraint::Length(3),

@@ -26,7 +26,7 @@ use crate::archive::Unusable;
 /// History of all runs below a folder.
 #[derive(Debug, Clone, Serialize)]
 pub struct History {
-    /// Version of the JSON format; it changes only if keys are removed or change their meaning.
+    /// Version of the JSON format; within one version keys are only added.
     pub schema: u32,
     /// The folder.
     pub folder: String,

@@ -28,7 +28,7 @@ const NETWORK: [u8; 2] = [198, 18];
 /// Holds a namespace: a shell that prints `ready` and then sleeps.
 const HOLDER: &str = "mount -t sysfs sysfs /sys && echo ready && exec sleep 2147483647";
 
-/// Minimum burst of a shaped interface. A timer tick at 10 Gbit/s is 1.25 MB.
+/// Minimum burst of a shaped interface in bytes. The burst is 1 ms of the rate: 1.25 MB at 10 Gbit/s.
 const BURST_BYTES_MIN: u64 = 128 * 1024;
 
 /// A network that exists until it is dropped.
