@@ -1,4 +1,4 @@
-//! Bodies (RFC 9112 6, 7.1): which of the bytes behind a head belong to the message, and which of those are payload.
+//! Message bodies (RFC 9112 6, 7.1): finds the end of a body and its payload.
 
 mod chunk_line;
 mod step;
@@ -13,26 +13,25 @@ use crate::framing::{Framing, Sender};
 use crate::limits::Limits;
 use crate::refusal::{Place, Refusal};
 
-/// Follows one body through its bytes, in any pieces. Small and plain, so that a connection can keep one while its
-/// buffer is away.
+/// Reads one body, in pieces of any size. Does not borrow a buffer, so a connection keeps it while it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyReader {
     state: State,
-    /// Payload that further chunks may announce.
+    /// Bytes of payload that further chunks may announce.
     chunks_left: u64,
-    /// Chunk lines read, to say where one is wrong.
+    /// Chunk lines read, for the position of an error.
     chunks: u32,
-    /// Chunk line bytes that payload has not paid for; <= `chunk_excess_bytes_max`.
+    /// Bytes of chunk lines not offset by payload; <= `chunk_excess_bytes_max`.
     excess: u16,
     sender: Sender,
 }
 
-// Every connection keeps one, with or without a buffer.
+// Every connection has one, even without a buffer.
 const _: () = assert!(size_of::<BodyReader>() <= 32);
 
 const TOO_LARGE: Refusal = Refusal::new(413, "the body is too large");
 
-/// What comes next.
+/// What the reader expects next.
 ///
 /// ```text
 ///                ┌──────────── ExpectChunkEnd <──────────┐
@@ -43,15 +42,15 @@ const TOO_LARGE: Refusal = Refusal::new(413, "the body is too large");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Complete,
-    /// So many bytes are left; never 0.
+    /// Bytes left; never 0.
     ExpectLength(u64),
     ExpectClose,
     ExpectChunkLine,
-    /// So many bytes of the chunk are left; never 0.
+    /// Bytes left of the chunk; never 0.
     ExpectChunkData(u64),
-    /// CRLF behind a chunk's data.
+    /// CRLF after a chunk's data.
     ExpectChunkEnd,
-    /// So much has been read of them; `bytes` <= `trailer_bytes_max`, `fields` <= `trailers_max`.
+    /// Size and number of the trailers read; `bytes` <= `trailer_bytes_max`, `fields` <= `trailers_max`.
     ExpectTrailers {
         bytes: u32,
         fields: u16,
@@ -59,15 +58,15 @@ enum State {
 }
 
 impl BodyReader {
-    /// A reader for the body of a request, behind a head with this framing. What two recipients could read in two ways is
-    /// refused.
+    /// Creates a reader for a request body. It refuses anything that two recipients could read differently.
     #[inline]
     pub const fn new(framing: Framing) -> BodyReader {
         BodyReader::of(framing, Sender::Client)
     }
 
-    /// A reader for the body of a response. White space at the end of a chunk line is skipped, as some servers pad the
-    /// size, and trailers that must not be any (RFC 9110 6.5.1) are surplus. [`pass`](BodyReader::pass) leaves both out.
+    /// Creates a reader for a response body. White space at the end of a chunk line is accepted, because some servers
+    /// pad the size, and forbidden trailers (RFC 9110 6.5.1) are marked as surplus; [`pass`](BodyReader::pass) removes
+    /// both.
     #[inline]
     pub const fn of_response(framing: Framing) -> BodyReader {
         BodyReader::of(framing, Sender::Server)
@@ -89,17 +88,17 @@ impl BodyReader {
         }
     }
 
-    /// Refuses chunks with which a body that has not begun would have more than `payload_max` bytes (413, RFC 9110 15.5.14):
-    /// at the line of the first that is too much. A body whose length was announced is not looked at.
+    /// Limits the payload of a chunked body that has not begun. The first chunk line that exceeds it is refused with
+    /// 413 (RFC 9110 15.5.14). Has no effect on a body with Content-Length.
     #[inline]
     pub const fn limit_chunks(&mut self, payload_max: u64) {
         self.chunks_left = payload_max;
     }
 
-    /// Looks at `input`, which starts where the last step's `consumed` ended, and takes at most one run of payload.
-    /// Call again while something was consumed; `consumed == 0` before the end means more input is needed. Chunk and
-    /// trailer lines are taken only whole, so up to `chunk_line_bytes_max` or `trailer_bytes_max` bytes may stay.
-    /// After a refusal the reader is of no more use.
+    /// Reads from `input`, which starts where the last step's `consumed` ended, and returns at most one run of payload.
+    /// Call again while something was consumed; `consumed == 0` before the end means that more input is needed. Chunk
+    /// and trailer lines are consumed only whole, so up to `chunk_line_bytes_max` or `trailer_bytes_max` bytes may
+    /// remain. Do not use the reader after a refusal.
     #[inline]
     pub fn advance(&mut self, input: &[u8], limits: &Limits) -> Result<Step, Refusal> {
         self.step(input, limits, &|_| true)
@@ -138,9 +137,8 @@ impl BodyReader {
         }
     }
 
-    /// What of the start of `input` belongs to this message and goes on as it is, chunk lines and trailers included, but
-    /// for what is surplus: the extensions of chunks, and trailers with names that `keeps` does not want. It stops behind
-    /// the first surplus.
+    /// Returns how much of `input` to forward unchanged, chunk lines and trailers included, except for surplus bytes:
+    /// chunk extensions, and trailers whose names `keeps` rejects. Stops after the first surplus.
     #[inline]
     pub fn pass(
         &mut self,
@@ -169,8 +167,7 @@ impl BodyReader {
         })
     }
 
-    /// How many bytes from the start of `input` belong to this message, its chunk lines and trailers included: to
-    /// drain them.
+    /// Returns how many bytes of `input` belong to this message, chunk lines and trailers included. For draining.
     #[inline]
     pub fn skip(&mut self, input: &[u8], limits: &Limits) -> Result<usize, Refusal> {
         let mut at = 0;
@@ -184,18 +181,18 @@ impl BodyReader {
         Ok(at)
     }
 
-    /// Whether the body has been read to its end. One that ends with the connection never is by itself.
+    /// Whether the whole body has been read. Never true for a body that ends with the connection.
     #[inline]
     pub fn is_complete(&self) -> bool {
         self.state == State::Complete
     }
 
-    /// Whether what comes next are trailer lines; `advance` takes only those and the empty line behind them then.
+    /// Whether trailer lines come next; then `advance` consumes only those and the empty line after them.
     pub fn is_in_trailers(&self) -> bool {
         matches!(self.state, State::ExpectTrailers { .. })
     }
 
-    /// How many bytes of the body are still to come, if that is known: not in chunks or up to the end of the connection.
+    /// Bytes of the body left; `None` for a chunked body or one that ends with the connection.
     #[inline]
     pub fn left(&self) -> Option<u64> {
         match self.state {
@@ -209,10 +206,10 @@ impl BodyReader {
         }
     }
 
-    /// Takes `count` bytes of the body for passed that nobody has looked at.
+    /// Counts `count` bytes of the body as read that were forwarded without being inspected.
     ///
     /// # Panics
-    /// When it is not known that so many are [left](BodyReader::left).
+    /// If fewer bytes than `count` are [left](BodyReader::left), or if that is unknown.
     pub fn pass_unseen(&mut self, count: u64) {
         let left = self.left().and_then(|left| left.checked_sub(count));
         self.state = match left.expect("no more passes than is known to be left") {
@@ -221,8 +218,8 @@ impl BodyReader {
         };
     }
 
-    /// The connection has ended here: fine for a body that is complete or ends with the connection, a truncated
-    /// message otherwise (RFC 9112 8).
+    /// Reports the end of the connection: an error unless the body is complete or ends with the connection (RFC 9112
+    /// 8).
     pub fn end_of_input(&self) -> Result<(), Refusal> {
         match self.state {
             State::Complete | State::ExpectClose => Ok(()),
@@ -236,7 +233,7 @@ impl BodyReader {
         }
     }
 
-    /// Takes chunk ends and lines up to and with one run of payload, or the last chunk's line.
+    /// Consumes chunk ends and lines up to and including one run of payload, or the last chunk's line.
     fn advance_chunked(&mut self, input: &[u8], limits: &Limits) -> Result<Step, Refusal> {
         let mut at = 0;
         if self.state == State::ExpectChunkEnd {
@@ -272,7 +269,7 @@ impl BodyReader {
         })
     }
 
-    /// Exactly CRLF; a chunk that is longer than it says would otherwise move the boundary.
+    /// Requires exactly CRLF; a chunk longer than announced would otherwise move the message boundary.
     fn take_chunk_end(&mut self, input: &[u8]) -> Result<usize, Refusal> {
         match input {
             [] | [b'\r'] => Ok(0),
@@ -312,7 +309,7 @@ impl BodyReader {
         Ok(line)
     }
 
-    /// Takes whole trailer lines, up to and with one that is surplus or the empty line that ends them (RFC 9112 7.1.2).
+    /// Consumes whole trailer lines, up to and including a surplus one or the empty line at the end (RFC 9112 7.1.2).
     fn advance_trailers(
         &mut self,
         input: &[u8],
@@ -344,7 +341,7 @@ impl BodyReader {
         }
     }
 
-    /// `None` when the line is not all there.
+    /// `None` if the line is incomplete.
     fn take_trailer(
         &mut self,
         input: &[u8],
@@ -376,7 +373,6 @@ impl BodyReader {
     }
 }
 
-/// The smaller of what is left and what is there.
 #[inline]
 fn take(left: u64, there: usize) -> usize {
     usize::try_from(left).map_or(there, |left| left.min(there))

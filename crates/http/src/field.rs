@@ -1,23 +1,23 @@
-//! Header fields (RFC 9110 5): where parsed ones live, how names and list values are compared and checked.
+//! Header fields (RFC 9110 5): storage for parsed fields, and comparison and validation of names and list values.
 
 use std::mem::MaybeUninit;
 
 use crate::limits::{HEADER_SLOTS, Limits};
 use crate::refusal::{Parsed, Refusal};
 
-/// One field of a head: `name` is a token as received, `value` has no white space around it.
+/// One field of a head: `name` is a token as received, `value` is trimmed of white space.
 pub use httparse::Header;
 
-/// Room for the fields of one head, on the caller's stack and not initialised: making it costs nothing.
+/// Uninitialized storage on the caller's stack for the fields of one head; creating it costs nothing.
 pub struct HeaderSlots<'b> {
     pub(crate) slots: [MaybeUninit<Header<'b>>; HEADER_SLOTS],
-    /// Only heads that call themselves HTTP/1.2 to 1.9 land here (and allocate): httparse knows 1.0 and 1.1, and
-    /// its entry for fields alone wants initialised room.
+    /// Used, and allocated, only for fields that do not fit the slots, and for HTTP/1.2 to 1.9: httparse accepts only
+    /// 1.0 and 1.1, and its parser for fields alone requires initialized storage.
     pub(crate) spare: Vec<Header<'b>>,
 }
 
 impl<'b> HeaderSlots<'b> {
-    /// Empty room for [`HEADER_SLOTS`] fields.
+    /// Empty storage for [`HEADER_SLOTS`] fields.
     #[inline]
     pub const fn new() -> Self {
         HeaderSlots {
@@ -26,12 +26,12 @@ impl<'b> HeaderSlots<'b> {
         }
     }
 
-    /// Holds fields that are no lines of text: those of a head whose protocol has another form for them. Allocates only
-    /// for more than [`HEADER_SLOTS`] of them, or when `fields` does not know how many they are at most.
+    /// Stores fields that do not come from lines of text, such as those of HTTP/2. Allocates only for more than
+    /// [`HEADER_SLOTS`] fields, or when the `size_hint` of `fields` has no upper bound.
     #[inline]
     pub fn hold(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {
         let fields = fields.into_iter();
-        // The fewer are made, the fewer have to be written twice.
+        // `hold_few` initializes all N entries, so it gets the smallest N that suffices.
         match fields.size_hint().1 {
             Some(..=8) => self.hold_few::<8>(fields),
             Some(9..=16) => self.hold_few::<16>(fields),
@@ -45,7 +45,6 @@ impl<'b> HeaderSlots<'b> {
         }
     }
 
-    /// `N` fields at most.
     #[inline]
     fn hold_few<const N: usize>(
         &mut self,
@@ -67,14 +66,13 @@ impl Default for HeaderSlots<'_> {
     }
 }
 
-/// Whether a field name is `wanted_lowercase`, which the caller writes in lower case (RFC 9110 5.1).
+/// Whether a field name equals `wanted_lowercase`, ignoring case (RFC 9110 5.1). The caller passes lower case.
 #[inline]
 pub fn header_is(name: &str, wanted_lowercase: &str) -> bool {
     name.len() == wanted_lowercase.len() && name.eq_ignore_ascii_case(wanted_lowercase)
 }
 
-/// The members of a comma-separated list without the white space around them; empty members are skipped
-/// (RFC 9110 5.6.1.2).
+/// Members of a comma-separated list, trimmed; empty members are skipped (RFC 9110 5.6.1.2).
 pub fn token_list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value
         .split(|&byte| byte == b',')
@@ -82,7 +80,7 @@ pub fn token_list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|member| !member.is_empty())
 }
 
-/// The parts between separators that stand outside quoted strings (RFC 9110 5.6.4), with the white space around them.
+/// Splits at separators outside quoted strings (RFC 9110 5.6.4); the parts are not trimmed.
 pub(crate) fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -96,7 +94,7 @@ pub(crate) fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item =
     })
 }
 
-/// What stands behind a quoted string whose first quote is before `text`; `None` when it has no end (RFC 9110 5.6.4).
+/// Bytes after a quoted string, whose opening quote precedes `text`; `None` without a closing quote (RFC 9110 5.6.4).
 pub(crate) fn behind_quoted(text: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     loop {
@@ -108,26 +106,26 @@ pub(crate) fn behind_quoted(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The token at the start of `text`, which may be empty, and what follows it.
+/// Splits off the token at the start of `text`, which may be empty.
 pub(crate) fn split_token(text: &[u8]) -> (&[u8], &[u8]) {
     let letters = text.iter().take_while(|&&byte| TOKEN[byte as usize]);
     text.split_at(letters.count())
 }
 
-/// Whether every quoted string in a value has its end.
+/// Whether every quoted string in `text` is closed.
 pub(crate) fn has_paired_quotes(text: &[u8]) -> bool {
-    // No value has a NUL that could be found.
+    // A field value never contains NUL, so this separator is never found.
     unquoted_end(text, 0) == Err(Quotes::Closed)
 }
 
-/// How a value ends.
+/// State of quoting at the end of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quotes {
     Open,
     Closed,
 }
 
-/// Where the first separator outside a quoted string stands.
+/// Position of the first separator outside a quoted string.
 fn unquoted_end(text: &[u8], separator: u8) -> Result<usize, Quotes> {
     let mut quotes = Quotes::Closed;
     let mut bytes = text.iter().enumerate();
@@ -143,7 +141,7 @@ fn unquoted_end(text: &[u8], separator: u8) -> Result<usize, Quotes> {
     Err(quotes)
 }
 
-/// Without optional white space at both ends: space and tab (RFC 9110 5.6.3).
+/// Trims optional white space, space and tab (RFC 9110 5.6.3), at both ends.
 pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
@@ -154,12 +152,12 @@ pub(crate) fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Whether `text` is a token: a field name or a method (RFC 9110 5.6.2).
+/// Whether `text` is a token, such as a field name or a method (RFC 9110 5.6.2).
 pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|&byte| TOKEN[byte as usize])
 }
 
-/// Whether `text` may be sent as a field's value: no control bytes but tab (RFC 9110 5.5).
+/// Whether `text` may be sent as a field value: no control characters except tab (RFC 9110 5.5).
 pub fn is_field_value(text: &[u8]) -> bool {
     text.iter().all(|&byte| is_text(byte))
 }
@@ -199,22 +197,23 @@ static TOKEN: [bool; 256] = {
     table
 };
 
-/// Where `part` starts in `whole`, of which it is a slice.
+/// Offset of `part` in `whole`; `part` must be a slice of it.
 #[inline]
 pub(crate) fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }
 
-/// httparse takes a bare LF for the end of a line, we do not: RFC 9112 2.2 lets a recipient do so, and then two
-/// recipients can see two different heads. httparse lets a CR only stand before an LF and an LF only at the end of a
-/// line, so it is enough to look for a CR before each line's LF: before each field here, at the end in the caller.
+/// Rejects lines that end with a bare LF. httparse accepts them, as RFC 9112 2.2 allows, but then two recipients can
+/// see different heads. httparse accepts a CR only before an LF, and an LF only at the end of a line, so it suffices to
+/// look for a CR before the LF of each line: here for the line before each field, in the caller for the end of the
+/// head.
 #[inline]
 pub(crate) fn follows_crlf(head: &[u8], header: &Header<'_>) -> bool {
     let start = offset(head, header.name.as_bytes());
     start >= 2 && head[start - 2] == b'\r'
 }
 
-/// The fields of a head whose first line httparse could not read; `text` starts behind that line.
+/// Parses the fields of a head whose first line httparse could not parse; `text` starts after that line.
 #[cold]
 pub(crate) fn parse_into_spare<'h, 'b>(
     text: &'b [u8],
@@ -230,7 +229,7 @@ pub(crate) fn parse_into_spare<'h, 'b>(
     Parsed::Complete((bytes, &mut spare[..count]))
 }
 
-/// What a tokenizer's error means to the sender.
+/// Converts a tokenizer's error.
 #[cold]
 pub(crate) fn refusal_of(error: httparse::Error) -> Refusal {
     match error {

@@ -1,19 +1,19 @@
-//! What is wrong with a head that the tokenizer does not take, and in which line: it says neither. Only looked for when
-//! something is wrong, for the log of whoever has to mend the sender.
+//! Finds the line and the cause of an invalid head; httparse reports neither. Runs only after a refusal, to give the
+//! log a useful reason.
 
 use crate::field::{self, Header};
 use crate::refusal::{Place, Refusal};
 
-/// How the lines of a head may end.
+/// Accepted line endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
-    /// With CRLF and nothing else.
+    /// CRLF only.
     Strict,
-    /// With an LF, whether a CR stands before it or not (RFC 9112 2.2).
+    /// LF, with or without a preceding CR (RFC 9112 2.2).
     Lenient,
 }
 
-/// What is wrong with the head that begins `input`, in place of a tokenizer's `error`.
+/// Refusal of the head at the start of `input` for which httparse returned `error`.
 #[cold]
 pub(crate) fn of_tokenizer(input: &[u8], line_end: LineEnd, error: httparse::Error) -> Refusal {
     let refusal = field::refusal_of(error);
@@ -21,7 +21,7 @@ pub(crate) fn of_tokenizer(input: &[u8], line_end: LineEnd, error: httparse::Err
         return unless_tls(input, refusal);
     }
     match error {
-        // No single line.
+        // Not the fault of a single line.
         httparse::Error::TooManyHeaders => refusal,
         httparse::Error::Token | httparse::Error::Status | httparse::Error::Version => {
             let line = input.split_inclusive(|&byte| byte == b'\n').next();
@@ -35,7 +35,7 @@ pub(crate) fn of_tokenizer(input: &[u8], line_end: LineEnd, error: httparse::Err
     }
 }
 
-/// `refusal` of the first line, or what `input` is instead of HTTP.
+/// Returns `refusal`, or a refusal that reports TLS if `input` looks like TLS.
 #[cold]
 pub(crate) fn unless_tls(input: &[u8], refusal: Refusal) -> Refusal {
     if !is_tls(input) {
@@ -48,12 +48,12 @@ pub(crate) fn unless_tls(input: &[u8], refusal: Refusal) -> Refusal {
     }
 }
 
-/// Whether `input` begins with a record of a TLS handshake, or with an alert (RFC 8446 5.1).
+/// Whether `input` begins with a TLS handshake record or alert (RFC 8446 5.1).
 fn is_tls(input: &[u8]) -> bool {
     matches!(input, [21 | 22, 3, 0..=4, ..])
 }
 
-/// `refusal` with the place and the flaw of the first line that has one, if one has.
+/// Returns `refusal` with the line and cause of the first invalid line, or unchanged if no line is found invalid.
 #[cold]
 pub(crate) fn of_lines(input: &[u8], line_end: LineEnd, refusal: Refusal) -> Refusal {
     for (at, line) in input.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -71,14 +71,14 @@ pub(crate) fn of_lines(input: &[u8], line_end: LineEnd, refusal: Refusal) -> Ref
     refusal
 }
 
-/// The line of `head` in which `header` stands.
+/// Line of `head` that contains `header`.
 #[cold]
 pub(crate) fn line_of(head: &[u8], header: &Header<'_>) -> Place {
     let before = &head[..field::offset(head, header.name.as_bytes())];
     Place::Line(memchr::memchr_iter(b'\n', before).count() as u32 + 1)
 }
 
-/// What is wrong with a line wherever it stands.
+/// Error that any line can have, the first line or a field line.
 fn flaw_of_any(line: &[u8], line_end: LineEnd) -> Option<&'static str> {
     let is_whole = line.ends_with(b"\n");
     let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -96,7 +96,7 @@ fn flaw_of_any(line: &[u8], line_end: LineEnd) -> Option<&'static str> {
     (is_bare && line_end == LineEnd::Strict).then_some("a line ends without CR")
 }
 
-/// What is wrong with the line of a field.
+/// Error in a field line.
 fn flaw_of_field(line: &[u8]) -> Option<&'static str> {
     let (name, rest) = field::split_token(line);
     match (name.len(), rest.first()) {

@@ -1,5 +1,5 @@
-//! Where a message's body ends, decided from its fields (RFC 9112 6), and whether the connection lives on after it
-//! (RFC 9112 9.3). This is where smuggling is stopped.
+//! Decides from its fields where a message's body ends (RFC 9112 6), and whether the connection persists after it (RFC
+//! 9112 9.3). Prevents request smuggling.
 
 use crate::field::{self, Header};
 use crate::flaw;
@@ -7,32 +7,32 @@ use crate::limits::{CONNECTION_BYTES_MAX, Codings, LENGTH_DIGITS_MAX, LENGTH_MAX
 use crate::refusal::Refusal;
 use crate::version::Version;
 
-/// How the end of a body is known.
+/// How the end of a body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
+    /// No body.
     None,
-    /// So many bytes.
+    /// A number of bytes.
     Length(u64),
-    /// Chunks, the last one empty, then trailers.
+    /// Chunks up to an empty one, then trailers.
     Chunked,
-    /// Everything up to the end of the connection; responses only.
+    /// Everything up to the end of the connection; in responses only.
     UntilClose,
 }
 
-/// Who has sent a message. Requests are read strictly: a proxy before us may send those of several clients on one
-/// connection, and has to see the same boundaries between them. What servers send is normalised before it goes on.
+/// Sender of a message. Requests are read strictly: a proxy in front of us may send requests of several clients on one
+/// connection, and must see the same boundaries between them. Responses are normalized before they are forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Client,
     Server,
 }
 
-/// What the fields of one head, looked at in order, say about the body and the connection.
+/// Framing and connection fields of one head, collected in order.
 pub(crate) struct Fields {
     sender: Sender,
     content_length: Option<u64>,
-    /// Content-Length says the same several times.
+    /// Whether Content-Length is repeated with the same value.
     repeats_length: bool,
     coding: Coding,
     /// Bytes of all Connection fields; <= `CONNECTION_BYTES_MAX`.
@@ -41,15 +41,15 @@ pub(crate) struct Fields {
     keep_alive: bool,
 }
 
-/// The transfer codings seen so far. Only `Chunked` is one we decode.
+/// Transfer codings seen so far. Only `Chunked` is decoded.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Coding {
     #[default]
     Absent,
     Chunked,
-    /// Some other coding, and chunked has not followed yet.
+    /// Another coding, not yet followed by chunked.
     Unknown,
-    /// Some other coding below a final chunked.
+    /// Another coding, followed by a final chunked.
     UnknownInChunked,
 }
 
@@ -67,7 +67,7 @@ impl Fields {
         }
     }
 
-    /// Takes note of one field if it is about framing or the connection. `head` is what `header` was parsed from.
+    /// Records a field if it concerns framing or the connection. `header` was parsed from `head`.
     #[inline]
     pub(crate) fn note(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
         let noted = match header.name.len() {
@@ -98,9 +98,9 @@ impl Fields {
         Ok(())
     }
 
-    /// RFC 9112 6.3 lets a recipient accept identical repeats ("5, 5" or two fields). From servers they are, since only
-    /// one of them is passed on. In requests they are not: no sane client makes them, and what has read the request before
-    /// us may have taken the first, the last or the sum of them.
+    /// RFC 9112 6.3 lets a recipient accept identical repeats ("5, 5" or two fields). They are accepted from servers,
+    /// because only one is forwarded. In requests they are refused: no correct client sends them, and a proxy in front
+    /// of us may have used the first, the last or the sum.
     fn note_content_length(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
         refuse_tabs(head, header)?;
         let length = match (decimal(header.value), self.sender) {
@@ -120,7 +120,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Whether Content-Length says the same several times, in one field or in several.
+    /// Whether Content-Length is repeated with the same value, in one field or in several.
     #[inline]
     pub(crate) fn repeats_length(&self) -> bool {
         self.repeats_length
@@ -128,14 +128,14 @@ impl Fields {
 
     fn note_coding(&mut self, head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
         refuse_tabs(head, header)?;
-        // Empty list members are not skipped: they are legal to receive and exist only to confuse.
+        // Empty list members are not skipped: they are valid but used only to confuse parsers.
         for member in header.value.split(|&byte| byte == b',') {
             self.coding = self.coding.then(field::trim(member))?;
         }
         Ok(())
     }
 
-    /// The framing of a message that may have a body, if its fields say so (RFC 9112 6.3, items 3 to 6).
+    /// Framing according to the fields, of a message that may have a body (RFC 9112 6.3, items 3 to 6).
     #[inline]
     pub(crate) fn announced(&self, version: Version, codings: Codings) -> Result<Framing, Refusal> {
         match (self.coding, self.content_length) {
@@ -146,11 +146,11 @@ impl Fields {
         }
     }
 
-    /// RFC 9112 9.3: `close` wins, then the version's default.
+    /// RFC 9112 9.3: `close` takes precedence over the version's default.
     #[inline]
     pub(crate) fn keep_alive(&self, version: Version) -> bool {
         match version {
-            // HTTP/2 has no such fields; its connections live on.
+            // HTTP/2 has no such fields; its connections persist.
             Version::Http11 | Version::Http2 => !self.close,
             Version::Http10 => self.keep_alive && !self.close,
         }
@@ -158,7 +158,7 @@ impl Fields {
 }
 
 impl Coding {
-    /// The codings with one more applied on top (RFC 9112 6.1).
+    /// Adds a coding on top (RFC 9112 6.1).
     fn then(self, coding: &[u8]) -> Result<Coding, Refusal> {
         if matches!(self, Coding::Chunked | Coding::UnknownInChunked) {
             return Err(Refusal::bad("a transfer coding after chunked"));
@@ -170,7 +170,7 @@ impl Coding {
                 Coding::UnknownInChunked
             });
         }
-        // Codings with parameters end here too: chunked has none (RFC 9112 7.1) and we know no other.
+        // Codings with parameters are refused here too: chunked has none (RFC 9112 7.1) and no other is supported.
         if !field::is_token(coding) {
             return Err(Refusal::bad("malformed Transfer-Encoding"));
         }
@@ -179,18 +179,19 @@ impl Coding {
 
     fn framing(self, version: Version, codings: Codings) -> Result<Framing, Refusal> {
         if version == Version::Http10 {
-            // RFC 9112 6.1: its framing is faulty whatever the coding; hops that know only 1.0 do not see it.
+            // RFC 9112 6.1: its framing is faulty whatever the coding; recipients that support only 1.0 ignore the
+            // field.
             return Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"));
         }
         match (self, codings) {
             (Coding::Absent, _) => Ok(Framing::None),
             (Coding::Chunked, _) | (Coding::UnknownInChunked, Codings::Any) => Ok(Framing::Chunked),
             (Coding::Unknown, Codings::Any) => Ok(Framing::UntilClose),
-            // RFC 9112 6.3 item 4: without a final chunked the end cannot be known.
+            // RFC 9112 6.3 item 4: without a final chunked the end is unknown.
             (Coding::Unknown, Codings::Chunked) => {
                 Err(Refusal::bad("the final transfer coding is not chunked"))
             }
-            // RFC 9112 6.1: a coding not understood.
+            // RFC 9112 6.1: an unsupported coding.
             (Coding::UnknownInChunked, Codings::Chunked) => {
                 Err(Refusal::new(501, "unknown transfer coding"))
             }
@@ -198,8 +199,8 @@ impl Coding {
     }
 }
 
-/// Tabs around a framing field's value are white space to the grammar and a classic disguise in practice: some
-/// recipients then do not see the field.
+/// Refuses tabs around the value of a framing field. The grammar allows them as white space, but some recipients then
+/// do not recognize the field.
 fn refuse_tabs(head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
     let start = field::offset(head, header.name.as_bytes());
     let line = &head[start..];
@@ -213,7 +214,7 @@ fn refuse_tabs(head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
 const MALFORMED_LENGTH: Refusal = Refusal::bad("malformed Content-Length");
 const LENGTHS_DIFFER: Refusal = Refusal::bad("Content-Lengths that differ");
 
-/// The one length that all members of a list are (RFC 9110 8.6). An empty member is none.
+/// The value of a list whose members are all equal (RFC 9110 8.6). An empty member is malformed.
 #[cold]
 pub(crate) fn same_decimal(list: &[u8]) -> Result<u64, Refusal> {
     let mut lengths = list
@@ -228,8 +229,7 @@ pub(crate) fn same_decimal(list: &[u8]) -> Result<u64, Refusal> {
     Ok(first)
 }
 
-/// Takes the repeats out of the fields of a head, so that it has one Content-Length of one number. All of them have been
-/// found to be the same.
+/// Reduces all Content-Length fields, whose values are known to be equal, to one field with one number.
 #[cold]
 pub(crate) fn keep_one_length<'h, 'b>(headers: &'h mut [Header<'b>]) -> &'h [Header<'b>] {
     let (mut kept, mut is_seen) = (0, false);
@@ -258,7 +258,7 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
         if !byte.is_ascii_digit() {
             return None;
         }
-        // Cannot overflow: LENGTH_DIGITS_MAX nines are below 2^64.
+        // Cannot overflow: a number of LENGTH_DIGITS_MAX nines is below 2^64.
         number = number * 10 + u64::from(byte - b'0');
     }
     (number <= LENGTH_MAX).then_some(number)

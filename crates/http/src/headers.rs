@@ -1,4 +1,4 @@
-//! Single fields that routes, responses and proxies look into.
+//! Parsers and writers of the individual fields that routes, responses and proxies inspect.
 
 pub mod accept;
 pub mod basic_auth;

@@ -1,15 +1,15 @@
-//! HTTP/2 (RFC 9113): what both ends of a connection say to each other. Like the rest of the crate it does no I/O and asks
-//! no clock.
+//! HTTP/2 (RFC 9113), both ends of a connection, without I/O or clock.
 //!
 //! ```text
 //!   bytes ──> connection ──> frame ──> fields by hpack ──> Event: Head, Data, Trailers, Reset, Window …
 //!                 │   what the peer may do: settings, flow, guard
-//!                 │   what is open: stream (slots, states, whose turn it is)
+//!                 │   open streams: stream (slots, states, order of sending)
 //!   bytes <── connection <── head, data, trailers, reset, release
 //! ```
 //!
-//! A rule of the RFC that the peer breaks is an error of its stream, which is then reset, or of the connection, which
-//! ends ([`code`]); work that it causes without need is bounded, and ends the connection, too ([`guard`]).
+//! A violation of the RFC by the peer is a stream error, which resets the stream, or a connection error, which ends the
+//! connection ([`code`]). Needless work caused by the peer is limited, and exceeding the limit also ends the connection
+//! ([`guard`]).
 
 pub mod fields;
 pub mod hpack;

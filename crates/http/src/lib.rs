@@ -1,5 +1,6 @@
-//! HTTP between bytes and messages: heads, framing and bodies of HTTP/1.x (RFC 9110, RFC 9112), read and written, and HTTP/2 (RFC 9113) in `http2`. It
-//! does no I/O, reads no clock and starts no thread; on the steady path it allocates nothing.
+//! HTTP/1.x (RFC 9110, RFC 9112) and, in `http2`, HTTP/2 (RFC 9113): heads, framing and bodies are parsed from bytes
+//! and written as bytes. The crate does no I/O, reads no clock, starts no thread, and does not allocate on the steady
+//! path.
 //!
 //! ```text
 //!  bytes ──> request::parse / response::parse ──> head { framing, keep_alive, … }     Partial: read more
@@ -9,28 +10,28 @@
 //!  bytes <── write::HeadWriter                       status or request line, fields, end
 //! ```
 //!
-//! `httparse` finds the tokens. Where a message ends is decided here, and strictly: a message that two recipients could read in two ways is
-//! refused, never guessed (RFC 9112 11.2, request smuggling).
+//! `httparse` finds the tokens; this crate decides where a message ends. It refuses any message that two recipients
+//! could read differently (RFC 9112 11.2, request smuggling).
 //!
 //! # Where to look
 //!
-//! `request.rs` and `response.rs` are twins, `framing.rs` decides where a body ends, `body.rs` follows it, and
-//! `write.rs` writes heads. `flaw.rs` describes an invalid head for the log. `headers/` has one file for each field
-//! that routes, responses and proxies inspect; `proxy_protocol.rs` is what may precede the first message. In
-//! `http2/`, `connection.rs` is one end of a connection, above `frame.rs`, `hpack.rs`, `settings.rs`, `flow.rs`
-//! (windows), `stream.rs` (open streams and their order, see `priority.rs`) and `guard.rs` (bounds on floods).
-//! `message.rs` turns decoded fields into the heads that HTTP/1 has, and back.
+//! `request.rs` and `response.rs` are twins, `framing.rs` decides where a body ends, `body.rs` reads it, and `write.rs`
+//! writes heads. `flaw.rs` describes an invalid head for the log. `headers/` has one file for each field that routes,
+//! responses and proxies inspect; `proxy_protocol.rs` parses and writes the header that may precede the first message.
+//! In `http2/`, `connection.rs` is one end of a connection, on top of `frame.rs`, `hpack.rs`, `settings.rs`, `flow.rs`
+//! (windows), `stream.rs` (open streams and their order, see `priority.rs`) and `guard.rs` (limits on floods).
+//! `message.rs` converts between decoded fields and the heads of HTTP/1.
 //!
 //! # Invariants
 //!
-//! - `Partial`, `Complete` and `Refused` do not depend on how the bytes were cut. Every case of
-//!   `tests/all/cases/*.txt` is read whole and cut at every byte, and compared with a second, slow reader
+//! - `Partial`, `Complete` and `Refused` do not depend on how the input was split. Every case of
+//!   `tests/all/cases/*.txt` is parsed whole and split at every byte, and compared with a second, slow parser
 //!   (`tests/all/support/reference.rs`).
-//! - Only responses of servers are read leniently, and they are normalised before they are forwarded: the strictest
-//!   reader reads it the same way.
-//! - Data of HTTP/2 is never copied or stored here: received data is passed on in place, and the sender puts its data
-//!   after a frame's head. Only a field block that arrives in several pieces is joined.
-//! - A field block is encoded or decoded again only if it may differ from the one before (`hpack/repeated.rs`,
+//! - Only responses of servers are parsed leniently. They are normalized before they are forwarded, so a strict parser
+//!   reads the same message.
+//! - HTTP/2 data is never copied or stored here: received data is returned as a range of the input, and the sender
+//!   appends its data to a frame header. Only a field block that arrives in several pieces is joined.
+//! - A field block is encoded or decoded again only if it may differ from the previous one (`hpack/repeated.rs`,
 //!   `hpack/decoded.rs`).
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! Request methods and what may be assumed of them (RFC 9110 9, RFC 5789).
+//! Request methods and their properties (RFC 9110 9, RFC 5789).
 
-/// A request method; names are case-sensitive (RFC 9110 9.1).
+/// Request method; names are case-sensitive (RFC 9110 9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
     /// Transfer a representation.
     Get,
-    /// The same as GET without the content.
+    /// GET without the content.
     Head,
     /// Process the request's content.
     Post,
@@ -15,18 +15,18 @@ pub enum Method {
     Delete,
     /// Open a tunnel.
     Connect,
-    /// Say what is possible.
+    /// Describe the communication options.
     Options,
-    /// Loop the message back.
+    /// Return the message to the client.
     Trace,
-    /// Change the target in part (RFC 5789).
+    /// Modify the target in part (RFC 5789).
     Patch,
     /// Any other token; its text is in the head.
     Other,
 }
 
 impl Method {
-    /// The method a token names.
+    /// Method with the name `text`.
     #[inline]
     pub fn of(text: &str) -> Method {
         match text.as_bytes() {
@@ -43,7 +43,7 @@ impl Method {
         }
     }
 
-    /// Whether it asks for no change of state (RFC 9110 9.2.1).
+    /// Whether the method is safe, i.e. requests no change of state (RFC 9110 9.2.1).
     pub fn is_safe(self) -> bool {
         match self {
             Method::Get | Method::Head | Method::Options | Method::Trace => true,
@@ -56,7 +56,7 @@ impl Method {
         }
     }
 
-    /// Whether sending it twice means the same as once, so that it may be retried (RFC 9110 9.2.2).
+    /// Whether repeating the request has no further effect, so that it may be retried (RFC 9110 9.2.2).
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }

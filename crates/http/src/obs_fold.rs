@@ -1,7 +1,7 @@
-//! Folded fields (obs-fold, RFC 9112 5.2). Servers with old frameworks still fold long values.
+//! Folded field lines (obs-fold, RFC 9112 5.2). Servers with old frameworks still fold long values.
 
-/// Copy of the response head at the start of `input` with each fold replaced by as many spaces, as the RFC requires of user
-/// agents. `None` without a fold. White space after the status line is not a fold (RFC 9112 2.2) and stays.
+/// Copies the response head at the start of `input` and replaces each fold by as many spaces, as the RFC requires of
+/// user agents. `None` without a fold. White space after the status line is not a fold (RFC 9112 2.2) and is kept.
 pub fn unfolded(input: &[u8]) -> Option<Vec<u8>> {
     let mut copy = None;
     let mut begin = 0;

@@ -1,6 +1,6 @@
-//! The PROXY protocol, versions 1 and 2: what stands before a connection's first byte and says whom a proxy speaks for.
-//! It follows HAProxy's specification (doc/proxy-protocol.txt); section numbers are those of that document. Whether a
-//! connection must begin with it is configured, never guessed (section 5).
+//! The PROXY protocol, versions 1 and 2: a header before a connection's first byte with the addresses of the proxy's client.
+//! Follows HAProxy's specification (doc/proxy-protocol.txt), whose section numbers are cited here. Whether a connection must
+//! begin with the header is configured, never detected (section 5).
 //!
 //! ```text
 //! 1  PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n
@@ -23,9 +23,10 @@ use self::v2::parse_v2;
 pub use self::v2::write_v2;
 use crate::refusal::Parsed;
 
-/// Reads the header at the start of a connection, in either version. `Partial` wants the same bytes again with more
-/// behind them; within [`PROXY_V2_BYTES_MAX`](crate::limits::PROXY_V2_BYTES_MAX) bytes it turns into one of the other
-/// two. After a refusal the connection is closed without a response (2.1): the proxy spoke, not the client.
+/// Parses the header at the start of a connection, in either version. After `Partial`, call again with the same bytes
+/// and more appended; at [`PROXY_V2_BYTES_MAX`](crate::limits::PROXY_V2_BYTES_MAX) bytes the result is always
+/// `Complete` or `Refused`. After a refusal, close the connection without a response (2.1): the proxy sent the header,
+/// not the client.
 pub fn parse(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
     match input.first() {
         None => Parsed::Partial,

@@ -1,17 +1,17 @@
-//! Parameters of a query, `a=1&b=two`, as forms write them (WHATWG URL 5.1): compared without being copied.
+//! Parameters of a query, `a=1&b=two`, in the form encoding (WHATWG URL 5.1). Comparisons do not copy.
 
 use std::borrow::Cow;
 
 use crate::body::hex;
 
-/// The first parameter called `name`: its value, which is empty without an equals sign.
+/// Value of the first parameter with this name; empty without an equals sign.
 pub fn find<'q>(query: &'q str, name: &str) -> Option<Encoded<'q>> {
     parameters(query)
         .find(|(found, _)| found.is(name.as_bytes()))
         .map(|(_, value)| value)
 }
 
-/// All parameters, names and values, in their order.
+/// Names and values of all parameters, in order.
 pub fn parameters(query: &str) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>)> {
     query
         .split('&')
@@ -22,18 +22,18 @@ pub fn parameters(query: &str) -> impl Iterator<Item = (Encoded<'_>, Encoded<'_>
         })
 }
 
-/// Text in which `%` and two digits stand for a byte (RFC 3986 2.1) and `+` for a space. A percent sign without two
-/// digits stands for itself.
+/// String in which `%` and two hexadecimal digits stand for a byte (RFC 3986 2.1) and `+` for a space. A percent sign
+/// without two digits is literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoded<'q>(pub &'q str);
 
 impl<'q> Encoded<'q> {
-    /// Whether it means exactly these bytes.
+    /// Whether it decodes to exactly these bytes.
     pub fn is(self, wanted: &[u8]) -> bool {
         self.bytes().eq(wanted.iter().copied())
     }
 
-    /// What it means; copied only if that is not how it is written.
+    /// Decodes it; copies only if something is encoded.
     pub fn decoded(self) -> Cow<'q, [u8]> {
         match memchr::memchr2(b'%', b'+', self.0.as_bytes()) {
             None => Cow::Borrowed(self.0.as_bytes()),

@@ -1,43 +1,43 @@
-//! The outcome of reading: a message, a wish for more bytes, or a refusal.
+//! Result of parsing: a message, a request for more bytes, or a refusal.
 
-/// What reading the start of some input came to.
+/// Result of parsing the start of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
-    /// Everything asked for is there.
+    /// The parsed value.
     Complete(T),
-    /// So far so good: call again with the same bytes and more behind them.
+    /// Valid so far: call again with the same bytes and more appended.
     Partial,
-    /// This can never become a message we accept, whatever follows.
+    /// Invalid, whatever follows.
     Refused(Refusal),
 }
 
-/// Why a message is not accepted, and what a server responds with before it closes the connection. From an upstream any
-/// refusal is a bad response: its status is 502.
+/// Why a message is refused, and the status with which a server responds before it closes the connection. A response of
+/// an upstream is always refused with 502.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status to respond with.
+    /// Status of the response.
     pub status: u16,
-    /// What was wrong, for logs and for the response's body.
+    /// Cause, for logs and for the response's body.
     pub reason: &'static str,
-    /// Where it was wrong, for logs.
+    /// Position of the error, for logs.
     pub place: Place,
 }
 
-/// A place in a message; counting begins with 1.
+/// Position in a message, counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// No single place, or none that is known.
+    /// No single position, or an unknown one.
     #[default]
     Unknown,
-    /// This line of the head; the first is the status line or the request line.
+    /// Line of the head; 1 is the status line or request line.
     Line(u32),
-    /// The line of this chunk, or what follows its data.
+    /// The chunk's line, or the CRLF after its data.
     Chunk(u32),
-    /// This line of the trailers.
+    /// Line of the trailers.
     Trailer(u32),
 }
 
-/// Nothing for an unknown place, and else what goes behind a reason: ` (line 3 of the head)`.
+/// Suffix of a reason: ` (line 3 of the head)`, or nothing for an unknown position.
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -50,7 +50,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Refusal {
-    /// One without a place.
+    /// Creates a refusal without a position.
     pub const fn new(status: u16, reason: &'static str) -> Refusal {
         Refusal {
             status,
@@ -59,7 +59,6 @@ impl Refusal {
         }
     }
 
-    /// The same refusal at a known place.
     pub(crate) const fn at(self, place: Place) -> Refusal {
         Refusal { place, ..self }
     }
@@ -69,7 +68,7 @@ impl Refusal {
         Refusal::new(400, reason)
     }
 
-    /// The same refusal seen by a gateway: 502 Bad Gateway (RFC 9110 15.6.3).
+    /// The same refusal with 502 Bad Gateway, the status that a gateway returns (RFC 9110 15.6.3).
     pub(crate) const fn of_upstream(self) -> Refusal {
         Refusal {
             status: 502,

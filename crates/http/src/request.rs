@@ -1,4 +1,4 @@
-//! Request heads (RFC 9112 3): bytes -> head, or a wish for more, or a refusal with the status to respond with.
+//! Request heads (RFC 9112 3).
 
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};
@@ -13,19 +13,19 @@ use crate::version::{self, VERSION_BYTES, Version};
 /// The head of a request, borrowed from the input.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'h, 'b> {
-    /// The method, for decisions.
+    /// Known method, for comparisons.
     pub method: Method,
     /// The method as received.
     pub method_text: &'b str,
     /// The target as received.
     pub target: &'b str,
-    /// The target's path without its query: `/` for an absolute form without one, `*` for the asterisk form, empty
-    /// for CONNECT. Not decoded, not normalised.
+    /// The target's path without its query: `/` for an absolute form without a path, `*` for the asterisk form, empty
+    /// for CONNECT. Neither decoded nor normalized.
     pub path: &'b str,
-    /// What stands behind the first `?`, if there is one.
+    /// Query after the first `?`, if any.
     pub query: Option<&'b str>,
-    /// The effective `host[:port]`: the target's own wins over the Host field (RFC 9112 3.2.2). `None` only without
-    /// a Host in HTTP/1.0; empty if the Host field is.
+    /// Effective `host[:port]`: the target's authority takes precedence over the Host field (RFC 9112 3.2.2). `None`
+    /// only in HTTP/1.0 without Host; empty if the Host field is empty.
     pub authority: Option<&'b str>,
     /// The version whose rules apply.
     pub version: Version,
@@ -33,25 +33,25 @@ pub struct RequestHead<'h, 'b> {
     pub headers: &'h [Header<'b>],
     /// How the body ends: never `UntilClose`.
     pub framing: Framing,
-    /// Whether the client wants the connection to live on.
+    /// Whether the client allows the connection to persist.
     pub keep_alive: bool,
-    /// The client waits for `100 Continue` before it sends a body that is not empty.
+    /// Whether the client waits for `100 Continue` before it sends a non-empty body.
     pub expect_continue: bool,
-    /// Length of the head in the input, empty lines skipped before it included.
+    /// Length of the head in the input, including empty lines skipped before it.
     pub bytes: usize,
-    /// Whether its fields may be in tables of HTTP/2. HTTP/1 has no word for that.
+    /// Whether the fields may be stored in HPACK tables. HTTP/1 cannot express this.
     pub sensitivity: Sensitivity,
 }
 
-/// Reads one request head from the start of `input`. `Partial` wants the same bytes again with more behind them;
-/// within `limits.head_bytes_max` bytes it turns into one of the other two.
+/// Parses one request head at the start of `input`. After `Partial`, call again with the same bytes and more appended;
+/// at `limits.head_bytes_max` bytes the result is always `Complete` or `Refused`.
 #[inline]
 pub fn parse<'h, 'b>(
     input: &'b [u8],
     slots: &'h mut HeaderSlots<'b>,
     limits: &Limits,
 ) -> Parsed<RequestHead<'h, 'b>> {
-    // Bytes behind the bound are not looked at, so that the outcome does not depend on how many have arrived.
+    // Bytes beyond the limit are ignored, so that the result does not depend on how many have arrived.
     let window = &input[..input.len().min(limits.head_bytes_max)];
     match parse_window(window, slots, limits) {
         Parsed::Partial if window.len() == limits.head_bytes_max => {
@@ -115,7 +115,7 @@ fn empty_lines(input: &[u8]) -> Parsed<usize> {
     }
 }
 
-/// 414 if not even the request line fits, 431 otherwise.
+/// 414 if not even the request line fits, else 431.
 #[cold]
 fn too_large(window: &[u8]) -> Refusal {
     let start = window
@@ -136,7 +136,7 @@ struct Line<'b> {
     version: Version,
 }
 
-/// A head whose version httparse does not know: 1.2 to 1.9 are processed as 1.1 (RFC 9110 2.5).
+/// Parses a head whose version httparse rejects: 1.2 to 1.9 are processed as 1.1 (RFC 9110 2.5).
 #[cold]
 fn parse_newer<'h, 'b>(
     head: &'b [u8],
@@ -176,7 +176,7 @@ fn parse_newer<'h, 'b>(
     }
 }
 
-/// What the tokens mean. `head` is exactly the head's bytes, `headers` point into it.
+/// Checks a tokenized head. `head` is exactly the bytes of the head; `headers` point into it.
 #[inline]
 fn judge<'h, 'b>(
     head: &'b [u8],
@@ -211,7 +211,7 @@ fn judge<'h, 'b>(
     match host {
         // RFC 9112 3.2.
         None if line.version == Version::Http11 => return Err(Refusal::bad("no Host field")),
-        // It says that the target has no authority (RFC 9112 3.2), and it has one.
+        // An empty Host means that the target has no authority (RFC 9112 3.2), but this target has one.
         Some("") if target.authority.is_some() => return Err(Refusal::bad("an empty Host field")),
         Some(_) | None => {}
     }
@@ -233,14 +233,14 @@ fn judge<'h, 'b>(
     })
 }
 
-/// The first line of `head` that ends without CR.
+/// Refusal at the first line of `head` that ends without CR.
 #[cold]
 fn bare_lf(head: &[u8]) -> Refusal {
     let refusal = Refusal::bad("a line ends without CR");
     flaw::of_lines(head, LineEnd::Strict, refusal)
 }
 
-/// RFC 9112 3.2: one Host field, well-formed.
+/// Parses the only Host field (RFC 9112 3.2).
 #[inline]
 fn host_of<'b>(header: &Header<'b>, earlier: Option<&str>) -> Result<&'b str, Refusal> {
     const MALFORMED: Refusal = Refusal::bad("malformed Host field");
@@ -249,14 +249,14 @@ fn host_of<'b>(header: &Header<'b>, earlier: Option<&str>) -> Result<&'b str, Re
     }
     match Authority::parse(header.value) {
         None => return Err(MALFORMED),
-        // Empty is allowed, for targets without an authority; a port of nobody is not (RFC 9110 4.2.1).
+        // Empty is allowed, for targets without an authority; a port without a host is not (RFC 9110 4.2.1).
         Some(Authority { host_bytes: 0, .. }) if !header.value.is_empty() => return Err(MALFORMED),
         Some(_) => {}
     }
     str::from_utf8(header.value).map_err(|_| MALFORMED)
 }
 
-/// RFC 9110 10.1.1: `100-continue` is the only expectation; HTTP/1.0 has none.
+/// Whether Expect asks for `100-continue`, the only defined expectation (RFC 9110 10.1.1). HTTP/1.0 ignores the field.
 #[cold]
 pub(crate) fn expectation(header: &Header<'_>, version: Version) -> Result<bool, Refusal> {
     if version == Version::Http10 {

@@ -1,8 +1,8 @@
-//! Response heads (RFC 9112 4): the mirror image of `request`, for the side that asked.
+//! Response heads (RFC 9112 4), the counterpart of `request`.
 //!
-//! Servers are read more leniently than clients where that cannot be used to smuggle: lines may end without CR (RFC 9112
-//! 2.2), Content-Length may say the same several times (RFC 9110 8.6), and a 204 may announce a body, behind which its
-//! connection is not used again. What is made of the head afterwards has nothing of that any more.
+//! Servers are read more leniently than clients where that cannot be used for smuggling: lines may end without CR (RFC
+//! 9112 2.2), Content-Length may be repeated with the same value (RFC 9110 8.6), and a 204 may announce a body, after
+//! which the connection is not reused. A head written from the parsed one contains none of this.
 
 use crate::field::{self, Header, HeaderSlots};
 use crate::flaw::{self, LineEnd};
@@ -18,25 +18,25 @@ use crate::version::{self, VERSION_BYTES, Version};
 pub struct ResponseHead<'h, 'b> {
     /// The version whose rules apply.
     pub version: Version,
-    /// 100 to 999. A 1xx is not the final response: parse again behind it (101 excepted: the protocol changes there, if
-    /// [`upgrade::judge`](crate::upgrade::judge) agrees).
+    /// 100 to 999. A 1xx other than 101 is followed by another head. After a 101 the protocol changes, if
+    /// [`upgrade::judge`](crate::upgrade::judge) accepts it.
     pub status: u16,
-    /// The reason phrase; empty if there is none or if it is not ASCII. Nothing may depend on it (RFC 9112 4).
+    /// Reason phrase; empty if missing or not ASCII. Nothing may depend on it (RFC 9112 4).
     pub reason: &'b str,
-    /// All fields in the order received, but for repeats of Content-Length.
+    /// All fields in the order received, without repeats of Content-Length.
     pub headers: &'h [Header<'b>],
     /// How the body ends.
     pub framing: Framing,
-    /// Whether the connection can carry another request afterwards; not behind a change of protocol.
+    /// Whether the connection can carry another request afterwards; false after a change of protocol.
     pub keep_alive: bool,
     /// Length of the head in the input.
     pub bytes: usize,
-    /// Whether its fields may be in tables of HTTP/2. HTTP/1 has no word for that.
+    /// Whether the fields may be stored in HPACK tables. HTTP/1 cannot express this.
     pub sensitivity: Sensitivity,
 }
 
-/// Reads one response head from the start of `input`; whether there is a body also depends on the method of the
-/// request it responds to. Refusals carry 502, what a gateway responds with when its upstream does this.
+/// Parses one response head at the start of `input`. The method of its request decides whether there is a body.
+/// Refusals carry 502, the status with which a gateway reports an invalid response.
 #[inline]
 pub fn parse<'h, 'b>(
     input: &'b [u8],
@@ -61,7 +61,7 @@ fn parse_window<'h, 'b>(
     request_method: Method,
     limits: &Limits,
 ) -> Parsed<ResponseHead<'h, 'b>> {
-    // httparse skips empty lines; the RFC lets them stand before requests only.
+    // httparse skips empty lines; the RFC allows them before requests only.
     if let Some(b'\r' | b'\n') = input.first() {
         return Parsed::Refused(Refusal::bad("an empty line before the status line"));
     }
@@ -104,7 +104,7 @@ struct Line<'b> {
     reason: &'b str,
 }
 
-/// A head whose version httparse does not know: 1.2 to 1.9 are processed as 1.1 (RFC 9110 2.5).
+/// Parses a head whose version httparse rejects: 1.2 to 1.9 are processed as 1.1 (RFC 9110 2.5).
 #[cold]
 fn parse_newer<'h, 'b>(
     head: &'b [u8],
@@ -120,7 +120,7 @@ fn parse_newer<'h, 'b>(
     parse_many(head, spare, request_method, limits)
 }
 
-/// Parses a head that has more fields than there are slots, or a newer version.
+/// Parses a head with more fields than slots, or with a newer version.
 #[cold]
 fn parse_many<'h, 'b>(
     head: &'b [u8],
@@ -132,7 +132,7 @@ fn parse_many<'h, 'b>(
         return Parsed::Partial;
     };
     let (line, fields) = head.split_at(line_feed + 1);
-    // The version has been checked, except for its last digit.
+    // The caller checked the version, except for its last digit.
     let (version, line) = line.split_at(VERSION_BYTES);
     let minor = version[VERSION_BYTES - 1] - b'0';
     let Some(line) = line_of(Version::of_minor(Some(minor)), line) else {
@@ -153,7 +153,7 @@ fn parse_many<'h, 'b>(
 
 const MALFORMED_LINE: Refusal = Refusal::bad("malformed status line").at(Place::Line(1));
 
-/// ` 200 OK\r\n`; the reason, the space before it and the CR may be missing, as httparse has it.
+/// Parses ` 200 OK\r\n`. Reason, preceding space and CR are optional, as in httparse.
 fn line_of(version: Version, text: &[u8]) -> Option<Line<'_>> {
     let text = text.strip_suffix(b"\n")?;
     let text = text.strip_suffix(b"\r").unwrap_or(text);
@@ -187,7 +187,7 @@ fn line_of(version: Version, text: &[u8]) -> Option<Line<'_>> {
     })
 }
 
-/// What the tokens mean. `head` is exactly the head's bytes, `headers` point into it.
+/// Checks a tokenized head. `head` is exactly the bytes of the head; `headers` point into it.
 #[inline]
 fn judge<'h, 'b>(
     head: &'b [u8],
@@ -206,7 +206,7 @@ fn judge<'h, 'b>(
     let framing = framing(line.status, request_method, announced)?;
     let is_last = framing == Framing::UntilClose
         || changes_protocol(line.status, request_method)
-        // Whether what it announced follows is anyone's guess.
+        // The announced body may or may not follow.
         || (line.status == 204 && !matches!(announced, Framing::None | Framing::Length(0)));
     Ok(ResponseHead {
         version: line.version,
@@ -223,7 +223,7 @@ fn judge<'h, 'b>(
     })
 }
 
-/// Whether what stands behind the head is not HTTP any more (RFC 9110 9.3.6, 15.2.2).
+/// Whether the bytes after the head are no longer HTTP (RFC 9110 9.3.6, 15.2.2).
 #[inline]
 fn changes_protocol(status: u16, request_method: Method) -> bool {
     status == 101 || (request_method == Method::Connect && matches!(status, 200..=299))
@@ -233,8 +233,8 @@ fn changes_protocol(status: u16, request_method: Method) -> bool {
 #[inline]
 fn framing(status: u16, request_method: Method, announced: Framing) -> Result<Framing, Refusal> {
     match (status, request_method) {
-        // RFC 9110 8.6, RFC 9112 6.1: these must not announce a body. If one does, whether it also sends it is
-        // anyone's guess, and the final response is to follow; a length of 0 is common and harmless.
+        // RFC 9110 8.6, RFC 9112 6.1: these must not announce a body. If one does, the body may or may not follow, so
+        // the start of the final response is unknown. A length of 0 is common and harmless.
         (100..=199, _) => match announced {
             Framing::None | Framing::Length(0) => Ok(Framing::None),
             _ => Err(Refusal::bad("an interim response that announces a body")),

@@ -1,9 +1,9 @@
-//! Status codes with their reason phrases (the IANA registry), as words and as whole status lines.
+//! Status codes of the IANA registry, with reason phrases and status lines.
 
-/// One list, two uses: the phrase, and the line ready to be copied.
+/// Generates both functions from one list.
 macro_rules! statuses {
     ($($code:literal $reason:literal)+) => {
-        /// The registered reason phrase of a status; empty for one that has none.
+        /// Registered reason phrase of a status; empty for an unregistered one.
         pub fn reason(status: u16) -> &'static str {
             match status {
                 $($code => $reason,)+

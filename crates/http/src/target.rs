@@ -1,9 +1,9 @@
-//! The request target in its four forms (RFC 9112 3.2) and the authority, `host[:port]` (RFC 3986 3.2).
+//! Request targets in their four forms (RFC 9112 3.2), and authorities, `host[:port]` (RFC 3986 3.2).
 
 use crate::method::Method;
 use crate::refusal::Refusal;
 
-/// A target taken apart.
+/// Parts of a target.
 pub(crate) struct Target<'b> {
     pub(crate) path: &'b str,
     pub(crate) query: Option<&'b str>,
@@ -13,14 +13,14 @@ pub(crate) struct Target<'b> {
 
 const MALFORMED: Refusal = Refusal::bad("malformed request target");
 
-/// RFC 9112 3.2 has only ASCII.
+/// RFC 9112 3.2 allows only ASCII.
 const NOT_ASCII: Refusal = Refusal::bad("a byte that is not ASCII in the request target");
 
-/// Takes a target apart. Percent signs and characters that RFC 3986 wants encoded (`|`, `"`, `{` …, which browsers
-/// do send) pass as they are; they cannot move a boundary.
+/// Parses a target. Percent signs and characters that RFC 3986 requires to be encoded (`|`, `"`, `{` …, which browsers
+/// do send) are accepted; they cannot move a message boundary.
 #[inline]
 pub(crate) fn parse(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
-    // httparse lets UTF-8 pass.
+    // httparse accepts UTF-8.
     if !target.is_ascii() {
         return Err(NOT_ASCII);
     }
@@ -36,11 +36,11 @@ pub(crate) fn parse(method: Method, target: &str) -> Result<Target<'_>, Refusal>
     absolute_form(method, target)
 }
 
-/// What HTTP/2 has in `:path` (RFC 9113 8.3.1) as text. No tokenizer has seen it, so what would end a target in a line of
-/// HTTP/1 is refused here.
+/// Converts the `:path` of HTTP/2 (RFC 9113 8.3.1) to text. It has not passed a tokenizer, so characters that would end
+/// a target in HTTP/1 are refused here.
 #[inline]
 pub(crate) fn pseudo_path(path: &[u8]) -> Result<&str, Refusal> {
-    // Without a way out in its middle the compiler makes one instruction of many bytes.
+    // Without an early exit the compiler vectorizes the loop.
     let is_visible = |visible: bool, byte: &u8| visible & byte.is_ascii_graphic();
     if path.iter().fold(true, is_visible) {
         return Ok(str::from_utf8(path).expect("visible characters are ASCII"));
@@ -51,7 +51,7 @@ pub(crate) fn pseudo_path(path: &[u8]) -> Result<&str, Refusal> {
     })
 }
 
-/// Takes apart what [`pseudo_path`] has read: the origin form, or the asterisk.
+/// Parses a result of [`pseudo_path`]: the origin form or the asterisk form.
 #[inline]
 pub(crate) fn parse_path(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
     match target.as_bytes() {
@@ -61,7 +61,7 @@ pub(crate) fn parse_path(method: Method, target: &str) -> Result<Target<'_>, Ref
     }
 }
 
-/// `/path?query` (RFC 9112 3.2.1), also the tail of the absolute form.
+/// `/path?query` (RFC 9112 3.2.1), also the end of the absolute form.
 #[inline]
 fn origin_form<'b>(text: &'b str, authority: Option<&'b str>) -> Result<Target<'b>, Refusal> {
     let Some(at) = memchr::memchr2(b'?', b'#', text.as_bytes()) else {
@@ -82,7 +82,7 @@ fn origin_form<'b>(text: &'b str, authority: Option<&'b str>) -> Result<Target<'
     })
 }
 
-/// `host:port`, and only for CONNECT (RFC 9112 3.2.3); the port is not optional.
+/// `host:port`, for CONNECT only (RFC 9112 3.2.3); the port is mandatory.
 #[cold]
 pub(crate) fn authority_form(target: &str) -> Result<Target<'_>, Refusal> {
     match Authority::parse(target.as_bytes()) {
@@ -98,7 +98,7 @@ pub(crate) fn authority_form(target: &str) -> Result<Target<'_>, Refusal> {
     }
 }
 
-/// `*`, and only for OPTIONS (RFC 9112 3.2.4).
+/// `*`, for OPTIONS only (RFC 9112 3.2.4).
 #[cold]
 fn asterisk_form<'b>(method: Method) -> Result<Target<'b>, Refusal> {
     match method {
@@ -127,7 +127,7 @@ fn absolute_form(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
         _ => return Err(MALFORMED),
     }
     if tail.is_empty() {
-        // RFC 9112 3.2.4: OPTIONS for a whole server in absolute form.
+        // RFC 9112 3.2.4: OPTIONS for the whole server in absolute form.
         let path = if method == Method::Options { "*" } else { "/" };
         return Ok(Target {
             path,
@@ -153,16 +153,16 @@ fn after_scheme(target: &str) -> Option<&str> {
         .map(|scheme| &target[scheme.len()..])
 }
 
-/// What matters of a well-formed authority.
+/// Parts of a well-formed authority.
 pub(crate) struct Authority {
     pub(crate) host_bytes: usize,
-    /// A port written out; `host:` has none (RFC 3986 3.2.3).
+    /// `None` without digits, also for `host:` (RFC 3986 3.2.3).
     pub(crate) port: Option<u16>,
 }
 
 impl Authority {
-    /// `host[:port]` without user information; `None` if it is not one. The host may be empty, as in the Host field
-    /// of a request whose target has no authority (RFC 9110 7.2).
+    /// Parses `host[:port]` without user information; `None` if it is malformed. The host may be empty, as in the Host
+    /// field of a request whose target has no authority (RFC 9110 7.2).
     #[inline]
     pub(crate) fn parse(text: &[u8]) -> Option<Authority> {
         let host_bytes = match text.first() {
@@ -181,12 +181,12 @@ impl Authority {
     }
 }
 
-/// Whether `text` is `host[:port]`, with a host and without user information.
+/// Whether `text` is `host[:port]`, with a non-empty host and without user information.
 pub fn is_authority(text: &[u8]) -> bool {
     Authority::parse(text).is_some_and(|authority| authority.host_bytes > 0)
 }
 
-/// `[2001:db8::1]`; the address itself is not judged, only its characters.
+/// Length of `[2001:db8::1]`. Only the characters of the address are checked.
 #[cold]
 fn ip_literal_bytes(text: &[u8]) -> Option<usize> {
     let end = memchr::memchr(b']', text)?;
@@ -213,7 +213,7 @@ fn port(digits: &[u8]) -> Option<u16> {
     u16::try_from(number).ok()
 }
 
-/// Characters of a registered name or IPv4 address: unreserved, sub-delims, and the percent sign (RFC 3986 3.2.2).
+/// Characters of a registered name or IPv4 address: unreserved, sub-delims and the percent sign (RFC 3986 3.2.2).
 static REG_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

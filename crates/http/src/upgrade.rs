@@ -1,5 +1,5 @@
-//! Changing the protocol of a connection (RFC 9110 7.8), as WebSocket does (RFC 6455 4): what a client asks for, and
-//! whether a server's 101 is a response to that. What the new protocol says is nobody's business here.
+//! Upgrade of a connection to another protocol (RFC 9110 7.8), such as WebSocket (RFC 6455 4): reads the client's
+//! request and checks the server's 101. The new protocol itself is opaque.
 
 use crate::field::{Header, header_is, is_token, token_list};
 use crate::headers::hop::connection_names;
@@ -9,26 +9,26 @@ use crate::response::ResponseHead;
 use crate::version::Version;
 use crate::write::HeadWriter;
 
-/// The protocols that a request would like to change to, as received: names with or without a version, in the client's
-/// order of preference. `None` if it does not ask: without the connection option the field is not for us, and HTTP/1.0
-/// knows no such thing (RFC 9110 7.8).
+/// Protocols that the request asks for, as received: names with or without a version, in the client's order of
+/// preference. `None` without the connection option, since the field is then not meant for us, and in HTTP/1.0 (RFC
+/// 9110 7.8).
 ///
-/// Not every one should be passed on: behind a change to `h2c` a client could send requests that no route has seen.
+/// Not all of them should be forwarded: after a change to `h2c` a client could send requests that bypass the routes.
 pub fn asked<'h, 'b>(
     head: &RequestHead<'h, 'b>,
 ) -> Option<impl Iterator<Item = &'b [u8]> + use<'h, 'b>> {
-    // In this order: few requests have the field. In HTTP/2 it stands for what an extended CONNECT asks for.
+    // Cheapest check first: few requests have the field. In HTTP/2 the field represents an extended CONNECT.
     let asks = head.version != Version::Http10
         && protocols(head.headers).next().is_some()
         && has_option(head.headers);
     asks.then(|| protocols(head.headers))
 }
 
-/// Judges a 101 (Switching Protocols) by the fields of the request that it responds to: it says which protocol follows, and
-/// only such as were asked for (RFC 9110 7.8, 15.2.2).
+/// Checks that a 101 (Switching Protocols) names only protocols that its request asked for, given the fields of that
+/// request (RFC 9110 7.8, 15.2.2).
 ///
 /// # Errors
-/// 502: then nobody knows what the bytes behind the head mean.
+/// 502, since the meaning of the bytes after the head is unknown.
 pub fn judge(response: &ResponseHead<'_, '_>, request: &[Header<'_>]) -> Result<(), Refusal> {
     const NOT_ASKED: Refusal = Refusal::new(502, "it changed the protocol without being asked to");
     const UNNAMED: Refusal = Refusal::new(502, "it changed the protocol without saying to which");
@@ -48,7 +48,7 @@ pub fn judge(response: &ResponseHead<'_, '_>, request: &[Header<'_>]) -> Result<
     is_named.then_some(()).ok_or(UNNAMED)
 }
 
-/// The protocols that all Upgrade fields name. Malformed members are skipped: no protocol is called that.
+/// Protocols named by all Upgrade fields; malformed members are skipped.
 pub fn protocols<'h, 'b>(
     headers: &'h [Header<'b>],
 ) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
@@ -59,8 +59,7 @@ pub fn protocols<'h, 'b>(
         .filter(|protocol| is_well_formed(protocol))
 }
 
-/// Writes the two fields that ask for protocols, or in a 101 say which one follows. `options` are further members of
-/// Connection.
+/// Writes Connection and Upgrade, for a request or a 101. `options` are further members of Connection.
 pub fn write<'b>(
     protocols: impl IntoIterator<Item = &'b [u8]>,
     options: &[&str],
@@ -78,12 +77,11 @@ pub fn write<'b>(
     writer.raw(b"\r\n");
 }
 
-/// Whether Connection names Upgrade.
 fn has_option(headers: &[Header<'_>]) -> bool {
     connection_names(headers).any(|name| name.eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// `name` or `name/version`, tokens both.
+/// `name` or `name/version`, both tokens.
 fn is_well_formed(protocol: &[u8]) -> bool {
     let mut parts = protocol.splitn(2, |&byte| byte == b'/');
     parts.all(is_token)

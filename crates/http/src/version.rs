@@ -2,19 +2,19 @@
 
 use crate::refusal::{Parsed, Place, Refusal};
 
-/// The versions that differ. Higher minor versions of HTTP/1 are processed as 1.1 (RFC 9110 2.5).
+/// HTTP version. Minor versions of HTTP/1 above 1 are processed as 1.1 (RFC 9110 2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.0: no chunked coding, closes unless asked otherwise.
+    /// HTTP/1.0: no chunked coding, and the connection closes unless keep-alive was requested.
     Http10,
     /// HTTP/1.1.
     Http11,
-    /// HTTP/2 (RFC 9113), which has no minor versions and no line to say so.
+    /// HTTP/2 (RFC 9113), which has no minor versions and no version field.
     Http2,
 }
 
 impl Version {
-    /// From httparse's minor version, which is 0 or 1.
+    /// Converts httparse's minor version, which is 0 or 1.
     pub(crate) fn of_minor(minor: Option<u8>) -> Version {
         match minor {
             Some(0) => Version::Http10,
@@ -26,7 +26,7 @@ impl Version {
 /// Length of `HTTP/1.1`.
 pub(crate) const VERSION_BYTES: usize = 8;
 
-/// Judges a version that httparse did not know, from its first byte on. `Complete` means 1.2 to 1.9.
+/// Checks a version that httparse rejected. `Complete` means 1.2 to 1.9.
 #[cold]
 pub(crate) fn judge_unknown(text: &[u8]) -> Parsed<()> {
     const MALFORMED: Parsed<()> =

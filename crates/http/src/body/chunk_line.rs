@@ -1,4 +1,4 @@
-//! The line before a chunk: its length in hexadecimal digits, and extensions (RFC 9112 7.1).
+//! The line before a chunk: its size in hexadecimal digits, and extensions (RFC 9112 7.1).
 
 use std::ops::Range;
 
@@ -12,20 +12,20 @@ pub(super) struct ChunkLine {
     pub(super) size: u64,
     /// Length of the line with its CRLF.
     pub(super) bytes: usize,
-    /// What stands between the size and CRLF.
+    /// Bytes between the size and CRLF.
     pub(super) surplus: Range<usize>,
 }
 
 impl ChunkLine {
-    /// Nothing has been taken.
+    /// Incomplete line: nothing consumed.
     pub(super) const NOT_YET: ChunkLine = ChunkLine {
         size: 0,
         bytes: 0,
         surplus: 0..0,
     };
 
-    /// The line at the start of `input`, `None` if it is not all there. Extensions have to be well-formed, and that is
-    /// all: what they mean is unknown (RFC 9112 7.1.1).
+    /// Parses the line at the start of `input`; `None` if it is incomplete. Extensions must be well-formed; their
+    /// meaning is ignored (RFC 9112 7.1.1).
     pub(super) fn parse(
         input: &[u8],
         sender: Sender,
@@ -68,8 +68,8 @@ impl ChunkLine {
     }
 }
 
-/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 7.1.1), of bytes that can stand in a field's
-/// value. Servers may end it with white space.
+/// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )` (RFC 9112 7.1.1), of bytes that a field value may
+/// contain. Servers may append white space.
 fn check_extensions(mut text: &[u8], sender: Sender) -> Result<(), Refusal> {
     while !text.is_empty() {
         text = match without_blanks(text) {
@@ -82,7 +82,7 @@ fn check_extensions(mut text: &[u8], sender: Sender) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One extension; returns what stands behind it.
+/// Checks one extension and returns the rest.
 fn check_extension(text: &[u8]) -> Result<&[u8], Refusal> {
     let (name, rest) = field::split_token(text);
     if name.is_empty() {
@@ -101,13 +101,13 @@ fn check_extension(text: &[u8]) -> Result<&[u8], Refusal> {
     }
 }
 
-/// Without "bad" white space at the start: space and tab (RFC 9110 5.6.3).
+/// Skips "bad" white space: space and tab (RFC 9110 5.6.3).
 fn without_blanks(text: &[u8]) -> &[u8] {
     let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
     &text[blanks.count()..]
 }
 
-/// What a hexadecimal digit is worth.
+/// Value of a hexadecimal digit.
 #[inline]
 pub(crate) fn hex(byte: u8) -> Option<u8> {
     match byte {

@@ -1,16 +1,16 @@
-//! What a look at the bytes of a body came to.
+//! Results of reading a part of a body.
 
 use std::ops::Range;
 
-/// What one look at the input came to.
+/// Result of [`BodyReader::advance`](crate::BodyReader::advance).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// So many bytes from the start of the input are done with; the rest must be shown again.
+    /// Bytes consumed from the start of the input; pass the rest again.
     pub consumed: usize,
-    /// The payload among them, as a range of the input; may be empty.
+    /// Payload among them, as a range of the input; may be empty.
     pub payload: Range<usize>,
-    /// Those among them that the message is as well without, as a range of the input; usually empty: the extensions of a
-    /// chunk (RFC 9112 7.1.1), or a trailer that is not to be passed on.
+    /// Bytes among them that may be left out of the message, as a range of the input: a chunk extension (RFC 9112
+    /// 7.1.1) or a trailer that must not be forwarded. Usually empty.
     pub surplus: Range<usize>,
 }
 
@@ -24,11 +24,11 @@ impl Step {
     }
 }
 
-/// What of the start of an input goes on to the next recipient.
+/// Result of [`BodyReader::pass`](crate::BodyReader::pass).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passing {
-    /// So many bytes are done with; the rest must be shown again.
+    /// Bytes consumed from the start of the input; pass the rest again.
     pub consumed: usize,
-    /// All of those go on but these; when there are any, more of the input may be passed at once.
+    /// Range of them that must not be forwarded; if it is not empty, more of the input may follow at once.
     pub surplus: Range<usize>,
 }

@@ -1,4 +1,4 @@
-//! The fields behind the last chunk (RFC 9112 7.1.2).
+//! Trailer fields, after the last chunk (RFC 9112 7.1.2).
 
 use crate::field;
 use crate::framing::Sender;
@@ -6,18 +6,18 @@ use crate::refusal::Refusal;
 
 pub(super) const TRAILERS_TOO_LARGE: Refusal = Refusal::new(431, "trailers too large");
 
-/// `name: value CRLF`, behind the last chunk.
+/// `name: value CRLF`.
 pub(super) struct TrailerLine {
     /// Length of the line with its CRLF.
     pub(super) bytes: usize,
     pub(super) name_bytes: usize,
-    /// It must not be a trailer.
+    /// Forbidden as a trailer.
     pub(super) is_surplus: bool,
 }
 
 impl TrailerLine {
-    /// Reads a line that is given without its LF: a field like any other, so no folding, and from a client not one of those
-    /// whose effect would come too late (RFC 9110 6.5.1).
+    /// Parses a line without its LF, as a field without folding. A client must not send a field that would take effect
+    /// too late (RFC 9110 6.5.1).
     pub(super) fn parse(line: &[u8], sender: Sender) -> Result<TrailerLine, Refusal> {
         const MALFORMED: Refusal = Refusal::bad("malformed trailer");
         let Some(colon) = memchr::memchr(b':', line) else {
@@ -42,7 +42,7 @@ impl TrailerLine {
     }
 }
 
-/// Whether a field must not be a trailer of this sender's message.
+/// Whether `name` is forbidden as a trailer in a message of `sender`.
 pub(crate) fn is_forbidden(name: &[u8], sender: Sender) -> bool {
     let is_in = |names: &[&str]| {
         let mut names = names.iter();
@@ -51,8 +51,8 @@ pub(crate) fn is_forbidden(name: &[u8], sender: Sender) -> bool {
     is_in(&FORBIDDEN) || sender == Sender::Client && is_in(&FORBIDDEN_IN_REQUESTS)
 }
 
-/// Fields that frame a message or control the connection: in a trailer they have no legitimate use, and the next hop might
-/// merge them into the head.
+/// Fields that frame a message or control the connection. They are useless as trailers, and the next hop might merge
+/// them into the head.
 const FORBIDDEN: [&str; 10] = [
     "transfer-encoding",
     "content-length",
@@ -66,8 +66,9 @@ const FORBIDDEN: [&str; 10] = [
     "te",
 ];
 
-/// Fields that route a request or say who sent it: RFC 9110 6.5.1 warns of authentication fields, and with those about the client
-/// anybody could speak for a proxy. In a response they have no such meaning, and calls of gRPC return metadata under any name.
+/// Fields that route a request or identify its sender. RFC 9110 6.5.1 warns of authentication fields, and the fields
+/// about the client would let anybody impersonate a proxy. In a response they have no such meaning, and gRPC returns
+/// metadata under any name.
 const FORBIDDEN_IN_REQUESTS: [&str; 8] = [
     "host",
     "expect",

@@ -1,14 +1,13 @@
-//! Media types that a client accepts (RFC 9110 12.5.1): whether it would rather have JSON than text.
+//! Accept (RFC 9110 12.5.1): whether a client prefers JSON to text.
 
 use crate::field::{self, Header, header_is};
 use crate::headers::encoding::{WEIGHT_MAX, Weight, weight};
 
-/// How much a client wants something: the weight first, then how exactly it said so, then how early.
+/// Preference: weight, then specificity, then order.
 type Rank = (Weight, u8, std::cmp::Reverse<usize>);
 
-/// Whether the Accept fields ask for JSON (`application/json`, or a type that ends in `+json`) rather than for text of any kind.
-/// Of two that are wanted equally the one that is named more exactly counts, then the one that is named first. Members that
-/// are malformed are skipped; without any, text is as good.
+/// Whether the Accept fields prefer JSON (`application/json` or `+json`) to text of any kind. At equal weight the more
+/// specific range wins, then the earlier one. Malformed members are skipped; without any member, text is preferred.
 pub fn prefers_json(headers: &[Header<'_>]) -> bool {
     let fields = headers
         .iter()
@@ -41,7 +40,7 @@ pub fn prefers_json(headers: &[Header<'_>]) -> bool {
     json.is_some_and(|(weight, ..)| weight > 0) && json > text
 }
 
-/// `type/subtype *( ; parameter )` with its weight; `None` if it is malformed.
+/// Parses `type/subtype *( ; parameter )` with its weight; `None` if malformed.
 fn range(text: &[u8]) -> Option<(&[u8], &[u8], Weight)> {
     let mut parts = field::split_unquoted(text, b';');
     let name = field::trim(parts.next()?);
@@ -67,7 +66,7 @@ mod tests {
             ("Application/JSON; charset=utf-8", true),
             ("application/problem+json", true),
             ("application/vnd.api+json;q=0.5, text/html;q=0.4", true),
-            // As some libraries ask by themselves.
+            // Default of some client libraries.
             ("application/json, text/plain, */*", true),
             ("application/*", true),
             ("application/json;q=0, */*", false),

@@ -1,22 +1,21 @@
-//! Credentials of the Basic scheme (RFC 7617), out of an Authorization field. Whether they are right is for others to
-//! say.
+//! Parses Basic credentials (RFC 7617) in an Authorization field; does not verify them.
 
 use crate::field::{Header, header_is};
 use crate::limits::BASIC_CREDENTIALS_BYTES_MAX;
 
-/// Room for decoded credentials, on the caller's stack.
+/// Buffer for decoded credentials, on the caller's stack.
 pub type Room = [u8; BASIC_CREDENTIALS_BYTES_MAX];
 
-/// Who a client says it is.
+/// Credentials of a client, not verified.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Credentials<'r> {
-    /// The user-id: everything before the first colon. In UTF-8 or not, as the client likes (RFC 7617 2.1).
+    /// User-id, up to the first colon. Not necessarily UTF-8 (RFC 7617 2.1).
     pub user: &'r [u8],
-    /// The password: everything behind the first colon.
+    /// Password, after the first colon.
     pub password: &'r [u8],
 }
 
-/// Without the password: logs are read by many.
+/// Omits the password, because many people read logs.
 impl std::fmt::Debug for Credentials<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -27,9 +26,9 @@ impl std::fmt::Debug for Credentials<'_> {
     }
 }
 
-/// The credentials of a request; they are decoded into `room`. `None` without any, and for those that nobody could have
-/// been given: of another scheme, malformed, in more than one field, longer than [`BASIC_CREDENTIALS_BYTES_MAX`], or
-/// with a control character (RFC 7617 2).
+/// Decodes the credentials of a request into `room`. `None` if there are none, or if they cannot be valid: another
+/// scheme, malformed, in more than one field, longer than [`BASIC_CREDENTIALS_BYTES_MAX`], or with a control character
+/// (RFC 7617 2).
 pub fn credentials<'r>(headers: &[Header<'_>], room: &'r mut Room) -> Option<Credentials<'r>> {
     let mut fields = headers
         .iter()
@@ -49,7 +48,7 @@ pub fn credentials<'r>(headers: &[Header<'_>], room: &'r mut Room) -> Option<Cre
     })
 }
 
-/// What stands behind the scheme and the spaces (RFC 9110 11.4).
+/// Returns the value after the scheme and spaces (RFC 9110 11.4).
 fn encoded(value: &[u8]) -> Option<&[u8]> {
     let (scheme, rest) = value.split_at_checked(b"Basic".len())?;
     let spaces = rest.iter().take_while(|&&byte| byte == b' ').count();
@@ -57,8 +56,8 @@ fn encoded(value: &[u8]) -> Option<&[u8]> {
     is_basic.then(|| &rest[spaces..])
 }
 
-/// Base64 (RFC 4648 4) with its padding and without stray bits, so that credentials have one spelling. The number of
-/// bytes decoded; `None` if it is malformed or `out` is too small.
+/// Decodes Base64 (RFC 4648 4). Padding is mandatory and unused bits must be zero, so that credentials have one
+/// spelling. Returns the number of bytes; `None` if `text` is malformed or `out` too small.
 fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
     let padding = text.iter().rev().take_while(|&&byte| byte == b'=').count();
     if !text.len().is_multiple_of(4) || padding > 2 {
@@ -70,7 +69,7 @@ fn decode(text: &[u8], out: &mut [u8]) -> Option<usize> {
         for &letter in group {
             bits = bits << 6 | u32::from(sextet(letter)?);
         }
-        // 4 letters are 3 bytes, 3 are 2, 2 are 1; one alone cannot be, since the length is a multiple of 4.
+        // 4 letters are 3 bytes, 3 are 2, 2 are 1; a single letter is impossible, since the length is a multiple of 4.
         let bytes = group.len() * 6 / 8;
         bits <<= 32 - 6 * group.len();
         let decoded = bits.to_be_bytes();
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn credentials_end_at_their_bound() {
-        // "a:" and a password of 'a'.
+        // "a:" and a password of repeated 'a'.
         let encoded =
             |groups: usize, last: &str| format!("Basic YTph{}{last}", "YWFh".repeat(groups));
         let bytes = BASIC_CREDENTIALS_BYTES_MAX;

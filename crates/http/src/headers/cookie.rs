@@ -1,12 +1,10 @@
-//! Cookies (RFC 6265) as far as a balancer needs them: finding one in a request, and setting the one that keeps a client
-//! with its server.
+//! Cookies (RFC 6265) for a load balancer: finds one in a request, and sets the one for session persistence.
 
 use crate::field::{Header, header_is, is_token, trim};
 use crate::write::HeadWriter;
 
-/// The value of the first cookie called `name` (in its exact case), as received: quotes around it are part of it. The
-/// Cookie fields are read as clients write them (RFC 6265 4.2.1, 5.4), pairs with semicolons between; what is no pair is
-/// skipped.
+/// Value of the first cookie called `name` (case-sensitive), as received, including quotes. Parses the Cookie fields as
+/// clients send them (RFC 6265 4.2.1, 5.4), pairs separated by semicolons; anything else is skipped.
 pub fn find<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
     headers
         .iter()
@@ -17,20 +15,20 @@ pub fn find<'b>(headers: &[Header<'b>], name: &str) -> Option<&'b [u8]> {
         .map(|(_, value)| value)
 }
 
-/// A cookie that is sent back with every request to the host until the browser ends, and is out of scripts' reach.
+/// Session cookie for all paths of the host, not accessible to scripts.
 #[derive(Clone, Copy, Debug)]
 pub struct StickyCookie<'b> {
     /// A token; see [`is_sendable`].
     pub name: &'b str,
     /// See [`is_sendable`].
     pub value: &'b str,
-    /// Whether it is never to travel without TLS.
+    /// Whether it is sent over TLS only.
     pub is_secure: bool,
 }
 
 impl StickyCookie<'_> {
-    /// Writes Set-Cookie (RFC 6265 4.1). SameSite=Lax is what browsers take to be meant without it; said aloud it also
-    /// holds in those that do not.
+    /// Writes Set-Cookie (RFC 6265 4.1). SameSite=Lax is the default of some browsers; writing it makes it apply in
+    /// all.
     pub fn write(&self, writer: &mut HeadWriter<'_>) {
         writer
             .raw(b"Set-Cookie: ")
@@ -45,14 +43,14 @@ impl StickyCookie<'_> {
     }
 }
 
-/// Whether a cookie can have this name and this value (RFC 6265 4.1.1): a token, and visible ASCII without quotes, commas,
+/// Whether a cookie may have this name and value (RFC 6265 4.1.1): a token, and visible ASCII without quotes, commas,
 /// semicolons and backslashes.
 pub fn is_sendable(name: &str, value: &str) -> bool {
     let is_octet = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
     is_token(name.as_bytes()) && value.bytes().all(is_octet)
 }
 
-/// `name=value` without the white space around either.
+/// Splits `name=value` and trims both.
 fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = memchr::memchr(b'=', text)?;
     Some((trim(&text[..equals]), trim(&text[equals + 1..])))

@@ -1,8 +1,8 @@
-//! Content codings: which of ours a client wants (RFC 9110 12.5.3), and whether a response may be coded at all.
+//! Content codings: which supported one a client prefers (RFC 9110 12.5.3), and whether a response may be encoded.
 
 use crate::field::{self, Header, header_is, token_list};
 
-/// A content coding that we can produce (RFC 9110 8.4.1). "Identity", no coding, is the absence of one.
+/// A supported content coding (RFC 9110 8.4.1). Identity is represented by its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     /// `zstd` (RFC 8878).
@@ -14,7 +14,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Its name in Content-Encoding.
+    /// Name in Content-Encoding.
     pub const fn token(self) -> &'static str {
         match self {
             Coding::Zstd => "zstd",
@@ -33,25 +33,25 @@ impl Coding {
     }
 }
 
-/// What a request's Accept-Encoding fields say of the codings that we know.
+/// Weights of the supported codings in the Accept-Encoding fields of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptEncoding {
     zstd: Option<Weight>,
     brotli: Option<Weight>,
     gzip: Option<Weight>,
     identity: Option<Weight>,
-    /// `*`: what is not named.
+    /// `*`: codings that are not named.
     others: Option<Weight>,
 }
 
-/// A weight in thousandths (RFC 9110 12.4.2): 0 is "not acceptable", 1000 the most.
+/// Weight in thousandths (RFC 9110 12.4.2): 0 is "not acceptable", 1000 the maximum.
 pub(crate) type Weight = u16;
 
 pub(crate) const WEIGHT_MAX: Weight = 1000;
 
 impl AcceptEncoding {
-    /// Reads the fields. Members that are malformed or name a coding that we do not know are skipped; of two that name
-    /// the same one the first counts.
+    /// Parses the fields. Members that are malformed or name an unsupported coding are skipped; of repeated names the
+    /// first counts.
     pub fn of(headers: &[Header<'_>]) -> AcceptEncoding {
         let mut accepted = AcceptEncoding::default();
         let fields = headers
@@ -68,11 +68,11 @@ impl AcceptEncoding {
         accepted
     }
 
-    /// The best of `offered`, which is in our order of preference; `None` is identity. A request that names no coding
-    /// gets none: RFC 9110 12.5.3 would allow any, and clients without a decoder send such requests. Identity is also
-    /// what remains when nothing is acceptable, as that section recommends.
+    /// Selects the best of `offered`, which is in the server's order of preference; `None` is identity. A request
+    /// without Accept-Encoding gets identity: RFC 9110 12.5.3 would allow any coding, but clients without a decoder
+    /// send such requests. Identity is also the fallback if nothing is acceptable, as that section recommends.
     pub fn best(&self, offered: &[Coding]) -> Option<Coding> {
-        // Not named, identity is acceptable but worth less than whatever is.
+        // If not named, identity is acceptable, at a lower weight than any coding.
         let identity = self.identity.or(self.others).unwrap_or(0);
         let mut best = None;
         let mut weight_best = 0;
@@ -85,7 +85,7 @@ impl AcceptEncoding {
         best
     }
 
-    /// Whether the client takes this coding at all.
+    /// Whether the client accepts this coding.
     pub fn accepts(&self, coding: Coding) -> bool {
         self.weight(coding) > 0
     }
@@ -114,7 +114,7 @@ impl AcceptEncoding {
     }
 }
 
-/// Whether the content has a coding already: it is sent as it is.
+/// Whether the content is already encoded; it is then sent unchanged.
 pub fn is_encoded(headers: &[Header<'_>]) -> bool {
     headers
         .iter()
@@ -123,7 +123,7 @@ pub fn is_encoded(headers: &[Header<'_>]) -> bool {
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
 }
 
-/// Whether Vary says already that the response depends on this request field (RFC 9110 12.5.5); `*` says so of all.
+/// Whether Vary already contains this request field (RFC 9110 12.5.5) or `*`.
 pub fn varies_by(headers: &[Header<'_>], name_lowercase: &str) -> bool {
     headers
         .iter()
@@ -132,7 +132,7 @@ pub fn varies_by(headers: &[Header<'_>], name_lowercase: &str) -> bool {
         .any(|name| name == b"*" || name.eq_ignore_ascii_case(name_lowercase.as_bytes()))
 }
 
-/// Whether Cache-Control forbids to change the content, as coding it would (RFC 9111 5.2.2.6).
+/// Whether Cache-Control forbids transforming the content, which includes encoding it (RFC 9111 5.2.2.6).
 pub fn is_no_transform(headers: &[Header<'_>]) -> bool {
     headers
         .iter()
@@ -141,7 +141,7 @@ pub fn is_no_transform(headers: &[Header<'_>]) -> bool {
         .any(|directive| field::trim(directive).eq_ignore_ascii_case(b"no-transform"))
 }
 
-/// `name [;q=weight]` (RFC 9110 12.5.3); `None` if it is malformed.
+/// Parses `name [;q=weight]` (RFC 9110 12.5.3); `None` if malformed.
 fn member(text: &[u8]) -> Option<(&[u8], Weight)> {
     let Some(semicolon) = memchr::memchr(b';', text) else {
         return field::is_token(text).then_some((text, WEIGHT_MAX));
@@ -153,7 +153,7 @@ fn member(text: &[u8]) -> Option<(&[u8], Weight)> {
     field::is_token(name).then_some((name, self::weight(weight)?))
 }
 
-/// qvalue (RFC 9110 12.4.2): `0` or `1`, and up to three digits behind a point.
+/// Parses a qvalue (RFC 9110 12.4.2): `0` or `1`, and up to three decimals.
 pub(crate) fn weight(text: &[u8]) -> Option<Weight> {
     let (&whole, rest) = text.split_first()?;
     let digits = match rest {

@@ -1,13 +1,13 @@
-//! What proxies before us tell of the client, and what we tell servers: X-Forwarded-For, -Proto and -Host, which follow
-//! no standard, and Forwarded (RFC 7239).
+//! Forwarding fields, received from proxies in front of us and sent to servers: X-Forwarded-For, -Proto and -Host,
+//! which have no standard, and Forwarded (RFC 7239).
 //!
 //! ```text
 //!  client ──> proxy A ──> proxy B ──> us        Forwarded: for=client, for=A       and B is our peer
 //!                                                          <────── the walk ──────────────┘
 //! ```
-//! Each proxy adds a member on the right, and anybody can send a field that has some already. So the walk begins at our
-//! peer and goes left for as long as the address it stands on is trusted to tell who came before; the first one that is
-//! not is the client (RFC 7239 8.1). What cannot be understood ends the walk at the last address that could.
+//! Each proxy appends a member, and anybody can send a field with invented members. So the search begins at our peer
+//! and goes left as long as the current address is trusted; the first untrusted address is the client (RFC 7239 8.1). A
+//! malformed member ends the search at the last valid address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +16,7 @@ use crate::limits::FORWARDED_MEMBERS_MAX;
 use crate::target::Authority;
 use crate::write::HeadWriter;
 
-/// Which fields are believed. A proxy writes one kind and passes the other on as anybody sent it.
+/// Fields that are evaluated. A proxy writes one kind and passes the other on unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldBy {
     /// X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
@@ -25,14 +25,14 @@ pub enum ToldBy {
     Forwarded,
 }
 
-/// The client as far as it can be believed.
+/// The client, according to trusted proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client<'b> {
-    /// Its address; an IPv4 address is never in its IPv6 form.
+    /// Address; IPv4-mapped addresses are converted to IPv4.
     pub address: IpAddr,
-    /// The scheme of its request, if a trusted proxy tells.
+    /// Scheme of the request, if a trusted proxy sent it.
     pub scheme: Option<Scheme>,
-    /// The `host[:port]` that it asked for, if a trusted proxy tells.
+    /// Requested `host[:port]`, if a trusted proxy sent it.
     pub host: Option<&'b str>,
 }
 
@@ -45,21 +45,21 @@ pub enum Scheme {
     Https,
 }
 
-/// What we tell a server of a request that we forward.
+/// Forwarding information of a request, sent to the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'b> {
-    /// The client's address; `None` for one without, such as that of a Unix socket.
+    /// Address of the client; `None` if it has none, as with a Unix socket.
     pub address: Option<IpAddr>,
-    /// How the request came to us.
+    /// Scheme with which we received the request.
     pub scheme: Scheme,
-    /// The `host[:port]` it asked for, as it passed the parser.
+    /// Requested `host[:port]`, validated by the parser.
     pub host: Option<&'b str>,
 }
 
-/// Finds the client of a request that came from `peer`. Fields count only as far as trusted addresses wrote them: from
-/// an untrusted peer nothing is believed. At most [`FORWARDED_MEMBERS_MAX`] members are looked at. With X-Forwarded
-/// fields the scheme and the host are the last ones written there, since nothing says which proxy wrote which; with
-/// Forwarded they are those of the member that names the client.
+/// Finds the client of a request received from `peer`. Only members written by trusted addresses count; if the peer is
+/// untrusted, no field counts. At most [`FORWARDED_MEMBERS_MAX`] members are evaluated. With X-Forwarded fields, scheme
+/// and host are the last ones there, since nothing tells which proxy wrote which; with Forwarded, they are those of the
+/// client's member.
 pub fn client<'b>(
     headers: &[Header<'b>],
     told_by: ToldBy,
@@ -94,7 +94,7 @@ pub fn client<'b>(
     }
 }
 
-/// Whether this module writes a field of this name: who does so leaves out the one that was received.
+/// Whether this module writes a field of this name. Received fields of that name are then not forwarded.
 pub fn is_forwarding_field(name: &str) -> bool {
     match name.len() {
         9 => header_is(name, "forwarded"),
@@ -105,16 +105,17 @@ pub fn is_forwarding_field(name: &str) -> bool {
     }
 }
 
-/// Whether a field of this name describes the client of a request: the fields that this module writes, other `X-Forwarded-*`
-/// fields, and fields written by other proxies and content delivery networks. `X-Original-URL` and `X-Rewrite-URL` give the
-/// path before a proxy edited it, and some frameworks (Symfony, Zend, IIS) serve that path instead of the request's: a client
-/// could name a path that a route refuses. Applications trust all of these fields, so one rule decides which of them pass.
+/// Whether a field of this name describes the client of a request: the fields that this module writes, other
+/// `X-Forwarded-*` fields, and fields of other proxies and content delivery networks. `X-Original-URL` and
+/// `X-Rewrite-URL` contain the path before a proxy edited it, and some frameworks (Symfony, Zend, IIS) serve that path
+/// instead of the request's: a client could request a path that a route denies. Applications trust all of these fields,
+/// so one rule decides which are forwarded.
 #[inline]
 pub fn describes_client(name: &str) -> bool {
     describes_client_by(name, header_is)
 }
 
-/// [`describes_client`], where `is_same` compares a name with a known one in lower case.
+/// [`describes_client`] with a custom comparison, `is_same(name, known_lowercase)`.
 #[inline]
 pub(crate) fn describes_client_by(
     name: &str,
@@ -137,8 +138,8 @@ pub(crate) fn describes_client_by(
             .is_some_and(|start| is_same(start, FAMILY))
 }
 
-/// Writes X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host. The client's address goes behind the members that
-/// `received` has, the fields of a request from a trusted peer; with no fields in `received` it stands alone.
+/// Writes X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host. The client's address is appended to the members in
+/// `received`, the fields of a request from a trusted peer; pass no fields to start a new list.
 pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
     writer.raw(b"X-Forwarded-For: ");
     write_received(received, "x-forwarded-for", writer);
@@ -155,14 +156,14 @@ pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut 
     }
 }
 
-/// Writes Forwarded (RFC 7239 4) behind the members that `received` has, as [`write_x_forwarded`] does. A field whose
-/// quotes do not match is left out: what we add would be within the quotes to some readers.
+/// Writes Forwarded (RFC 7239 4), appended to the members in `received` as in [`write_x_forwarded`]. A received field
+/// with an unclosed quote is left out, because some parsers would read our member as quoted.
 pub fn write_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
     writer.raw(b"Forwarded: ");
     write_received(received, "forwarded", writer);
     match told.address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => writer.raw(b"for=").address(address.into()),
-        // RFC 7239 6: brackets, and so quotes.
+        // IPv6 needs brackets, and so quotes (RFC 7239 6).
         Some(IpAddr::V6(address)) => writer.raw(b"for=\"[").display(address).raw(b"]\""),
         None => writer.raw(b"for=unknown"),
     };
@@ -170,7 +171,7 @@ pub fn write_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut He
         writer.raw(b";host=");
         match field::is_token(host.as_bytes()) {
             true => writer.raw(host.as_bytes()),
-            // A host has no quotes and no backslashes that would want an escape (RFC 3986 3.2.2).
+            // A valid host contains no quotes or backslashes to escape (RFC 3986 3.2.2).
             false => writer.raw(b"\"").raw(host.as_bytes()).raw(b"\""),
         };
     }
@@ -181,7 +182,7 @@ pub fn write_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut He
 }
 
 impl Scheme {
-    /// As it stands in a URI.
+    /// Name in a URI.
     pub const fn text(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -196,7 +197,7 @@ impl Scheme {
     }
 }
 
-/// From a trusted `peer` to the left. A member is `None` if it is not understood.
+/// Walks left from a trusted `peer`. Malformed members are `None`.
 fn walk<'b>(
     peer: Client<'b>,
     members: impl Iterator<Item = Option<Client<'b>>>,
@@ -213,7 +214,8 @@ fn walk<'b>(
     client
 }
 
-/// The members of all fields of this name, the last one first; empty ones are skipped (RFC 9110 5.6.1.2) but count.
+/// Members of all fields of this name from right to left. Empty ones are skipped (RFC 9110 5.6.1.2) but count towards
+/// the limit.
 fn members_from_right<'h, 'b>(
     headers: &'h [Header<'b>],
     name_lowercase: &'static str,
@@ -234,8 +236,8 @@ fn last_member<'b>(headers: &[Header<'b>], name_lowercase: &'static str) -> Opti
     members_from_right(headers, name_lowercase).next()
 }
 
-/// Cuts a list at its commas from the right. Quoted strings are recognised from there, too: whatever stands on the left,
-/// made up by anybody, cannot change what the members on the right are.
+/// Splits a list at its commas from right to left. Quoted strings are recognized from the right too, so that untrusted
+/// text on the left cannot change the members on the right.
 struct MembersFromRight<'b> {
     rest: Option<&'b [u8]>,
 }
@@ -262,13 +264,13 @@ impl<'b> Iterator for MembersFromRight<'b> {
     }
 }
 
-/// Whether a backslash takes the meaning of what follows `before` (RFC 9110 5.6.4).
+/// Whether the character after `before` is escaped by a backslash (RFC 9110 5.6.4).
 fn is_escaped(before: &[u8]) -> bool {
     let backslashes = before.iter().rev().take_while(|&&byte| byte == b'\\');
     backslashes.count() % 2 == 1
 }
 
-/// One member of Forwarded (RFC 7239 4): pairs with semicolons between them, each name once.
+/// Parses a member of Forwarded (RFC 7239 4): pairs separated by semicolons, without repeated names.
 fn client_of_member(member: &[u8]) -> Option<Client<'_>> {
     let (mut found, mut proto, mut host_text) = (None, None, None);
     for pair in field::split_unquoted(member, b';').map(field::trim) {
@@ -295,8 +297,7 @@ fn client_of_member(member: &[u8]) -> Option<Client<'_>> {
     })
 }
 
-/// A token, or the inside of a quoted string (RFC 7239 4). One with escapes is not understood: addresses and hosts have
-/// nothing to escape.
+/// A token, or the contents of a quoted string (RFC 7239 4) without escapes, which addresses and hosts do not need.
 fn plain_value(text: &[u8]) -> Option<&[u8]> {
     let [b'"', inside @ .., b'"'] = text else {
         return field::is_token(text).then_some(text);
@@ -305,7 +306,8 @@ fn plain_value(text: &[u8]) -> Option<&[u8]> {
     inside.iter().all(is_plain).then_some(inside)
 }
 
-/// RFC 7239 6: an address with or without a port. `None` for `unknown` and for names that hide one (`_hidden`).
+/// Parses an address with or without a port (RFC 7239 6). `None` for `unknown` and for obfuscated identifiers
+/// (`_hidden`).
 fn node(text: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(text).ok()?;
     let (address, behind) = match text.strip_prefix('[') {
@@ -322,7 +324,7 @@ fn node(text: &[u8]) -> Option<IpAddr> {
     is_sound.then(|| address.to_canonical())
 }
 
-/// Up to five digits, or a name that hides them (RFC 7239 6.3).
+/// Up to five digits, or an obfuscated port (RFC 7239 6.3).
 fn is_node_port(port: &str) -> bool {
     let port = port.as_bytes();
     match port {
@@ -334,7 +336,7 @@ fn is_node_port(port: &str) -> bool {
     }
 }
 
-/// One member of X-Forwarded-For: any way of writing an address that is in use, IPv6 without brackets among them.
+/// Parses a member of X-Forwarded-For: an address in any usual form, including IPv6 without brackets.
 fn address_of_member(member: &[u8]) -> Option<IpAddr> {
     let bare = str::from_utf8(member).ok()?.parse::<Ipv6Addr>();
     bare.map(|address| IpAddr::V6(address).to_canonical())
@@ -347,7 +349,7 @@ fn host(text: &[u8]) -> Option<&str> {
     (authority.host_bytes > 0).then(|| str::from_utf8(text).ok())?
 }
 
-/// The values of all fields of this name, each with a comma behind it.
+/// Writes the values of all fields of this name, each followed by a comma.
 fn write_received(
     received: &[Header<'_>],
     name_lowercase: &'static str,
@@ -369,7 +371,7 @@ mod tests {
 
     const PEER: &str = "10.0.0.9";
 
-    /// Trusts 10.0.0.0/8 and addresses that begin with fd00.
+    /// Trusts 10.0.0.0/8 and fd00::/16.
     fn is_trusted(address: IpAddr) -> bool {
         match address {
             IpAddr::V4(address) => address.octets()[0] == 10,
@@ -385,7 +387,7 @@ mod tests {
         values.iter().map(header).collect()
     }
 
-    /// The client that the fields tell of when `peer` sent them.
+    /// Client found in the fields when `peer` sent them.
     fn found(name: &str, values: &[&str], peer: &str) -> String {
         let told_by = match name {
             "Forwarded" => ToldBy::Forwarded,

@@ -1,11 +1,10 @@
-//! Fields that are meant for one connection and not forwarded (RFC 9110 7.6.1), and those that say which way a message
-//! has come (RFC 9110 7.6.3).
+//! Hop-by-hop fields (RFC 9110 7.6.1), and Via (RFC 9110 7.6.3).
 
 use crate::field::{Header, header_is, token_list};
 use crate::headers::forwarded::describes_client_by;
 
-/// Whether a field always stays on its connection, named in Connection or not. Trailer is not one of them any more
-/// (RFC 9110 6.6.2), nor are the Proxy-Auth… fields (RFC 9110 11.7).
+/// Whether a field is hop-by-hop even if Connection does not name it. Trailer (RFC 9110 6.6.2) and the Proxy-Auth…
+/// fields (RFC 9110 11.7) no longer are.
 pub fn is_hop_by_hop(name: &str) -> bool {
     match name.len() {
         2 => header_is(name, "te"),
@@ -17,9 +16,9 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     }
 }
 
-/// Whether a field could pass for one that a proxy is responsible for, with servers that see no difference between
-/// hyphens and other marks (CGI makes underscores of them, RFC 3875 4.1.18): it is named like one that frames the
-/// message, belongs to its connection or tells of the client, but for the marks.
+/// Whether a server could mistake a field for one that a proxy controls, because the server treats hyphens and other
+/// punctuation alike (CGI replaces both by underscores, RFC 3875 4.1.18): its name differs only in punctuation from a
+/// framing field, a hop-by-hop field or one that describes the client.
 pub fn is_disguised(name: &str) -> bool {
     let is_one = match name.len() {
         10 => is_alike(name, "keep-alive"),
@@ -34,8 +33,7 @@ pub fn is_disguised(name: &str) -> bool {
             .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
 }
 
-/// Whether `name` is `known` to somebody who takes neither the case of letters nor the kind of other characters for a
-/// difference. `known` is in lower case, with hyphens.
+/// Whether `name` equals `known`, ignoring case and the kind of punctuation. `known` is in lower case, with hyphens.
 #[inline]
 pub fn is_alike(name: &str, known: &str) -> bool {
     let plain = |byte: u8| match byte.is_ascii_alphanumeric() {
@@ -45,8 +43,8 @@ pub fn is_alike(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(plain).eq(known.bytes())
 }
 
-/// The fields a message's Connection fields say are for this connection, as received. A client may name any field
-/// here, Host and Content-Length too: who removes what is named must write its own framing.
+/// Options in the Connection fields of a message, as received. A client may name any field here, even Host and
+/// Content-Length: a proxy that removes the named fields must write its own framing.
 pub fn connection_names<'h, 'b>(
     headers: &'h [Header<'b>],
 ) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
@@ -56,7 +54,7 @@ pub fn connection_names<'h, 'b>(
         .flat_map(|header| token_list(header.value))
 }
 
-/// [`connection_names`] that are fields: all but those that say how the connection goes on (RFC 9112 9.3).
+/// [`connection_names`] without `close` and `keep-alive`, which are not fields (RFC 9112 9.3).
 pub fn connection_fields<'h, 'b>(
     headers: &'h [Header<'b>],
 ) -> impl Iterator<Item = &'b [u8]> + use<'h, 'b> {
@@ -65,8 +63,8 @@ pub fn connection_fields<'h, 'b>(
     })
 }
 
-/// Whether the client takes trailers and keeps them (RFC 9110 10.1.4). TE is for one connection only, so a proxy that
-/// passes trailers on says so again; some servers send none without it.
+/// Whether the client accepts trailers and keeps them (RFC 9110 10.1.4). TE is hop-by-hop, so a proxy that forwards
+/// trailers sends its own; some servers send none without it.
 pub fn accepts_trailers(headers: &[Header<'_>]) -> bool {
     headers
         .iter()
@@ -75,8 +73,8 @@ pub fn accepts_trailers(headers: &[Header<'_>]) -> bool {
         .any(|member| member.eq_ignore_ascii_case(b"trailers"))
 }
 
-/// How many times Via says that a message has passed through the hop of this name (RFC 9110 7.6.3): more than once is a
-/// loop, if nobody else is called that. Comments are not told apart; who makes one up that names us hinders only himself.
+/// Number of Via members with this name (RFC 9110 7.6.3). More than one is a loop, if the name is unique. Comments are
+/// not parsed: a client that puts our name into one only affects its own request.
 pub fn via_count(headers: &[Header<'_>], name: &str) -> usize {
     headers
         .iter()
@@ -87,7 +85,7 @@ pub fn via_count(headers: &[Header<'_>], name: &str) -> usize {
         .count()
 }
 
-/// The second word of `1.1 name (comment)`.
+/// Returns the second word of `1.1 name (comment)`.
 fn received_by(member: &[u8]) -> Option<&[u8]> {
     let mut words = member
         .split(|&byte| byte == b' ' || byte == b'\t')

@@ -1,13 +1,12 @@
-//! Which trace a request belongs to: the fields traceparent and tracestate (W3C Trace Context, level 2, which reads and writes
-//! what level 1 does).
+//! The fields traceparent and tracestate (W3C Trace Context level 2, compatible with level 1).
 //!
 //! ```text
 //!  traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //!               │  trace-id                         parent-id        └ flags: 01 sampled, 02 random trace-id
 //!               └ version
 //! ```
-//! A value that is not exactly this, or that comes twice, is none: whoever receives it begins a trace of its own, and what
-//! tracestate says belongs to none (3.2.2.5, 3.3.1.1).
+//! A malformed or repeated traceparent counts as missing: the recipient starts a new trace and ignores tracestate
+//! (3.2.2.5, 3.3.1.1).
 
 use std::num::{NonZeroU64, NonZeroU128};
 
@@ -15,28 +14,28 @@ use crate::field::{Header, header_is};
 use crate::limits::TRACE_STATE_MEMBERS_MAX;
 use crate::write::HeadWriter;
 
-/// The flag that says that its caller may have recorded the trace.
+/// Flag: the caller may have recorded the trace.
 pub const SAMPLED: u8 = 0x01;
 
-/// The flag that says that the right-most 7 bytes of the trace's number are random.
+/// Flag: the right-most 7 bytes of the trace-id are random.
 pub const RANDOM: u8 = 0x02;
 
-/// Bytes of a traceparent as it is written here.
+/// Length of a traceparent of version 00.
 pub const TRACE_PARENT_BYTES: usize = 55;
 
-/// A trace, and who asks in it.
+/// Trace and parent span of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceParent {
-    /// The trace's number.
+    /// trace-id.
     pub trace: NonZeroU128,
-    /// The number of the span that asks.
+    /// parent-id: the caller's span.
     pub span: NonZeroU64,
-    /// [`SAMPLED`] and [`RANDOM`]; others are never set.
+    /// [`SAMPLED`] and [`RANDOM`]; other bits are never set.
     pub flags: u8,
 }
 
 impl TraceParent {
-    /// What the fields of a request say; `None` when there is no such field, more than one, or none that is valid.
+    /// Parses the field of a request; `None` if it is missing, repeated or invalid.
     pub fn of(headers: &[Header<'_>]) -> Option<Self> {
         let mut fields = headers
             .iter()
@@ -48,8 +47,8 @@ impl TraceParent {
         }
     }
 
-    /// What a value says, which has no blanks around it. Of a version to come its first four parts count, if they are as here
-    /// and a hyphen follows, or nothing (3.2.4).
+    /// Parses a trimmed value. Of a future version the first four parts count, if they have this format and are
+    /// followed by a hyphen or nothing (3.2.4).
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (known, rest) = value.split_at_checked(TRACE_PARENT_BYTES)?;
         let version = hexadecimal(&known[..2])?;
@@ -70,12 +69,12 @@ impl TraceParent {
         })
     }
 
-    /// Whether it says that its caller may have recorded the trace.
+    /// Whether the caller may have recorded the trace.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// As a value of version 00.
+    /// Formats it as version 00.
     pub fn text(&self) -> [u8; TRACE_PARENT_BYTES] {
         let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
         write_hexadecimal(self.trace.get(), &mut text[3..35]);
@@ -85,7 +84,7 @@ impl TraceParent {
     }
 }
 
-/// Whether a field of this name says which trace a request belongs to.
+/// Whether `name` is one of the two fields.
 #[inline]
 pub fn is_trace_field(name: &str) -> bool {
     match name.len() {
@@ -95,8 +94,8 @@ pub fn is_trace_field(name: &str) -> bool {
     }
 }
 
-/// Writes the tracestate of a request as one field, its members in their order; nothing when there is none or when it is not
-/// valid as a whole. It takes no more room than what it is made of.
+/// Writes the tracestate members of a request as one field, in order; nothing if there are none or if one is invalid.
+/// Never longer than the received fields.
 pub fn write_trace_state(headers: &[Header<'_>], writer: &mut HeadWriter<'_>) {
     let mut count = 0;
     for member in members(headers) {
@@ -115,7 +114,7 @@ pub fn write_trace_state(headers: &[Header<'_>], writer: &mut HeadWriter<'_>) {
     }
 }
 
-/// The members of all tracestate fields, without blanks around them; those with nothing in them mean nothing (3.3.1.1).
+/// Trimmed members of all tracestate fields; empty ones are allowed and skipped (3.3.1.1).
 fn members<'b>(headers: &[Header<'b>]) -> impl Iterator<Item = &'b [u8]> {
     let fields = headers
         .iter()
@@ -126,7 +125,7 @@ fn members<'b>(headers: &[Header<'b>]) -> impl Iterator<Item = &'b [u8]> {
         .filter(|member| !member.is_empty())
 }
 
-/// Whether it is a key and a value (3.3.1.3).
+/// Whether it is a valid key and value (3.3.1.3).
 fn is_member(member: &[u8]) -> bool {
     let Some(at) = memchr::memchr(b'=', member) else {
         return false;
@@ -142,7 +141,7 @@ fn is_member(member: &[u8]) -> bool {
         && value.iter().all(may_stand)
 }
 
-/// The number that these lower-case digits are (3.2.2: others are invalid).
+/// Parses lower-case hexadecimal digits; others are invalid (3.2.2).
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let digit = match digit {
@@ -154,7 +153,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// Writes as many lower-case digits of a number as there is room for.
+/// Writes the number in lower-case hexadecimal digits that fill `room`.
 pub fn write_hexadecimal(number: u128, room: &mut [u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (position, digit) in room.iter_mut().rev().enumerate() {
@@ -190,14 +189,14 @@ mod tests {
             (format!("00-{TRACE}-{SPAN}-01"), Some(1)),
             (format!("00-{TRACE}-{SPAN}-00"), Some(0)),
             (format!("00-{TRACE}-{SPAN}-03"), Some(3)),
-            // Flags that have no meaning yet are not passed on.
+            // Undefined flags are not forwarded.
             (format!("00-{TRACE}-{SPAN}-ff"), Some(3)),
             (format!("00-{TRACE}-{SPAN}-08"), Some(0)),
-            // Version 00 ends here.
+            // Version 00 must end here.
             (format!("00-{TRACE}-{SPAN}-01."), None),
             (format!("00-{TRACE}-{SPAN}-01-"), None),
             (format!("00-{TRACE}-{SPAN}-01-what-the-future-brings"), None),
-            // Versions to come may go on.
+            // Future versions may continue.
             (format!("cc-{TRACE}-{SPAN}-01"), Some(1)),
             (
                 format!("cc-{TRACE}-{SPAN}-01-what-the-future-brings"),

@@ -1,70 +1,70 @@
-//! What a header of the PROXY protocol says.
+//! Contents of a PROXY protocol header.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::refusal::Refusal;
 use crate::write::HeadWriter;
 
-/// What stands at the start of a connection, borrowed from the input.
+/// Header borrowed from the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyHeader<'b> {
-    /// Whom the proxy speaks for.
+    /// Origin of the connection.
     pub origin: Origin<'b>,
-    /// The host name the client asked for, in TLS its server name (2.2.2).
+    /// Host name that the client requested: with TLS, its SNI (2.2.2).
     pub authority: Option<&'b str>,
     /// The application protocol negotiated with the client (2.2.1).
     pub alpn: Option<&'b [u8]>,
-    /// Present if the proxy says whether TLS was spoken with the client (2.2.6).
+    /// TLS state of the client's connection, if the proxy sent it (2.2.6).
     pub tls: Option<ClientTls>,
     /// Length of the header in the input.
     pub bytes: usize,
 }
 
-/// Whom a connection was made for.
+/// Origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<'b> {
-    /// Nobody: the proxy connects on its own behalf, to check our health. The connection's own addresses count.
+    /// The proxy itself, for a health check. Use the connection's own addresses.
     Local,
-    /// Somebody whose addresses are not told, or not in a form we know. The connection's own addresses count.
+    /// A client with unknown addresses or an unsupported family. Use the connection's own addresses.
     Unknown,
-    /// A TCP connection. Both addresses are of the same family when read.
+    /// A TCP connection. In a parsed header both addresses have the same family.
     Ip {
         /// The client.
         source: SocketAddr,
-        /// What it connected to.
+        /// Address that the client connected to.
         destination: SocketAddr,
     },
-    /// A connection over a Unix stream socket: paths without the padding, often empty.
+    /// A Unix stream socket: paths without padding, often empty.
     Unix {
         /// The client.
         source: &'b [u8],
-        /// What it connected to.
+        /// Path that the client connected to.
         destination: &'b [u8],
     },
 }
 
-/// What a proxy says of TLS between the client and itself (2.2.6).
+/// TLS between the client and the proxy (2.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// The client spoke TLS.
+    /// The client used TLS.
     pub spoken: bool,
     /// The client presented a certificate, on this connection or earlier in its session.
     pub certificate: bool,
-    /// That certificate was verified, and found good.
+    /// The certificate was verified successfully.
     pub verified: bool,
 }
 
 pub(super) const NO_HEADER: Refusal = Refusal::bad("no PROXY protocol header");
 pub(super) const MALFORMED: Refusal = Refusal::bad("malformed PROXY protocol header");
 
-/// Ports and addresses of one family, as both versions want them.
+/// Addresses and ports of one family, as both versions require.
 pub(super) struct Pair {
     pub(super) source: (u16, IpAddr),
     pub(super) destination: (u16, IpAddr),
 }
 
-/// What a listener for both families calls `::ffff:192.0.2.1` is an IPv4 client; if only one of the two is IPv4 it is
-/// written in that form.
+/// Converts IPv4-mapped addresses, as a dual-stack listener reports them, to IPv4; if only one address is IPv4, it is
+/// written in mapped form.
 pub(super) fn pair_of(origin: &Origin<'_>) -> Option<Pair> {
     let Origin::Ip {
         source,

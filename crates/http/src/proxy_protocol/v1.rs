@@ -1,4 +1,4 @@
-//! The header in its first version: one line of text (section 2.1).
+//! Version 1 of the header: one line of text (section 2.1).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,8 +7,8 @@ use crate::limits::PROXY_V1_BYTES_MAX;
 use crate::refusal::{Parsed, Refusal};
 use crate::write::HeadWriter;
 
-/// Writes a header of version 1; `None` if it does not fit: [`PROXY_V1_BYTES_MAX`] bytes always do. What this version
-/// has no words for, Unix sockets and connections of our own, is `UNKNOWN`, which a receiver may refuse (2.1).
+/// Writes a header of version 1; `None` if it does not fit ([`PROXY_V1_BYTES_MAX`] bytes always suffice). Unix sockets
+/// and the proxy's own connections cannot be expressed and become `UNKNOWN`, which a receiver may refuse (2.1).
 pub fn write_v1(origin: &Origin<'_>, out: &mut [u8]) -> Option<usize> {
     let mut writer = HeadWriter::new(out);
     match pair_of(origin) {
@@ -27,7 +27,7 @@ pub fn write_v1(origin: &Origin<'_>, out: &mut [u8]) -> Option<usize> {
     writer.finish()
 }
 
-/// 2.1: a line that ends with CRLF, of at most 107 bytes.
+/// Parses a line that ends with CRLF and has at most 107 bytes (2.1).
 pub(super) fn parse_v1(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
     const PREFIX: &[u8] = b"PROXY ";
     let window = &input[..input.len().min(PROXY_V1_BYTES_MAX)];
@@ -58,9 +58,9 @@ pub(super) fn parse_v1(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
     }
 }
 
-/// `TCP4 source destination port port`, with exactly one space between two words (2.1).
+/// `TCP4 source destination port port`, separated by exactly one space (2.1).
 fn origin_of_line(line: &[u8]) -> Option<Origin<'static>> {
-    // Whatever stands behind UNKNOWN is to be ignored.
+    // The rest of the line after UNKNOWN must be ignored.
     if line == b"UNKNOWN" || line.starts_with(b"UNKNOWN ") {
         return Some(Origin::Unknown);
     }
@@ -81,7 +81,7 @@ fn origin_of_line(line: &[u8]) -> Option<Origin<'static>> {
     }
 }
 
-/// 2.1: decimal, without leading zeros.
+/// Decimal, without leading zeros (2.1).
 fn port(word: &str) -> Option<u16> {
     let is_plain = word.bytes().all(|byte| byte.is_ascii_digit());
     let leads_with_zero = word.len() > 1 && word.starts_with('0');

@@ -1,4 +1,4 @@
-//! The header in its second version: binary (section 2.2).
+//! Version 2 of the header: binary (section 2.2).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and transport, length.
 const FIXED_BYTES: usize = 16;
 
-/// A Unix path with its padding (2.2).
+/// Unix path with its padding (2.2).
 const UNIX_BYTES: usize = 108;
 
 const TYPE_ALPN: u8 = 0x01;
@@ -21,8 +21,8 @@ const TYPE_AUTHORITY: u8 = 0x02;
 const TYPE_CRC32C: u8 = 0x03;
 const TYPE_SSL: u8 = 0x20;
 
-/// Writes a header of version 2 with the host name the client asked for, if there is one; `None` if it does not fit
-/// into `out` or a Unix path is longer than such paths can be.
+/// Writes a header of version 2, with the host name that the client requested, if any; `None` if it does not fit into
+/// `out` or if a Unix path is too long.
 pub fn write_v2(origin: &Origin<'_>, authority: Option<&str>, out: &mut [u8]) -> Option<usize> {
     const LOCAL: u8 = 0x20;
     const PROXY: u8 = 0x21;
@@ -59,7 +59,7 @@ pub fn write_v2(origin: &Origin<'_>, authority: Option<&str>, out: &mut [u8]) ->
         (_, None) => {}
     }
     if tlv_bytes > 0 {
-        // Below 2^16: `length`, which contains it, is.
+        // Below 2^16, because `length`, which includes it, is.
         let bytes = authority.len() as u16;
         writer
             .raw(&[TYPE_AUTHORITY])
@@ -69,7 +69,7 @@ pub fn write_v2(origin: &Origin<'_>, authority: Option<&str>, out: &mut [u8]) ->
     writer.finish()
 }
 
-/// 2.2: so many bytes behind the fixed part as it says.
+/// Parses the fixed part and the number of bytes that it announces (2.2).
 pub(super) fn parse_v2(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
     let seen = &input[..input.len().min(SIGNATURE.len())];
     if !SIGNATURE.starts_with(seen) {
@@ -108,7 +108,7 @@ pub(super) fn parse_v2(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
         .into()
 }
 
-/// What the bytes behind the fixed part are, by command, family and transport.
+/// Layout of the bytes after the fixed part, by command, family and transport.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Local,
@@ -119,8 +119,8 @@ enum Layout {
 }
 
 impl Layout {
-    /// `None` for what must be refused (2.2). Datagrams cannot be what we accepted: a receiver treats what it does not
-    /// implement as unspecified.
+    /// `None` for values that must be refused (2.2). Datagrams cannot describe a TCP connection; a receiver treats a
+    /// family that it does not implement as unspecified.
     fn of(version_and_command: u8, family_and_transport: u8) -> Option<Layout> {
         match (version_and_command, family_and_transport) {
             (0x20, _) => Some(Layout::Local),
@@ -141,8 +141,8 @@ impl Layout {
         }
     }
 
-    /// The block of a LOCAL command is to be discarded; that of an unspecified family may begin with addresses of which
-    /// we do not know the length.
+    /// The data of a LOCAL command must be discarded; that of an unspecified family may begin with addresses of unknown
+    /// length.
     fn has_vectors(self) -> bool {
         !matches!(self, Layout::Local | Layout::Unspecified)
     }
@@ -164,8 +164,7 @@ impl Layout {
     }
 }
 
-/// Source, destination, source port, destination port. `Unknown` cannot come of it: the caller has cut `addresses` to
-/// this length.
+/// Source, destination, source port, destination port. Never `Unknown`: the caller cut `addresses` to this length.
 fn ip_origin<const BYTES: usize>(addresses: &[u8]) -> Origin<'static>
 where
     IpAddr: From<[u8; BYTES]>,
@@ -185,7 +184,7 @@ where
     split().unwrap_or(Origin::Unknown)
 }
 
-/// A path ends at its first NUL; an abstract name begins with one and ends before the padding.
+/// A path ends at its first NUL; an abstract name begins with NUL and ends before the padding.
 fn path(padded: &[u8]) -> &[u8] {
     let bytes = match padded.first() {
         Some(0) => padded
@@ -203,14 +202,14 @@ fn padded(path: &[u8]) -> Option<[u8; UNIX_BYTES]> {
     Some(padded)
 }
 
-/// Type, value, and what follows.
+/// Splits off one TLV: type, value, rest.
 fn vector(text: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[kind, high, low], rest) = text.split_first_chunk::<3>()?;
     let (value, behind) = rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])))?;
     Some((kind, value, behind))
 }
 
-/// 2.2.3: the sum of the header with zeros in the place of the sum, which stands at `at`.
+/// Verifies the checksum of the header, computed with zeros in place of the checksum itself at `at` (2.2.3).
 fn verify_checksum(header: &[u8], at: usize, value: &[u8]) -> Result<(), Refusal> {
     let Ok(announced) = <[u8; 4]>::try_from(value) else {
         return Err(MALFORMED);
@@ -226,8 +225,8 @@ fn verify_checksum(header: &[u8], at: usize, value: &[u8]) -> Result<(), Refusal
     Ok(())
 }
 
-/// CRC32c (RFC 4960 Appendix B) without its first and last inversion. A byte at a time is enough for what stands once
-/// on a connection.
+/// CRC32c (RFC 4960 Appendix B) without the first and last inversion. One byte at a time is fast enough for one header
+/// per connection.
 fn crc32c(sum: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(sum, |sum, &byte| {
         CRC32C[usize::from(sum as u8 ^ byte)] ^ (sum >> 8)
@@ -251,8 +250,8 @@ static CRC32C: [u32; 256] = {
 };
 
 impl<'b> ProxyHeader<'b> {
-    /// Takes note of the vectors behind the addresses (2.2). Those we know may stand there once, lest two receivers
-    /// read two different ones; the others are skipped. `header` is the whole header.
+    /// Reads the TLVs after the addresses (2.2). Known types must not be repeated, since two receivers could use
+    /// different ones; unknown types are skipped. `header` is the whole header.
     fn note_vectors(&mut self, vectors: &'b [u8], header: &[u8]) -> Result<(), Refusal> {
         let mut has_checksum = false;
         let mut rest = vectors;
@@ -287,7 +286,7 @@ impl<'b> ProxyHeader<'b> {
 }
 
 impl ClientTls {
-    /// `client`, a set of bits, and `verify`, 0 for a good certificate; vectors of a second level follow (2.2.6).
+    /// `client`, a bit field, and `verify`, 0 for a valid certificate; sub-TLVs follow (2.2.6).
     fn parse(value: &[u8]) -> Option<ClientTls> {
         let (&[client, verify @ ..], mut rest) = value.split_first_chunk::<5>()?;
         while !rest.is_empty() {
@@ -308,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_the_standard() {
-        // The check value of CRC-32C in catalogues of such sums, and two of RFC 3720 B.4.
+        // Check value of CRC-32C in catalogues, and two of RFC 3720 B.4.
         let thirty_two = |byte| [byte; 32];
         assert_eq!(!crc32c(!0, b"123456789"), 0xe306_9283);
         assert_eq!(!crc32c(!0, &thirty_two(0)), 0x8a91_36aa);

@@ -1,15 +1,15 @@
-//! The Date field's format (RFC 9110 5.6.7), from a number of seconds the caller took from its clock.
+//! Format of the Date field (RFC 9110 5.6.7). The caller reads the clock.
 
 use time::UtcDateTime;
 
 /// Length of a formatted date.
 pub const DATE_BYTES: usize = 29;
 
-/// The last second of the year 9999; the format has four digits for the year.
+/// End of the year 9999; the format has four digits for the year.
 const SECONDS_MAX: u64 = 253_402_300_799;
 
-/// IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`, of so many seconds since 1970. Times after the year 9999
-/// read as its last second.
+/// IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`, of a Unix time in seconds. Later times than the year 9999 are
+/// formatted as its last second.
 pub fn format(unix_seconds: u64) -> [u8; DATE_BYTES] {
     const WEEKDAYS: &[u8; 21] = b"SunMonTueWedThuFriSat";
     const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
