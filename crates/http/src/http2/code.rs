@@ -1,45 +1,44 @@
-//! Error codes (RFC 9113 7) and the two kinds of error that carry them: of a connection and of a stream.
+//! Error codes (RFC 9113 7), and the errors of a connection and of a stream.
 
 use std::fmt;
 
 use super::guard::Flood;
 
-/// Why a stream or a connection ends, as RST_STREAM and GOAWAY say it. Codes that nobody has registered are kept as they
-/// are: they mean nothing special (RFC 9113 7).
+/// Error code of RST_STREAM and GOAWAY. Unregistered codes are kept and have no special meaning (RFC 9113 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 
 impl Code {
-    /// Nothing is wrong.
+    /// No error.
     pub const NO_ERROR: Code = Code(0x0);
-    /// A rule of the protocol was broken, and no other code says it better.
+    /// A violation of the protocol without a more specific code.
     pub const PROTOCOL_ERROR: Code = Code(0x1);
-    /// Something went wrong inside.
+    /// An internal error.
     pub const INTERNAL_ERROR: Code = Code(0x2);
-    /// More came than a window allows.
+    /// More data than the window allows.
     pub const FLOW_CONTROL_ERROR: Code = Code(0x3);
     /// Settings were not acknowledged in time.
     pub const SETTINGS_TIMEOUT: Code = Code(0x4);
-    /// A frame came for a stream that has ended.
+    /// A frame for a closed stream.
     pub const STREAM_CLOSED: Code = Code(0x5);
-    /// A frame has a length that it cannot have.
+    /// A frame of invalid length.
     pub const FRAME_SIZE_ERROR: Code = Code(0x6);
-    /// The stream was refused before anything was done: it may be tried again.
+    /// The stream was refused before it was processed; it may be retried.
     pub const REFUSED_STREAM: Code = Code(0x7);
-    /// The stream is not needed any more.
+    /// The stream is no longer needed.
     pub const CANCEL: Code = Code(0x8);
-    /// The field compression cannot go on.
+    /// The compression state is lost.
     pub const COMPRESSION_ERROR: Code = Code(0x9);
-    /// The connection behind a CONNECT has failed.
+    /// The TCP connection of a CONNECT failed.
     pub const CONNECT_ERROR: Code = Code(0xa);
-    /// The peer causes too much work.
+    /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: Code = Code(0xb);
     /// The transport is not secure enough.
     pub const INADEQUATE_SECURITY: Code = Code(0xc);
-    /// HTTP/1.1 is wanted instead.
+    /// HTTP/1.1 is required.
     pub const HTTP_1_1_REQUIRED: Code = Code(0xd);
 
-    /// The name that the RFC gives it; `UNKNOWN` without one.
+    /// Name in the RFC, or `UNKNOWN`.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 14] = [
             "NO_ERROR",
@@ -70,14 +69,14 @@ impl fmt::Display for Code {
     }
 }
 
-/// What ends a connection (RFC 9113 5.4.1): the peer has broken a rule that all streams depend on, or a bound.
+/// Error that ends a connection (RFC 9113 5.4.1): the peer violated the protocol or exceeded a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionError {
-    /// What GOAWAY says.
+    /// Code of GOAWAY.
     pub code: Code,
-    /// What was wrong, for logs and as GOAWAY's debug data.
+    /// Cause, for logs and as GOAWAY's debug data.
     pub reason: &'static str,
-    /// The bound that was broken, for counters; `None` when it was a rule.
+    /// Limit that was exceeded, for counters; `None` for a violation of the protocol.
     pub flood: Option<Flood>,
 }
 
@@ -90,12 +89,10 @@ impl ConnectionError {
         }
     }
 
-    /// PROTOCOL_ERROR.
     pub(crate) const fn protocol(reason: &'static str) -> Self {
         Self::new(Code::PROTOCOL_ERROR, reason)
     }
 
-    /// FRAME_SIZE_ERROR.
     pub(crate) const fn size(reason: &'static str) -> Self {
         Self::new(Code::FRAME_SIZE_ERROR, reason)
     }
@@ -119,12 +116,12 @@ impl fmt::Display for ConnectionError {
 
 impl std::error::Error for ConnectionError {}
 
-/// What ends one stream (RFC 9113 5.4.2); the others go on.
+/// Error that ends one stream (RFC 9113 5.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamError {
-    /// What RST_STREAM says.
+    /// Code of RST_STREAM.
     pub code: Code,
-    /// What was wrong, for logs.
+    /// Cause, for logs.
     pub reason: &'static str,
 }
 
@@ -133,7 +130,6 @@ impl StreamError {
         StreamError { code, reason }
     }
 
-    /// PROTOCOL_ERROR.
     pub(crate) const fn protocol(reason: &'static str) -> Self {
         Self::new(Code::PROTOCOL_ERROR, reason)
     }

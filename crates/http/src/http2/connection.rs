@@ -1,14 +1,14 @@
-//! One connection (RFC 9113), of a client or a server: bytes in, events out, and frames into a buffer of the caller. It is
-//! the state of both sides and of all streams; it holds no data.
+//! One connection (RFC 9113) of a client or server: consumes bytes, returns events, and writes frames into the caller's
+//! buffer. It holds the state of both sides and of all streams, but no data.
 //!
 //! ```text
-//!   bytes ──> receive ──> Head, Data, Trailers, Reset …     answers to the peer's frames ──> out
+//!   bytes ──> receive ──> Head, Data, Trailers, Reset …     replies to the peer's frames ──> out
 //!                          │
 //!                        the user: head, data, trailers, reset, release ──> out
 //! ```
 //!
-//! Data is never copied here. What comes is handed on as it lies in the input, frame or part of a frame; for what is sent
-//! [`Connection::data`] writes the head of a frame, and the user puts the payload behind it.
+//! Data is never copied. Received data is returned as a range of the input, whole frames or parts. To send data, the
+//! user calls [`Connection::data`], which writes a frame header, and appends the payload.
 
 pub(crate) mod event;
 mod expect;
@@ -38,33 +38,34 @@ use super::stream::{Gone, Outgoing, Slot, Stream, Streams};
 use event::{Cause, Found};
 use expect::{Block, Expect};
 
-/// A connection.
+/// HTTP/2 connection.
 pub struct Connection {
     role: Role,
     expect: Expect,
     local: LocalSettings,
-    /// The peer has acknowledged our settings: until then it may still use the defaults.
+    /// Until the peer has acknowledged our settings it may use the defaults.
     acknowledged: Acknowledged,
     peer: PeerSettings,
     sending: Sending,
     receiving: Receiving,
     streams: Streams,
     gone: Gone,
-    /// The highest stream of the peer so far.
+    /// Highest stream opened by the peer.
     newest: u32,
-    /// The next stream that we open.
+    /// Next stream that we open.
     next: u32,
-    /// Streams of the peer above this one are not taken: `NUMBER_MAX` until we go away.
+    /// Peer streams above this one are ignored: `NUMBER_MAX` until we send GOAWAY.
     last_taken: u32,
-    /// Streams of ours above this one are not taken by the peer, or not opened any more; `None` until one side goes away.
+    /// Our streams above this one are not processed by the peer or not opened any more; `None` until one side sends
+    /// GOAWAY.
     last_wanted: Option<u32>,
-    /// Priorities of streams that are not open yet, in a ring; id 0 is none.
+    /// Priorities of streams that are not open yet, in a ring; id 0 is an unused entry.
     ahead: [(u32, Priority); PRIORITIES_AHEAD_MAX],
     ahead_next: u8,
-    /// The field block under way, as far as it did not come in one piece.
+    /// Current field block, if it arrives in several pieces.
     block: Block,
     joined: Vec<u8>,
-    /// The fields of the last block.
+    /// Fields of the last block.
     fields: Box<FieldSection>,
     decoder: Decoder,
     encoder: Encoder,
@@ -76,14 +77,14 @@ const _: () = assert!(
     "an idle connection has 4 KiB in all, of which tables and what the user adds take most"
 );
 
-/// Whether the peer knows our settings.
+/// Whether the peer has acknowledged our settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acknowledged {
     NotYet,
     Yes,
 }
 
-/// The stream is closed: both sides have ended, or one has reset it.
+/// Error: the stream is closed, because both sides have ended it or one has reset it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -96,8 +97,8 @@ impl std::fmt::Display for Closed {
 impl std::error::Error for Closed {}
 
 impl Connection {
-    /// A new connection, and what it says first: the preface of a client, SETTINGS, and the connection's window where it is
-    /// larger than the default.
+    /// Creates a connection and writes its first frames: a client's preface, SETTINGS, and WINDOW_UPDATE if the
+    /// connection's window is larger than the default.
     pub fn new(role: Role, local: LocalSettings, out: &mut Vec<u8>) -> Self {
         let local = local.within_bounds();
         let (expect, next) = match role {
@@ -136,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// What the peer has said in its settings.
+    /// Settings of the peer.
     pub fn peer(&self) -> &PeerSettings {
         &self.peer
     }
@@ -147,14 +148,15 @@ impl Connection {
         !matches!(self.expect, Expect::Preface | Expect::Settings)
     }
 
-    /// Whether the first bytes that a client receives, `input`, are a response of HTTP/1: the server does not support HTTP/2.
+    /// Whether `input`, the first bytes that a client receives, is an HTTP/1 response: the server does not support
+    /// HTTP/2.
     #[inline]
     pub fn is_answered_in_http1(&self, input: &[u8]) -> bool {
         matches!(self.expect, Expect::Settings) && input.starts_with(b"HTTP/")
     }
 
-    /// Streams that we may have open: SETTINGS_MAX_CONCURRENT_STREAMS of the peer (RFC 9113 5.1.2), or
-    /// [`STREAMS_BEFORE_SETTINGS`] until its SETTINGS are received.
+    /// Maximum number of streams that we may open concurrently: SETTINGS_MAX_CONCURRENT_STREAMS of the peer (RFC 9113
+    /// 5.1.2), or [`STREAMS_BEFORE_SETTINGS`] until its SETTINGS are received.
     #[inline]
     pub fn streams_max(&self) -> u32 {
         match self.is_settled() {
@@ -163,43 +165,43 @@ impl Connection {
         }
     }
 
-    /// How many streams are open.
+    /// Number of open streams.
     #[inline]
     pub fn open_streams(&self) -> u32 {
         self.streams.open()
     }
 
-    /// Whether a stream is open: something may still be sent or received on it.
+    /// Whether a stream is open, so that something may still be sent or received on it.
     #[inline]
     pub fn is_open(&self, stream: Stream) -> bool {
         self.streams.get(stream).is_some()
     }
 
-    /// Whether a field block has begun that is not whole: until it is, nothing else can come. A peer that takes its time
-    /// here holds up all streams.
+    /// Whether a field block is incomplete. Until it is complete no other frame is allowed, so a slow peer blocks all
+    /// streams.
     pub fn is_amid_block(&self) -> bool {
         self.block.id != 0
     }
 
-    /// Exchanges the fields of the last head or trailers for others, so that they can be kept without a copy. Those that
-    /// are given are overwritten by the next block; they may be empty, or done with.
+    /// Swaps the fields of the last head or trailers with `fields`, so that the caller can keep them without a copy.
+    /// The next block overwrites the given ones.
     pub fn exchange_fields(&mut self, fields: &mut Box<FieldSection>) {
         std::mem::swap(&mut self.fields, fields);
     }
 
-    /// Everything that was written so far has left: answers to the peer's frames do not pile up.
+    /// Reports that everything written so far was sent, so no replies are pending.
     #[inline]
     pub fn sent(&mut self) {
         self.guard.sent();
     }
 
-    /// Reports the time since the last call. As it passes, the peer regains its allowance of unproductive frames.
+    /// Reports the time since the last call, which restores the peer's allowance of unproductive frames.
     pub fn elapsed(&mut self, time: Duration) {
         self.guard.elapsed(time);
     }
 
-    /// Gives back memory that an idle connection does not need. Of the tables of the field compression the peer's stays, as
-    /// small as it can be; ours begins anew.
+    /// Frees memory that an idle connection does not need. The decoder's table is shrunk to its entries; the encoder's
+    /// starts empty.
     pub fn rest(&mut self) {
         self.decoder.rest();
         self.encoder.rest();
@@ -213,7 +215,7 @@ impl Connection {
         *self.fields = FieldSection::default();
     }
 
-    /// Whether a stream is one that the side which may open it has not opened.
+    /// Whether a stream has not been opened yet by the side that may open it.
     fn is_idle(&self, id: u32) -> bool {
         match self.is_own(id) {
             true => id >= self.next,
@@ -221,13 +223,12 @@ impl Connection {
         }
     }
 
-    /// Whether a stream is one that we may open; clients have odd ones (RFC 9113 5.1.1).
+    /// Whether we may open a stream of this id; a client's ids are odd (RFC 9113 5.1.1).
     fn is_own(&self, id: u32) -> bool {
         id % 2 == self.next % 2
     }
 
-    /// Where the window of a new stream begins for the peer. As long as it may not know ours it may take the default for
-    /// granted.
+    /// Initial receive window of a new stream. Until the peer has acknowledged our settings it may assume the default.
     fn stream_window(&self) -> u32 {
         match self.acknowledged {
             Acknowledged::NotYet => self.local.stream_window.max(WINDOW_DEFAULT),
@@ -240,7 +241,7 @@ impl Connection {
         Slot::new(id, sending, Receiving::new(self.stream_window()))
     }
 
-    /// Closes a stream that both sides have ended.
+    /// Closes a stream if both sides have ended it.
     #[inline]
     fn close_if_over(&mut self, stream: Stream) {
         let is_over = self.streams.get(stream).is_some_and(Slot::is_over);
@@ -251,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// We have sent END_STREAM.
+    /// Records that we sent END_STREAM.
     #[inline]
     fn end_outgoing(&mut self, stream: Stream) {
         if let Some(slot) = self.streams.get_mut(stream) {
@@ -261,7 +262,7 @@ impl Connection {
         self.close_if_over(stream);
     }
 
-    /// Writes an answer to a frame of the peer.
+    /// Writes a reply to a frame of the peer.
     fn answer(
         &mut self,
         out: &mut Vec<u8>,
@@ -272,7 +273,7 @@ impl Connection {
         Ok(self.guard.answered(out.len() - before)?)
     }
 
-    /// The peer has broken a rule on an open stream.
+    /// Handles a protocol violation of the peer on an open stream.
     #[cold]
     fn fail_stream(
         &mut self,
@@ -288,7 +289,7 @@ impl Connection {
         })
     }
 
-    /// The peer has broken a rule on a stream that is not open.
+    /// Handles a protocol violation of the peer on a stream that is not open.
     #[cold]
     fn fail_id(
         &mut self,
@@ -301,8 +302,8 @@ impl Connection {
         self.answer(out, |out| frame::reset(id, error.code, out))
     }
 
-    /// Records that we reset a stream. Frames that the peer has already sent on it have at most the bytes of its window and of
-    /// our bound on heads.
+    /// Records that we reset a stream. Frames that the peer has already sent on it contain at most its window and our
+    /// limit on heads.
     #[inline]
     fn note_reset(&mut self, id: u32) {
         self.gone.reset(id);
@@ -310,7 +311,8 @@ impl Connection {
         self.guard.expect_late(self.local.list_bytes_max);
     }
 
-    /// Ignores a frame of `bytes` for a stream that is closed: it may have crossed with the frame that closed it.
+    /// Ignores a frame of `bytes` for a closed stream: it may have been sent before the frame that closed the stream
+    /// was received.
     fn ignore_closed(&mut self, id: u32, bytes: u64) -> Result<Found, ConnectionError> {
         if self.is_idle(id) {
             return Err(FRAME_OF_IDLE);
@@ -319,7 +321,7 @@ impl Connection {
         Ok(Found::Nothing)
     }
 
-    /// The connection has failed: the last frame says why.
+    /// Ends the connection with a last frame that contains the cause.
     #[cold]
     fn fail(&mut self, error: &ConnectionError, out: &mut Vec<u8>) {
         self.expect = Expect::Nothing;
@@ -330,10 +332,10 @@ impl Connection {
     }
 }
 
-/// The error of whoever says something of a stream that nobody has opened (RFC 9113 5.1).
+/// Frame on an idle stream (RFC 9113 5.1).
 const FRAME_OF_IDLE: ConnectionError = ConnectionError::protocol("frame of a stream that is idle");
 
-/// The error of a stream that has ended for whoever sends more.
+/// Frame on a stream that the peer has ended.
 const STREAM_CLOSED: StreamError =
     StreamError::new(Code::STREAM_CLOSED, "frame of a stream that has ended");
 

@@ -1,5 +1,4 @@
-//! What a connection has to know of a message: how long its content is, what status it has, how urgent it is. The rest of
-//! the message is `message`'s.
+//! The properties of a message that the connection needs: content length, status, priority. `message` parses the rest.
 
 use super::code::StreamError;
 use super::fields::FieldSection;
@@ -7,7 +6,7 @@ use super::priority::Priority;
 use super::stream::{Content, End, UNKNOWN};
 use crate::framing::{decimal, same_decimal};
 
-/// What a field section is.
+/// Kind of a field section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Request,
@@ -15,23 +14,23 @@ pub(crate) enum Section {
     Trailers,
 }
 
-/// What the fields say.
+/// Properties found in the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// `UNKNOWN` without Content-Length.
     pub(crate) content_length: u64,
-    /// 0 without one.
+    /// 0 if missing.
     status: u16,
     pub(crate) priority: Priority,
-    /// What follows a request of this head, where nothing is wrong.
+    /// Content that may follow a request with this head.
     pub(crate) content: Content,
 }
 
 impl Facts {
-    /// Looks through the fields of a section.
+    /// Scans the fields of a section.
     ///
     /// # Errors
-    /// When one of them is malformed, or not what such a section may have (RFC 9113 8.1, 8.2).
+    /// If a field is malformed or not allowed in such a section (RFC 9113 8.1, 8.2).
     #[inline]
     pub(crate) fn of(fields: &FieldSection, section: Section) -> Result<Facts, StreamError> {
         if let Some(flaw) = fields.flaw() {
@@ -65,7 +64,7 @@ impl Facts {
         }
     }
 
-    /// Takes Content-Length. Repeated values must be equal (RFC 9110 8.6); a server may repeat them in one field.
+    /// Records Content-Length. Repeated values must be equal (RFC 9110 8.6); a server may repeat them in one field.
     fn note_length(&mut self, value: &[u8], section: Section) -> Result<(), StreamError> {
         let length = match section {
             Section::Response => decimal(value).or_else(|| same_decimal(value).ok()),
@@ -79,7 +78,7 @@ impl Facts {
         Ok(())
     }
 
-    /// The same, if the stream may end behind this head.
+    /// Checks that the stream may end after this head, if it does.
     #[inline]
     pub(crate) fn check_end(self, end: End, content: Content) -> Result<Facts, StreamError> {
         let misses = self.content_length != UNKNOWN && self.content_length != 0;
@@ -91,23 +90,23 @@ impl Facts {
         }
     }
 
-    /// Whether another head follows (RFC 9110 15.2).
+    /// Whether it is an interim response, which another head follows (RFC 9110 15.2).
     pub(crate) fn is_interim(&self) -> bool {
         self.status < 200
     }
 
-    /// Whether it agrees to a tunnel, where its request has asked for one (RFC 9110 9.3.6).
+    /// Whether the response opens the tunnel that its request asked for (RFC 9110 9.3.6).
     pub(crate) fn grants_tunnel(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Whether the status says that there is no content (RFC 9110 6.4.1).
+    /// Whether the status excludes content (RFC 9110 6.4.1).
     pub(crate) fn has_no_content(&self) -> bool {
         matches!(self.status, 204 | 304)
     }
 }
 
-/// Three digits; a protocol is not changed in HTTP/2, so 101 is none (RFC 9113 8.6).
+/// Parses three digits. 101 is invalid, since HTTP/2 has no Upgrade (RFC 9113 8.6).
 fn status(value: &[u8]) -> Result<u16, StreamError> {
     let status = match value {
         [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9'] => decimal(value),

@@ -1,4 +1,4 @@
-//! The fields of one decoded header block, in one piece of memory that serves block after block.
+//! Fields of one decoded header block, in memory reused for each block.
 
 pub use super::flaw::Flaw;
 use super::flaw::{judge_name, value_of};
@@ -6,17 +6,18 @@ use super::hpack::sensitivity::Sensitivity;
 use super::hpack::static_table::{Entry, Known, Name};
 use super::limits::FIELDS_KEPT_MAX;
 
-/// What a field counts beside its bytes in the size of a section (RFC 9113 6.5.2).
+/// Overhead of a field in the size of a section (RFC 9113 6.5.2).
 const FIELD_OVERHEAD: u64 = 32;
 
-/// A decoded field section (RFC 9113 8.2), which is filled anew for each block and allocates only to grow.
+/// A decoded field section (RFC 9113 8.2). It is refilled for each block and allocates only to grow.
 ///
-/// What is malformed and what is too large is said and not kept. Cookies are joined to one field (RFC 9113 8.2.3).
+/// Fields that are malformed or exceed a limit are reported and not stored. Cookies are joined into one field (RFC 9113
+/// 8.2.3).
 #[derive(Default)]
 pub struct FieldSection {
-    /// Names that are not in the static table, one behind the other.
+    /// Names that are not in the static table, concatenated.
     names: String,
-    /// All values, one behind the other.
+    /// All values, concatenated.
     values: Vec<u8>,
     fields: Vec<Field>,
     list_bytes: u64,
@@ -27,11 +28,11 @@ pub struct FieldSection {
     sensitivity: Sensitivity,
 }
 
-/// Where a field's name and value stand.
+/// Ranges of a field's name and value.
 #[derive(Clone, Copy)]
 struct Field {
     known: Option<Known>,
-    /// Whose value it has, if that is one of the static table.
+    /// Entry of the static table that contains the value.
     entry: Option<Entry>,
     name_start: u32,
     name_end: u32,
@@ -40,12 +41,12 @@ struct Field {
 }
 
 impl FieldSection {
-    /// Makes it empty.
+    /// Removes all fields.
     pub fn clear(&mut self) {
         self.begin(0);
     }
 
-    /// Makes it the same as `other`.
+    /// Becomes a copy of `other`.
     #[inline]
     pub(crate) fn copy_from(&mut self, other: &FieldSection) {
         let FieldSection {
@@ -70,40 +71,40 @@ impl FieldSection {
         *sensitivity = other.sensitivity;
     }
 
-    /// Bytes of names and values that it holds itself.
+    /// Bytes of the names and values stored here.
     #[inline]
     pub(crate) fn text_bytes(&self) -> usize {
         self.names.len() + self.values.len()
     }
 
-    /// Bytes of names and values that it has room for.
+    /// Capacity for names and values in bytes.
     pub fn room_bytes(&self) -> usize {
         self.names.capacity() + self.values.capacity()
     }
 
-    /// How many fields it has.
+    /// Number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Names and values in the order received. A name is a token in lower case, that of a pseudo-field behind a colon; a
-    /// value may be sent as it is.
+    /// Names and values in the order received. A name is a token in lower case, with a leading colon for a
+    /// pseudo-field; a value is valid to send.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.entries().map(|(_, name, value)| (name, value))
     }
 
-    /// The same with the names of the static table told apart.
+    /// Fields with names of the static table identified.
     #[inline]
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Option<Known>, &str, &[u8])> {
         self.entries_from(0)
     }
 
-    /// Those behind the first `skipped`, of which there are as many.
+    /// [`FieldSection::entries`] after the first `skipped`, which must exist.
     #[inline]
     pub(crate) fn entries_from(
         &self,
@@ -122,7 +123,7 @@ impl FieldSection {
         })
     }
 
-    /// What its sender has said of fields that it would have in nobody's table.
+    /// Whether the sender marked fields as never indexed.
     #[inline]
     pub fn sensitivity(&self) -> Sensitivity {
         self.sensitivity
@@ -133,50 +134,50 @@ impl FieldSection {
         self.sensitivity = sensitivity;
     }
 
-    /// The size of all fields received, kept or not: names, values and 32 for each (RFC 9113 6.5.2).
+    /// Size of all fields received, stored or not: names, values and 32 for each (RFC 9113 6.5.2).
     pub fn list_bytes(&self) -> u64 {
         self.list_bytes
     }
 
-    /// Whether there was more than the bound, or more fields than [`FIELDS_KEPT_MAX`]. What is beyond is not here.
+    /// Whether the size exceeds the limit, or the number [`FIELDS_KEPT_MAX`]. Excess fields are not stored.
     #[inline]
     pub fn is_too_large(&self) -> bool {
         self.list_bytes > u64::from(self.list_bytes_max) || self.is_full()
     }
 
-    /// Work that its sender has caused and not paid for: one for each field that is not kept, but for the first
-    /// that is malformed, and one for each KiB of names that were copied from the table.
+    /// Unproductive work caused by the sender: one for each field not stored, except for the first malformed one, and
+    /// one for each KiB of names copied from the table.
     #[inline]
     pub(crate) fn excess(&self) -> u32 {
         self.excess
     }
 
-    /// More work of that kind.
+    /// Adds to [`FieldSection::excess`].
     #[inline]
     pub(crate) fn add_excess(&mut self, units: u32) {
         self.excess += units;
     }
 
-    /// Whether there is a field beyond those that are kept at most.
+    /// Whether more fields are stored than the limit.
     #[inline]
     fn is_full(&self) -> bool {
         self.fields.len() > FIELDS_KEPT_MAX
     }
 
-    /// What is wrong with the first field that is malformed. It is not here, and the fields behind it are.
+    /// Flaw of the first malformed field. That field is not stored; later ones are.
     #[inline]
     pub fn flaw(&self) -> Option<Flaw> {
         self.flaw
     }
 
-    /// Empty, and with a bound for the fields that follow.
+    /// Removes all fields and sets the size limit for the next ones.
     #[inline]
     pub(crate) fn begin(&mut self, list_bytes_max: u32) {
         self.names.clear();
         self.values.clear();
         self.fields.clear();
         self.list_bytes = 0;
-        // Places are of 32 bits, and joining cookies may write them twice.
+        // Positions are 32 bits wide, and joining cookies may write values twice.
         self.list_bytes_max = list_bytes_max.min(u32::MAX / 2);
         self.cookies = 0;
         self.flaw = None;
@@ -184,7 +185,7 @@ impl FieldSection {
         self.sensitivity = Sensitivity::Usual;
     }
 
-    /// Takes a field and what [`judge`] has said of it.
+    /// Adds a field and the result of [`judge`](super::flaw::judge) for it.
     #[inline]
     pub(crate) fn push(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
         self.list_bytes += name.bytes() as u64 + value.len() as u64 + FIELD_OVERHEAD;
@@ -198,7 +199,7 @@ impl FieldSection {
             return;
         }
         let value = value_of(name, value);
-        // Below list_bytes_max and so within 32 bits, as all places here.
+        // Below list_bytes_max, so it fits 32 bits, like all positions here.
         let name_start = self.names.len() as u32;
         let known = match name {
             Name::Known(known) => {
@@ -223,12 +224,12 @@ impl FieldSection {
         });
     }
 
-    /// Takes a field of the static table.
+    /// Adds a field of the static table.
     #[inline]
     pub(crate) fn push_entry(&mut self, entry: Entry) {
         let known = entry.name();
         let flaw = judge_name(Name::Known(known));
-        // An empty value is none of the table's: a cookie's would be joined.
+        // Empty values are stored as usual, because a cookie's would be joined.
         if entry.value().is_empty() || flaw.is_some() {
             return self.push(Name::Known(known), b"", flaw);
         }
@@ -248,7 +249,7 @@ impl FieldSection {
         });
     }
 
-    /// No field follows.
+    /// Reports the end of the block.
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.cookies > 1 {
@@ -256,7 +257,7 @@ impl FieldSection {
         }
     }
 
-    /// Whether its method is CONNECT.
+    /// Whether the method is CONNECT.
     #[inline]
     pub(crate) fn is_connect(&self) -> bool {
         let mut fields = self.entries();
@@ -264,7 +265,7 @@ impl FieldSection {
         method.is_some_and(|(_, _, value)| value == b"CONNECT")
     }
 
-    /// Makes its method GET, and takes `:protocol` and a key of WebSocket out.
+    /// Replaces the method by GET and removes `:protocol` and the WebSocket key.
     #[cold]
     pub(crate) fn become_get(&mut self) {
         let names = &self.names;
@@ -279,7 +280,7 @@ impl FieldSection {
         }
     }
 
-    /// Makes one cookie field of all, where the first stood (RFC 9113 8.2.3).
+    /// Joins all cookie fields into one at the position of the first (RFC 9113 8.2.3).
     #[cold]
     fn join_cookies(&mut self) {
         let joined_start = self.values.len();
@@ -290,7 +291,7 @@ impl FieldSection {
                 continue;
             }
             first = first.or(Some(at));
-            // An empty one between would leave white space at an end.
+            // Joining an empty value would leave white space at an end.
             let is_between =
                 field.value_start < field.value_end && self.values.len() > joined_start;
             if is_between {

@@ -1,4 +1,4 @@
-//! What is wrong with one field of a message, whatever the others are.
+//! Validation of a single field, independent of the others.
 
 use super::hpack::static_table::{Known, Name};
 use crate::field;
@@ -8,20 +8,20 @@ use crate::field;
 pub enum Flaw {
     /// A name with upper-case letters (RFC 9113 8.2.1).
     UpperCase,
-    /// A name that is no token, or empty, or a pseudo-field's that has no name behind its colon.
+    /// A name that is not a token, or empty, or only a colon.
     Name,
-    /// A control byte in a value.
+    /// A control character in a value.
     Value,
-    /// White space at an end of the value of a pseudo-field.
+    /// White space at the start or end of a pseudo-field's value.
     Edge,
-    /// A field that is about an HTTP/1 connection (RFC 9113 8.2.2).
+    /// A field of an HTTP/1 connection (RFC 9113 8.2.2).
     ConnectionSpecific,
-    /// `te` that says something other than `trailers` (RFC 9113 8.2.2).
+    /// `te` with a value other than `trailers` (RFC 9113 8.2.2).
     Te,
 }
 
 impl Flaw {
-    /// What is wrong, for logs.
+    /// Description, for logs.
     pub const fn reason(self) -> &'static str {
         match self {
             Flaw::UpperCase => "upper case in a field name",
@@ -34,9 +34,9 @@ impl Flaw {
     }
 }
 
-/// The value that a field has: without white space at its ends, as HTTP/1 reads it. RFC 9113 8.2.1 makes such a field malformed, but
-/// clients send what their users set, and Go's repeats a request whose stream is reset for it. A pseudo-field has no such white
-/// space in HTTP/1, and keeps it.
+/// Trims a value, as HTTP/1 does. RFC 9113 8.2.1 declares such a field malformed, but clients send what their users
+/// set, and Go's client repeats a request whose stream was reset for it. Pseudo-fields are not trimmed, since HTTP/1
+/// allows no white space in their place.
 #[inline]
 pub(crate) fn value_of<'v>(name: Name<'_>, value: &'v [u8]) -> &'v [u8] {
     match name.is_pseudo() {
@@ -45,7 +45,7 @@ pub(crate) fn value_of<'v>(name: Name<'_>, value: &'v [u8]) -> &'v [u8] {
     }
 }
 
-/// The flaw of a single field, if it has one. `value` comes from [`value_of`].
+/// Flaw of a single field, if any. `value` is the result of [`value_of`].
 #[inline]
 pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
     judge_name(name)
@@ -53,7 +53,6 @@ pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
         .or_else(|| judge_te(name, value))
 }
 
-/// What is wrong with a name.
 #[inline]
 pub(crate) fn judge_name(name: Name<'_>) -> Option<Flaw> {
     match name {
@@ -63,7 +62,7 @@ pub(crate) fn judge_name(name: Name<'_>) -> Option<Flaw> {
     }
 }
 
-/// A name that is not in the static table.
+/// Validates a name that is not in the static table.
 #[inline]
 fn judge_other(text: &[u8]) -> Option<Flaw> {
     let token = match text {
@@ -84,13 +83,13 @@ fn judge_other(text: &[u8]) -> Option<Flaw> {
     }
 }
 
-/// What is wrong with a value (RFC 9113 8.2.1; RFC 9110 5.5 knows more bytes that no value has).
+/// Validates a value (RFC 9113 8.2.1; RFC 9110 5.5 excludes further characters).
 #[inline]
 fn judge_value(value: &[u8]) -> Option<Flaw> {
     if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
         return Some(Flaw::Edge);
     }
-    // Without a way out in its middle the compiler makes one instruction of many bytes.
+    // Without an early exit the compiler vectorizes the loop.
     let is_bad = value
         .iter()
         .fold(false, |is_bad, &byte| is_bad | !field::is_text(byte));

@@ -1,4 +1,4 @@
-//! Flow control (RFC 9113 5.2, 6.9): what may still be sent, and what may still be received.
+//! Flow control (RFC 9113 5.2, 6.9) in both directions.
 //!
 //! ```text
 //!   received ──> Receiving: allowed -= bytes ──> the user releases ──> due += bytes ──> half of the window: WINDOW_UPDATE
@@ -7,19 +7,19 @@
 
 use super::frame::NUMBER_MAX;
 
-/// What we may send on a stream or the connection.
+/// Send window of a stream or the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sending {
-    /// Negative when SETTINGS_INITIAL_WINDOW_SIZE has shrunk below what is sent already (RFC 9113 6.9.2); -(2^31-1) at
-    /// least, since only that setting makes it negative, by at most what it was before.
+    /// Negative when SETTINGS_INITIAL_WINDOW_SIZE was reduced below what is already sent (RFC 9113 6.9.2). At least
+    /// -(2^31-1), since only that setting makes it negative, by at most its former value.
     window: i32,
 }
 
-/// A window that would grow beyond 2^31-1.
+/// The window would exceed 2^31-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overflow;
 
-/// Whether a window that had no room has some now.
+/// Whether an exhausted window became usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Opened,
@@ -40,14 +40,14 @@ impl Sending {
         self.window.max(0) as u32
     }
 
-    /// Takes bytes that are sent; there is room for them.
+    /// Subtracts bytes that are sent; they must fit.
     #[inline]
     pub(crate) fn take(&mut self, bytes: u32) {
         debug_assert!(bytes <= self.room());
         self.window -= bytes as i32;
     }
 
-    /// Moves the window by what the peer has said: an increment, or the difference of two initial windows.
+    /// Adjusts the window by an increment of the peer or the difference of two initial windows.
     #[inline]
     pub(crate) fn change(&mut self, by: i64) -> Result<Change, Overflow> {
         let had_room = self.window > 0;
@@ -63,16 +63,16 @@ impl Sending {
     }
 }
 
-/// What the peer may send us on a stream or the connection.
+/// Receive window of a stream or the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Receiving {
-    /// Negative only while the peer learns of an initial window below the default.
+    /// Negative only while the peer has not acknowledged an initial window below the default.
     allowed: i32,
-    /// Released bytes that the peer does not know of; allowed + due + what the user holds = the window.
+    /// Released bytes not yet announced to the peer; allowed + due + what the user holds = the window.
     due: u32,
 }
 
-/// More came than was allowed.
+/// More data was received than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceeded;
 
@@ -85,7 +85,7 @@ impl Receiving {
         }
     }
 
-    /// Takes bytes that have come.
+    /// Subtracts received bytes.
     #[inline]
     pub(crate) fn take(&mut self, bytes: u32) -> Result<(), Exceeded> {
         if i64::from(bytes) > i64::from(self.allowed) {
@@ -95,8 +95,8 @@ impl Receiving {
         Ok(())
     }
 
-    /// The user is done with bytes that had come. The increment to tell the peer once it is worth a frame: half of the
-    /// `window`, so that the sender never stands still while it is fast enough, for two frames per window at most.
+    /// Records that the user has released received bytes. Returns the increment to announce once it reaches half of the
+    /// `window`: a fast sender never has to wait, at a cost of at most two frames per window.
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32, window: u32) -> Option<u32> {
         self.due += bytes;
@@ -104,14 +104,14 @@ impl Receiving {
         is_due.then(|| self.announce())
     }
 
-    /// What is due, which the peer is told now.
+    /// Returns the due increment, to be announced now.
     fn announce(&mut self) -> u32 {
         let due = std::mem::take(&mut self.due);
         self.allowed += due as i32;
         due
     }
 
-    /// The peer knows now that windows begin with less.
+    /// The peer has acknowledged a smaller initial window.
     pub(crate) fn shrink(&mut self, by: u32) {
         self.allowed -= by as i32;
     }

@@ -1,5 +1,5 @@
-//! Frames (RFC 9113 4 and 6): the head of nine bytes, and what the payload of each type may be. Nothing here knows of
-//! states; which frame may come when is decided in `connection`.
+//! Frames (RFC 9113 4 and 6): the header of nine bytes, and the format of each type's payload. Stateless; `connection`
+//! decides which frames are allowed when.
 //!
 //! ```text
 //!   length (24)  type (8)  flags (8)  R (1) stream id (31)  payload …
@@ -21,48 +21,48 @@ pub(crate) use payload::{
 
 use super::code::ConnectionError;
 
-/// Bytes of a frame's head.
+/// Length of a frame header.
 pub const HEAD_BYTES: usize = 9;
 
-/// Bytes of a payload that every peer takes (RFC 9113 4.2), and the most that a length can say.
+/// Initial SETTINGS_MAX_FRAME_SIZE, which every peer accepts (RFC 9113 4.2).
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 1 << 14;
-/// The largest SETTINGS_MAX_FRAME_SIZE.
+/// Maximum of SETTINGS_MAX_FRAME_SIZE, and of the length field.
 pub const PAYLOAD_BYTES_MAX: u32 = (1 << 24) - 1;
 
-/// The largest stream id and the largest window: 31 bits.
+/// Maximum stream id and window: 31 bits.
 pub const NUMBER_MAX: u32 = (1 << 31) - 1;
 
-/// A frame's type.
+/// Frame type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Content of a message.
     Data,
     /// A head or trailers.
     Headers,
-    /// What RFC 7540 had for priorities; read and ignored.
+    /// Deprecated priority of RFC 7540; parsed and ignored.
     Priority,
-    /// The end of a stream that is not its regular one.
+    /// RST_STREAM: abnormal end of a stream.
     Reset,
-    /// What the sender can and wants.
+    /// Settings of the sender.
     Settings,
-    /// A request that the server makes itself; never allowed here.
+    /// Server push; never allowed here.
     PushPromise,
-    /// A question for life, and its answer.
+    /// PING and its acknowledgement.
     Ping,
-    /// No new streams.
+    /// GOAWAY: no new streams.
     GoAway,
-    /// More may be sent.
+    /// Increment of a window.
     WindowUpdate,
-    /// More of a head or trailers.
+    /// Continuation of a head or trailers.
     Continuation,
     /// The priority of a response (RFC 9218 7.1).
     PriorityUpdate,
-    /// Anything else: ignored (RFC 9113 4.1).
+    /// Any other type; ignored (RFC 9113 4.1).
     Unknown,
 }
 
 impl Kind {
-    /// The type that a number names.
+    /// Frame type of a number.
     #[inline]
     pub const fn of(number: u8) -> Kind {
         match number {
@@ -81,8 +81,8 @@ impl Kind {
         }
     }
 
-    /// The number on the wire; an unknown type has one that is reserved for that (RFC 9113 has none: 0x21 is the first of
-    /// the pattern `0x1f * N + 0x2` that HTTP/3 keeps free, and nobody uses it here).
+    /// Number on the wire. `Unknown` becomes 0x21, the first number of the pattern `0x1f * N + 0x21` that HTTP/3
+    /// reserves; RFC 9113 reserves none.
     pub(crate) const fn number(self) -> u8 {
         match self {
             Kind::Data => 0x0,
@@ -101,20 +101,20 @@ impl Kind {
     }
 }
 
-/// The flags of RFC 9113 6. A bit means what its frame's type gives it.
+/// Flags (RFC 9113 6). The meaning of a bit depends on the frame type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// DATA, HEADERS: nothing follows on this stream.
+    /// DATA, HEADERS: the sender ends the stream.
     pub const END_STREAM: Flags = Flags(0x1);
-    /// SETTINGS, PING: an answer.
+    /// SETTINGS, PING: an acknowledgement.
     pub const ACK: Flags = Flags(0x1);
     /// HEADERS, CONTINUATION: the field block ends here.
     pub const END_HEADERS: Flags = Flags(0x4);
     /// DATA, HEADERS: the payload is padded.
     pub const PADDED: Flags = Flags(0x8);
-    /// HEADERS: five bytes of RFC 7540's priority stand before the block.
+    /// HEADERS: five bytes of RFC 7540's priority precede the block.
     pub const PRIORITY: Flags = Flags(0x20);
 
     /// Whether all bits of `flags` are set.
@@ -123,28 +123,28 @@ impl Flags {
         self.0 & flags.0 == flags.0
     }
 
-    /// The bits of both.
+    /// Union of both.
     #[inline]
     pub const fn and(self, flags: Flags) -> Flags {
         Flags(self.0 | flags.0)
     }
 }
 
-/// A frame's head.
+/// Frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes of the payload.
+    /// Length of the payload.
     pub length: u32,
-    /// The type.
+    /// Frame type.
     pub kind: Kind,
-    /// The flags as received; unknown ones are ignored.
+    /// Flags as received; unknown ones are ignored.
     pub flags: Flags,
-    /// The stream that it is about; 0 is the connection.
+    /// Stream id; 0 is the connection.
     pub stream: u32,
 }
 
 impl Head {
-    /// Reads the head at the start of `input`; `None` when it is not all there.
+    /// Parses the header at the start of `input`; `None` if it is incomplete.
     #[inline]
     pub fn read(input: &[u8]) -> Option<Head> {
         let &[a, b, c, kind, flags, s, t, u, v] = input.first_chunk::<HEAD_BYTES>()?;
@@ -156,9 +156,8 @@ impl Head {
         })
     }
 
-    /// Checks what of a frame does not depend on its payload or on the state of anything: its length and whether it is
-    /// about a stream or the connection (RFC 9113 4.2, 6). The length of PRIORITY is left out: it is an error of its
-    /// stream only.
+    /// Checks the frame's length, and whether it belongs to a stream or the connection (RFC 9113 4.2, 6), without
+    /// regard to payload and state. The length of PRIORITY is not checked, because that is only a stream error.
     ///
     /// # Errors
     /// A connection error.

@@ -1,6 +1,6 @@
-//! Bounds on work that a peer causes and does not pay for. Each is a number of tokens: what costs takes one, and good work
-//! and time give some back, up to where it began. A client that asks and reads never notices; one that only makes us work
-//! is sent away with ENHANCE_YOUR_CALM and the name of what it did.
+//! Limits on unproductive work caused by a peer. Each limit is a token bucket: costly frames take tokens, and useful
+//! work and time return them. Correct clients never reach a limit; others get GOAWAY with ENHANCE_YOUR_CALM and the
+//! name of the limit.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use super::limits::{
     RESETS_AHEAD_MAX, STREAM_ERRORS_AHEAD_MAX, STREAM_ERRORS_PER_SECOND, WINDOW_GOOD_BYTES,
 };
 
-/// Which bound a peer went beyond.
+/// Limit that a peer exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flood {
     /// Streams that the peer opened and reset (CVE-2023-44487), or that were refused because too many were open.
     RapidReset,
-    /// Streams that it made us reset (CVE-2025-8671).
+    /// Streams that we reset because of its errors (CVE-2025-8671).
     StreamErrors,
-    /// A field block without end, or in too many pieces (CVE-2024-27316).
+    /// A field block that is endless or in too many pieces (CVE-2024-27316).
     Continuation,
-    /// Frames that want answers, which it does not read (CVE-2019-9512, 9515).
+    /// Replies to its frames that it does not read (CVE-2019-9512, 9515).
     Unread,
-    /// Settings in one frame, or frames of them (CVE-2019-9515).
+    /// Too many settings in one frame, or too many SETTINGS frames (CVE-2019-9515).
     Settings,
     /// PING (CVE-2019-9512).
     Ping,
-    /// Priorities (CVE-2019-9513).
+    /// Priority frames (CVE-2019-9513).
     Priority,
-    /// Windows opened by little (CVE-2019-9511).
+    /// Small window updates (CVE-2019-9511).
     WindowUpdate,
-    /// DATA without data (CVE-2019-9518).
+    /// Empty DATA (CVE-2019-9518).
     EmptyData,
-    /// Frames without effect: of an unknown type, or for closed streams beyond the bytes that may arrive late.
+    /// Ignored frames: of an unknown type, or for closed streams beyond the bytes that may arrive late.
     Ignored,
-    /// Fields beyond what a head may have, and work to decode them (CVE-2016-6581).
+    /// Fields beyond the limit of a head, and work to decode them (CVE-2016-6581).
     Fields,
 }
 
 impl Flood {
-    /// All of them, in the order of their numbers.
+    /// All variants in numeric order.
     pub const ALL: [Flood; 11] = [
         Flood::RapidReset,
         Flood::StreamErrors,
@@ -53,7 +53,7 @@ impl Flood {
         Flood::Fields,
     ];
 
-    /// A name for counters.
+    /// Name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Flood::RapidReset => "rapid_reset",
@@ -70,7 +70,7 @@ impl Flood {
         }
     }
 
-    /// A sentence's worth of it, for logs and GOAWAY.
+    /// Description for logs and GOAWAY.
     pub const fn reason(self) -> &'static str {
         match self {
             Flood::RapidReset => "too many streams reset or refused",
@@ -88,26 +88,26 @@ impl Flood {
     }
 }
 
-/// The tokens of one connection.
+/// Token buckets of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
     /// <= `resets_max`.
     resets: u32,
-    /// Tokens that a second gives back to `resets`.
+    /// Tokens returned to `resets` per second.
     resets_per_second: u32,
-    /// Time that has passed and for which no tokens were given back yet; < `GUARD_TICK`.
+    /// Time for which no tokens have been returned yet; < `GUARD_TICK`.
     rest: Duration,
     /// <= `STREAM_ERRORS_AHEAD_MAX`.
     stream_errors: u32,
     /// <= `CHATTER_AHEAD_MAX`.
     chatter: u32,
-    /// Bytes by which the peer may yet open windows for what it was sent: twice that, for a window of a stream and that of the
-    /// connection.
+    /// Bytes by which the peer may still open windows for data sent to it: twice that data, for the windows of stream
+    /// and connection.
     windows: u64,
-    /// Bytes of answers that the user has not said to be sent.
+    /// Bytes of replies that the user has not reported as sent.
     unsent: u32,
-    /// Bytes that the peer may have sent on streams before it received our RST_STREAM. For each stream that we reset, the number
-    /// grows by the largest number of bytes that can be in transit on it.
+    /// Bytes that the peer may have sent on streams before it received our RST_STREAM. Each stream that we reset adds
+    /// the largest number of bytes that can be in transit on it.
     late: u64,
 }
 
@@ -125,13 +125,13 @@ impl Guard {
         }
     }
 
-    /// Records that we reset a stream on which up to `bytes` bytes of the peer are still in transit.
+    /// Records that we reset a stream on which up to `bytes` bytes of the peer are in transit.
     #[inline]
     pub(crate) fn expect_late(&mut self, bytes: u32) {
         self.late = self.late.saturating_add(bytes.into());
     }
 
-    /// Records a frame that is ignored because its stream is closed. Within the bytes of [`Guard::expect_late`] it costs no
+    /// Records a frame ignored because its stream is closed. Within the bytes of [`Guard::expect_late`] it costs no
     /// token: a server may respond to a request before it receives our reset.
     #[inline]
     pub(crate) fn late(&mut self, bytes: u64) -> Result<(), Flood> {
@@ -144,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// Records that the peer has reset a stream that was not served, or has opened one stream too many. The token also pays for
+    /// Records that the peer has reset an unserved stream, or has opened one stream too many. The token also pays for
     /// frames that accompany the reset: Go's client sends a PING with it.
     pub(crate) fn reset(&mut self) -> Result<(), Flood> {
         take(&mut self.resets, Flood::RapidReset)?;
@@ -152,19 +152,19 @@ impl Guard {
         Ok(())
     }
 
-    /// The peer has made us reset a stream.
+    /// Records that we reset a stream because of an error of the peer.
     pub(crate) fn stream_error(&mut self) -> Result<(), Flood> {
         take(&mut self.stream_errors, Flood::StreamErrors)
     }
 
-    /// A frame that carries nothing or little, of this kind.
+    /// Records an unproductive frame of this kind.
     #[inline]
     pub(crate) fn chatter(&mut self, kind: Flood) -> Result<(), Flood> {
         take(&mut self.chatter, kind)
     }
 
-    /// A window is opened by so many bytes. By as many as were sent it costs nothing, whenever they are read: a client may buffer
-    /// megabytes of many streams, and read them when all have ended.
+    /// Records that a window was opened by `increment` bytes. Up to the amount of data sent it is free, however late: a
+    /// client may buffer megabytes of many streams and read them after all have ended.
     #[inline]
     pub(crate) fn window(&mut self, increment: u32) -> Result<(), Flood> {
         let left = self.windows.checked_sub(increment.into());
@@ -177,7 +177,7 @@ impl Guard {
         }
     }
 
-    /// A field block had so many units of work that nobody pays for ([`FieldSection::excess`]).
+    /// Records unproductive work of a field block ([`FieldSection::excess`]).
     ///
     /// [`FieldSection::excess`]: super::fields::FieldSection::excess
     #[inline]
@@ -185,7 +185,7 @@ impl Guard {
         take_many(&mut self.chatter, units, Flood::Fields)
     }
 
-    /// Answers of so many bytes were written.
+    /// Records replies of `bytes` bytes.
     pub(crate) fn answered(&mut self, bytes: usize) -> Result<(), Flood> {
         self.unsent = self.unsent.saturating_add(bytes as u32);
         match self.unsent <= CONTROL_UNSENT_BYTES_MAX {
@@ -194,13 +194,13 @@ impl Guard {
         }
     }
 
-    /// All answers have left.
+    /// Records that all replies were sent.
     #[inline]
     pub(crate) fn sent(&mut self) {
         self.unsent = 0;
     }
 
-    /// A stream was served to its end.
+    /// Records that a stream was served to its end.
     #[inline]
     pub(crate) fn served(&mut self) {
         give(&mut self.resets, 1, resets_max(self.resets_per_second));
@@ -208,7 +208,6 @@ impl Guard {
         give(&mut self.chatter, CHATTER_PER_STREAM, CHATTER_AHEAD_MAX);
     }
 
-    /// DATA has come.
     #[inline]
     pub(crate) fn data_received(&mut self, bytes: usize) {
         if bytes >= DATA_GOOD_BYTES {
@@ -216,7 +215,7 @@ impl Guard {
         }
     }
 
-    /// DATA is sent: how much, the peer has said by its windows.
+    /// Records sent DATA. The peer determines its size by its windows.
     #[inline]
     pub(crate) fn data_sent(&mut self, bytes: usize) {
         let earned = (bytes / DATA_BYTES_PER_CHATTER).min(CHATTER_PER_DATA as usize);
@@ -224,7 +223,7 @@ impl Guard {
         self.windows = self.windows.saturating_add(2 * bytes as u64);
     }
 
-    /// Time has passed since the last call.
+    /// Returns tokens for the time since the last call.
     pub(crate) fn elapsed(&mut self, time: Duration) {
         const TICKS_PER_SECOND: u64 = (1000 / GUARD_TICK.as_millis()) as u64;
         self.rest += time;
@@ -247,7 +246,7 @@ impl Guard {
     }
 }
 
-/// Largest number of reset tokens: a burst, and the resets between two ticks.
+/// Capacity of the reset bucket: a burst, and the resets between two ticks.
 fn resets_max(per_second: u32) -> u32 {
     RESETS_AHEAD_MAX.saturating_add(per_second / 10)
 }
@@ -310,7 +309,7 @@ mod tests {
             let mut guard = Guard::new(RESETS_PER_SECOND);
             let mut outcome = Ok(());
             for _ in 0..10 * CHATTER_AHEAD_MAX {
-                // Of the stream, of the connection, and what is sent then.
+                // Updates for the stream and the connection, then the data sent in response.
                 outcome = outcome.and(guard.chatter(Flood::WindowUpdate));
                 outcome = outcome.and(guard.chatter(Flood::WindowUpdate));
                 guard.data_sent(bytes);
@@ -330,7 +329,7 @@ mod tests {
             assert_eq!(guard.window(WINDOW_GOOD_BYTES), Ok(()));
             assert_eq!(guard.window(WINDOW_GOOD_BYTES), Ok(()));
         }
-        // Nothing is left that was sent, and the rest is chatter.
+        // The allowance is used up; the rest counts as chatter.
         let more = (0..CHATTER_AHEAD_MAX).all(|_| guard.window(WINDOW_GOOD_BYTES).is_ok());
         assert!(more);
         assert_eq!(guard.window(WINDOW_GOOD_BYTES), Err(Flood::WindowUpdate));

@@ -1,10 +1,10 @@
-//! Compression of field sections (HPACK, RFC 7541), in both directions.
+//! HPACK field compression (RFC 7541), in both directions.
 //!
 //! ```text
 //!  block of bytes ──> Decoder ──> FieldSection      strings: integer + raw or Huffman
 //!                        │                          indices: 1 to 61 the static table, from 62 the dynamic one
-//!                      Table                        both ends change theirs in the same way, so every block is decoded
-//!                        │                          whole, in order, whatever becomes of its fields
+//!                      Table                        both ends must make the same changes, so every block is decoded
+//!                        │                          whole and in order, even if its fields are discarded
 //!  fields ─────────> Encoder ──> block of bytes
 //! ```
 

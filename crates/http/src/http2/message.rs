@@ -1,8 +1,7 @@
-//! What decoded field sections say as HTTP (RFC 9113 8): the heads that the rest of the program works with, trailers, and
-//! the other way round.
+//! Converts decoded field sections (RFC 9113 8) to the heads and trailers that the rest of the program uses, and back.
 //!
-//! A head of HTTP/2 is one of HTTP/1 with its start line and Host in pseudo-fields. What is read here may be written as
-//! HTTP/1, so everything that would mean something else there is refused.
+//! The pseudo-fields become the start line and Host of HTTP/1. A message parsed here may be forwarded as HTTP/1, so
+//! anything that would have another meaning there is refused.
 
 pub mod write;
 
@@ -29,17 +28,17 @@ use crate::Limits;
 use crate::Refusal;
 use crate::framing;
 
-/// Why a field section is not accepted.
+/// Why a field section is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// It is no message: a stream error of type PROTOCOL_ERROR (RFC 9113 8.1.1). The text says why, for logs.
+    /// Malformed message: a stream error of type PROTOCOL_ERROR (RFC 9113 8.1.1). The string is the cause, for logs.
     Malformed(&'static str),
-    /// It is one, and gets this response.
+    /// Valid message that gets this response.
     Refused(Refusal),
 }
 
 impl Rejection {
-    /// Why, for logs.
+    /// Cause, for logs.
     pub fn reason(&self) -> &'static str {
         match self {
             Rejection::Malformed(reason) => reason,
@@ -65,10 +64,10 @@ impl From<Refusal> for Rejection {
     }
 }
 
-/// What its frame says that follows a field section.
+/// What follows a field section, according to its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
-    /// DATA or trailers, or an end in a frame of its own.
+    /// DATA or trailers, or an empty frame with END_STREAM.
     More,
     /// Nothing: the frame has END_STREAM.
     Nothing,
@@ -88,7 +87,7 @@ const REPEATED_PSEUDO: Rejection = Rejection::Malformed("a repeated pseudo-field
 const UNKNOWN_PSEUDO: Rejection = Rejection::Malformed("an unknown pseudo-field");
 const LATE_PSEUDO: Rejection = Rejection::Malformed("a pseudo-field behind a field");
 
-/// What makes any section useless, wherever it stands; `too_large` says that it has more than we take.
+/// Checks common to all sections; `too_large` is the refusal of a section above the limit.
 #[inline]
 fn check(section: &FieldSection, too_large: Refusal) -> Result<(), Rejection> {
     match section.flaw() {
@@ -98,7 +97,7 @@ fn check(section: &FieldSection, too_large: Refusal) -> Result<(), Rejection> {
     }
 }
 
-/// Bytes of the lines that the fields would be in HTTP/1, whose bounds are the same: what passes may be forwarded by it.
+/// Size of the fields as HTTP/1 lines. The same limits apply, so that the message can be forwarded as HTTP/1.
 #[cold]
 fn line_bytes(section: &FieldSection) -> usize {
     let lines = section.iter();
@@ -107,7 +106,6 @@ fn line_bytes(section: &FieldSection) -> usize {
         .sum()
 }
 
-/// `count` fields are within the bound.
 #[inline]
 fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), Rejection> {
     match count <= limits.headers_max {
@@ -116,8 +114,8 @@ fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), R
     }
 }
 
-/// Records the Content-Length of a request, which the sum of DATA must equal (RFC 9113 8.1.1). A second one is refused, since no
-/// client needs to repeat it.
+/// Records the Content-Length of a request, which the sum of DATA must equal (RFC 9113 8.1.1). A repeated one is
+/// refused, since no client needs it.
 fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> {
     let Some(number) = framing::decimal(value) else {
         return Err(Rejection::Malformed("malformed Content-Length"));
@@ -128,8 +126,7 @@ fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> 
     }
 }
 
-/// How a body ends of which the head has said this: in DATA of this length, or at END_STREAM, which takes the place of the
-/// last chunk.
+/// Framing of a body: Content-Length, or chunked, where END_STREAM takes the place of the last chunk.
 #[inline]
 fn announced(length: Option<u64>, follows: Follows) -> Result<Framing, Rejection> {
     match (length, follows) {

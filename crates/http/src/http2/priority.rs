@@ -1,37 +1,37 @@
-//! The priority of a response (RFC 9218): its urgency, and whether it is of use in parts.
+//! Priority of a response (RFC 9218).
 
 use crate::field::split_unquoted;
 
-/// What a client says of a response, in the field Priority or in PRIORITY_UPDATE.
+/// Priority in the field Priority or in PRIORITY_UPDATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// 0 is the most urgent, 7 the least (RFC 9218 4.1).
     pub urgency: u8,
-    /// How it shares the connection with others of its urgency (RFC 9218 4.2).
+    /// How the response shares the connection with others of its urgency (RFC 9218 4.2).
     pub delivery: Delivery,
 }
 
-/// How responses of the same urgency follow each other.
+/// Order of responses of the same urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It is of no use before it is whole: one after the other.
+    /// Useful only when complete: sent one after the other.
     Whole,
-    /// Each part of it is of use: in turns with others.
+    /// Useful in parts: interleaved with others.
     Incremental,
 }
 
-/// Urgencies there are.
+/// Number of urgencies.
 pub(crate) const URGENCIES: usize = 8;
 
 impl Priority {
-    /// Without a word of the client.
+    /// Default without a priority of the client.
     pub const DEFAULT: Priority = Priority {
         urgency: 3,
         delivery: Delivery::Whole,
     };
 
-    /// Reads a value, a dictionary of structured fields (RFC 9651). Unknown members and values that are none are passed
-    /// over, as RFC 9218 4 asks; the last of two counts.
+    /// Parses a value, a dictionary of structured fields (RFC 9651). Unknown members and invalid values are ignored
+    /// (RFC 9218 4); of repeated members the last counts.
     pub fn parse(value: &[u8]) -> Priority {
         let mut priority = Priority::DEFAULT;
         for member in split_unquoted(value, b',') {

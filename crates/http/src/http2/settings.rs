@@ -1,4 +1,4 @@
-//! SETTINGS (RFC 9113 6.5): ours, which are sent once, and the peer's, which may change at any time.
+//! SETTINGS (RFC 9113 6.5): ours, sent once, and the peer's, which may change at any time.
 
 use super::code::{Code, ConnectionError};
 use super::frame::{
@@ -7,10 +7,10 @@ use super::frame::{
 use super::limits::RESETS_PER_SECOND;
 use super::message::ExtendedConnect;
 
-/// The window of a connection and of its streams before anything else is said (RFC 9113 6.9.2).
+/// Initial window of a connection and of its streams (RFC 9113 6.9.2).
 pub const WINDOW_DEFAULT: u32 = 65_535;
 
-/// The dynamic table of a connection before anything else is said (RFC 9113 6.5.2).
+/// Initial size of the dynamic table (RFC 9113 6.5.2).
 pub const TABLE_BYTES_DEFAULT: u32 = 4096;
 
 const HEADER_TABLE_SIZE: u16 = 0x1;
@@ -25,39 +25,38 @@ const NO_RFC7540_PRIORITIES: u16 = 0x9;
 /// Bytes of one setting.
 const SETTING_BYTES: usize = 6;
 
-/// Which end of the connection this is.
+/// Role of this end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The one that opens streams; it has sent the preface.
+    /// Opens streams; has sent the preface.
     Client,
-    /// The one that responds.
+    /// Responds.
     Server,
 }
 
-/// Our SETTINGS, the window of the connection, and a bound on resets. Values outside the range of the RFC are replaced by its
-/// nearest limit.
+/// Our SETTINGS, the window of the connection, and a limit on resets. Values outside the range of the RFC are clamped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSettings {
-    /// Streams that the peer may have open at a time; those beyond are refused. RFC 9113 6.5.2 advises 100 at least.
+    /// Concurrent streams that the peer may open; further ones are refused. RFC 9113 6.5.2 advises at least 100.
     pub concurrent_streams_max: u32,
-    /// Bytes that may come on a stream before they are released.
+    /// Bytes that may be received on a stream before they are released.
     pub stream_window: u32,
-    /// Bytes that may come on all streams together before they are released; 65,535 at least, which is where every
-    /// connection begins.
+    /// Bytes that may be received on all streams together before they are released; at least 65,535, the initial
+    /// window.
     pub connection_window: u32,
-    /// Bytes of a frame's payload.
+    /// Maximum payload of a frame in bytes.
     pub frame_bytes_max: u32,
-    /// Bytes of a decoded field section as RFC 9113 6.5.2 counts them: names, values, and 32 for each field.
+    /// Size of a decoded field section according to RFC 9113 6.5.2: names, values, and 32 for each field.
     pub list_bytes_max: u32,
-    /// Whether clients may ask for another protocol on a stream; said by servers only.
+    /// Whether clients may send extended CONNECT (RFC 8441); sent by servers only.
     pub extended_connect: ExtendedConnect,
     /// Streams per second that a client may reset before they are served, beyond a burst; not part of the frame.
     pub resets_per_second: u32,
 }
 
 impl LocalSettings {
-    /// What is used unless a configuration says otherwise: the windows of the RFC, and as many streams as it advises and
-    /// common servers have; heads of the size that HTTP/1 takes (`Limits::DEFAULT`), with what is counted for 40 fields.
+    /// Defaults: the windows of the RFC, as many streams as it advises and common servers allow, and heads as large as
+    /// in HTTP/1 (`Limits::DEFAULT`) plus the overhead of 40 fields.
     pub const DEFAULT: LocalSettings = LocalSettings {
         concurrent_streams_max: 128,
         stream_window: WINDOW_DEFAULT,
@@ -68,13 +67,14 @@ impl LocalSettings {
         resets_per_second: RESETS_PER_SECOND,
     };
 
-    /// Defaults of a client. It sends no bound on concurrent streams: a server opens streams only to push, which is disabled.
+    /// Defaults of a client. It sends no limit on concurrent streams: a server opens streams only to push, which is
+    /// disabled.
     pub const CLIENT: LocalSettings = LocalSettings {
         concurrent_streams_max: u32::MAX,
         ..LocalSettings::DEFAULT
     };
 
-    /// The same within what the RFC allows.
+    /// Clamps the values to the range of the RFC.
     pub(crate) fn within_bounds(self) -> LocalSettings {
         LocalSettings {
             stream_window: self.stream_window.min(NUMBER_MAX),
@@ -86,12 +86,12 @@ impl LocalSettings {
         }
     }
 
-    /// Writes the frame: what differs from what a peer assumes anyway.
+    /// Writes the frame, with only the settings that differ from the protocol's defaults.
     pub(crate) fn put(&self, role: Role, out: &mut Vec<u8>) {
         let own = match role {
-            // Pushed responses are of no use to a proxy or a generator of load.
+            // A proxy or load generator cannot use pushed responses.
             Role::Client => (ENABLE_PUSH, 0, 1),
-            // Urgency and the incremental flag of RFC 9218 are looked at, and no trees of RFC 7540.
+            // Urgency and incremental flag of RFC 9218 are supported, the priority tree of RFC 7540 is not.
             Role::Server => (NO_RFC7540_PRIORITIES, 1, 0),
         };
         let connect = match (role, self.extended_connect) {
@@ -134,25 +134,25 @@ impl Default for LocalSettings {
     }
 }
 
-/// What the peer says in its SETTINGS; before that, what RFC 9113 6.5.2 has everybody assume.
+/// SETTINGS of the peer, or their initial values (RFC 9113 6.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerSettings {
     /// Bytes of the dynamic table that our encoder may use.
     pub table_bytes_max: u32,
-    /// Streams that we may have open at a time.
+    /// Streams that we may have open concurrently.
     pub concurrent_streams_max: u32,
-    /// Where the windows of streams begin that we send on.
+    /// Initial send window of streams.
     pub stream_window: u32,
-    /// Bytes of a frame's payload that we send.
+    /// Maximum payload of a frame that we send, in bytes.
     pub frame_bytes_max: u32,
-    /// Bytes of a field section that it takes, as far as it says.
+    /// Size of a field section that the peer accepts; advisory.
     pub list_bytes_max: u32,
-    /// Whether a server takes requests for another protocol on a stream (RFC 8441).
+    /// Whether the server accepts extended CONNECT (RFC 8441).
     pub extended_connect: ExtendedConnect,
 }
 
 impl PeerSettings {
-    /// Before the peer has said anything.
+    /// Initial values, before the peer's SETTINGS.
     pub const ASSUMED: PeerSettings = PeerSettings {
         table_bytes_max: TABLE_BYTES_DEFAULT,
         concurrent_streams_max: u32::MAX,
@@ -162,11 +162,11 @@ impl PeerSettings {
         extended_connect: ExtendedConnect::Unknown,
     };
 
-    /// Takes the settings of one frame in their order, sent by the peer of somebody who is `role`. `table` hears of each
-    /// size of the table: of two, the smaller one matters too (RFC 7541 4.2).
+    /// Applies the settings of one frame in order; `role` is ours. Calls `table` for each table size, because the
+    /// smallest of several matters too (RFC 7541 4.2).
     ///
     /// # Errors
-    /// A connection error: a value that its setting cannot have (RFC 9113 6.5.2).
+    /// A connection error: an invalid value (RFC 9113 6.5.2).
     pub(crate) fn take(
         &mut self,
         payload: &[u8],
@@ -226,7 +226,7 @@ impl PeerSettings {
                     "SETTINGS_NO_RFC7540_PRIORITIES is neither 0 nor 1",
                 ));
             }
-            // Unknown ones are ignored (RFC 9113 6.5.2).
+            // Unknown settings are ignored (RFC 9113 6.5.2).
             _ => {}
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! One stream (RFC 9113 5.1): what of it has come and is sent, its windows, and its place among those that have something
-//! to send. A stream takes a slot while it is open; an idle connection has none.
+//! One stream (RFC 9113 5.1): state, windows, and position in the send queue. A stream occupies a slot while it is
+//! open; an idle connection has none.
 
 mod gone;
 mod index;
@@ -12,8 +12,8 @@ pub(crate) use slab::Streams;
 use super::flow::{Receiving, Sending};
 use super::priority::Priority;
 
-/// A stream of a connection, as long as it is open. Its slot is reused afterwards: whoever keeps something for each
-/// stream can index it by [`Stream::slot`] and compare [`Stream::id`].
+/// Open stream of a connection. Its slot is reused afterwards: a user can index its data by [`Stream::slot`] and
+/// compare [`Stream::id`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stream {
     pub(crate) id: u32,
@@ -21,20 +21,20 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Its id on the wire.
+    /// Stream id on the wire.
     #[inline]
     pub fn id(self) -> u32 {
         self.id
     }
 
-    /// Its slot: below the most streams that were open at a time.
+    /// Index of its slot; less than the maximum number of streams that were open at a time.
     #[inline]
     pub fn slot(self) -> usize {
         self.slot as usize
     }
 }
 
-/// Whether the sender of a frame ends its stream with it.
+/// Whether a frame ends its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// More follows.
@@ -43,71 +43,71 @@ pub enum End {
     Stream,
 }
 
-/// What is expected of the peer on a stream.
+/// What the peer may send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
-    /// The head of a response, interim ones included. A server has the head when a stream begins.
+    /// Head of a response, possibly interim. On a server, a stream begins with the head already received.
     Head,
-    /// Content, or trailers.
+    /// Content or trailers.
     Content,
-    /// Nothing: END_STREAM has come.
+    /// Nothing: END_STREAM was received.
     Nothing,
 }
 
-/// What may be sent on a stream.
+/// What we may send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outgoing {
-    /// Frames, the last one with END_STREAM.
+    /// Frames, the last with END_STREAM.
     Frames,
-    /// Nothing: END_STREAM is sent.
+    /// Nothing: END_STREAM was sent.
     Nothing,
 }
 
-/// What a message may have as content.
+/// Content allowed in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Anything, or what its Content-Length says.
+    /// Any content, or as much as Content-Length announces.
     Any,
-    /// None, whatever Content-Length says: it is the response to a HEAD, or one without content by its status.
+    /// None, whatever Content-Length is: the response to a HEAD, or one whose status excludes content.
     None,
-    /// That of an extended CONNECT (RFC 8441): the bytes of a tunnel. Of its response: anything, and behind a status of 2xx the
-    /// bytes of a tunnel, of which Content-Length says nothing (RFC 9110 9.3.6).
+    /// In an extended CONNECT (RFC 8441), tunnel data. In its response, any content, or after a 2xx status tunnel data,
+    /// for which Content-Length is meaningless (RFC 9110 9.3.6).
     Tunnel,
 }
 
-/// Where a stream stands among those that have something to send.
+/// Whether a stream waits to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It has nothing.
+    /// Nothing to send.
     None,
-    /// It is in the queue of its priority.
+    /// In the queue of its priority.
     Queued,
-    /// Its window has no room.
+    /// Blocked by flow control.
     Blocked,
 }
 
 /// No slot.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// Bytes of content that are not known.
+/// Unknown length of content.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 
-/// What is kept of an open stream.
+/// State of an open stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     /// 0 in a free slot.
     pub(crate) id: u32,
     pub(crate) sending: Sending,
     pub(crate) receiving: Receiving,
-    /// Bytes of content that have to come yet, or `UNKNOWN`.
+    /// Bytes of content still to be received, or `UNKNOWN`.
     pub(crate) content_left: u64,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
-    /// What the response may have, or what of an extended CONNECT comes behind its head.
+    /// Content allowed in the response, or after the head of an extended CONNECT.
     pub(crate) content: Content,
     pub(crate) priority: Priority,
     pub(crate) turn: Turn,
-    /// The neighbours in its queue, or the next free slot.
+    /// Neighbours in the queue, or the next free slot.
     pub(crate) next: u32,
     pub(crate) previous: u32,
 }

@@ -1,6 +1,6 @@
-//! Field blocks: HEADERS and its CONTINUATIONs (RFC 9113 6.2, 6.10), and what their fields mean to the stream. A block in
-//! one piece is decoded where it lies; one that is cut is joined first. Every block is decoded, whatever becomes of it: the
-//! tables of both sides must stay the same (RFC 9113 4.3).
+//! Field blocks, i.e. HEADERS and its CONTINUATIONs (RFC 9113 6.2, 6.10), and their effect on the stream. A block in
+//! one piece is decoded in place; otherwise its pieces are joined first. Every block is decoded, even if it is
+//! discarded, because the tables of both sides must stay equal (RFC 9113 4.3).
 
 use super::event::{Found, Progress};
 use super::expect::{Block, Expect, Follows, Fragment};
@@ -26,7 +26,7 @@ impl Connection {
     ) -> Result<Progress, ConnectionError> {
         let payload = &input[HEAD_BYTES..];
         let Some((before, padding)) = read_headers(&head, payload)? else {
-            // The length of the padding and a priority at most.
+            // At most the length of the padding and a priority.
             return Ok(Progress::need(HEAD_BYTES + head.length.min(6) as usize));
         };
         let block = Block {
@@ -93,7 +93,7 @@ impl Connection {
         self.fragment(input, HEAD_BYTES, rest, out)
     }
 
-    /// Joins what of a field block stands at `start` to what came before.
+    /// Appends the part of a field block at `start` to the earlier parts.
     pub(super) fn fragment(
         &mut self,
         input: &[u8],
@@ -131,7 +131,7 @@ impl Connection {
         Ok(Progress::of(done, found))
     }
 
-    /// A whole block.
+    /// Handles a complete block.
     #[inline]
     fn block(
         &mut self,
@@ -155,7 +155,7 @@ impl Connection {
         }
     }
 
-    /// A block for a stream that is not open: a request, if its id is a new one.
+    /// Handles a block for a stream that is not open: a request, if the id is new.
     #[inline]
     fn first_block(&mut self, block: Block, out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
         let Block { id, end, error, .. } = block;
@@ -167,7 +167,7 @@ impl Connection {
             return self.ignore_closed(id, self.fields.list_bytes());
         }
         if self.streams.open() >= self.local.concurrent_streams_max {
-            // Not an error of the client: it may not know yet how many are allowed (RFC 9113 5.1.2).
+            // Not an error of the client: it may not have received the limit yet (RFC 9113 5.1.2).
             self.guard.reset()?;
             self.note_reset(id);
             self.answer(out, |out| frame::reset(id, Code::REFUSED_STREAM, out))?;
@@ -199,8 +199,8 @@ impl Connection {
         Ok(Found::Head { stream, end })
     }
 
-    /// Handles a block for a stream that is not open and that the block cannot open. It is ignored if the peer may have sent it
-    /// before it received our RST_STREAM.
+    /// Handles a block for a stream that is not open and that the block cannot open. It is ignored if the peer may have
+    /// sent it before it received our RST_STREAM.
     #[cold]
     fn block_of_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
         if !self.is_idle(id) && self.gone.may_be_late(id) {
@@ -217,7 +217,7 @@ impl Connection {
         ))
     }
 
-    /// A block for a stream that is open: trailers, or the head of a response.
+    /// Handles a block for an open stream: trailers, or the head of a response.
     fn next_block(
         &mut self,
         stream: Stream,
@@ -242,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// The head of a response. Interim ones precede it (RFC 9113 8.1).
+    /// Handles the head of a response, possibly interim (RFC 9113 8.1).
     fn response(&mut self, stream: Stream, end: End) -> Result<Found, StreamError> {
         let facts = Facts::of(&self.fields, Section::Response)?;
         let found = Found::Head { stream, end };
@@ -272,7 +272,7 @@ impl Connection {
         Ok(found)
     }
 
-    /// Trailers (RFC 9113 8.1): they end the stream.
+    /// Handles trailers (RFC 9113 8.1); they must end the stream.
     fn trailers_block(&mut self, stream: Stream, end: End) -> Result<Found, StreamError> {
         if end == End::Open {
             return Err(StreamError::protocol("trailers that do not end the stream"));

@@ -5,11 +5,11 @@ use crate::http2::message::{fields_of_lines, write};
 use crate::http2::stream::{End, Stream};
 
 impl Connection {
-    /// Sends the next bytes of a body in one DATA frame: as many of `left` as are [sendable](Connection::sendable). The frame has
-    /// `end` if it contains all of `left`. Returns the number of bytes sent.
+    /// Sends the next bytes of a body in one DATA frame: as many of `left` as are [sendable](Connection::sendable). The
+    /// frame has `end` if it contains all of `left`. Returns the number of bytes sent.
     ///
     /// # Errors
-    /// When the stream is closed; nothing is written then.
+    /// If the stream is closed; nothing is written then.
     #[inline]
     pub fn send_body(
         &mut self,
@@ -28,11 +28,11 @@ impl Connection {
         Ok(count)
     }
 
-    /// Ends a message whose body is written: with trailers made of [field lines](fields_of_lines), or with an empty DATA frame if
-    /// there are none.
+    /// Ends a message whose body is written: with trailers made of [field lines](fields_of_lines), or with an empty
+    /// DATA frame if there are none.
     ///
     /// # Errors
-    /// When the stream is closed; nothing is written then.
+    /// If the stream is closed; nothing is written then.
     pub fn end_with(
         &mut self,
         stream: Stream,

@@ -1,4 +1,4 @@
-//! Frames that carry no message: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM and priorities.
+//! Control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM and priorities.
 
 use super::event::{Cause, Found, Progress};
 use super::{Acknowledged, Connection, FRAME_OF_IDLE};
@@ -15,7 +15,7 @@ use crate::http2::settings::{Role, WINDOW_DEFAULT};
 use crate::http2::stream::Outgoing;
 
 impl Connection {
-    /// One of these frames. What of it is needed is needed whole; the rest is skipped.
+    /// Handles a control frame. The needed part of its payload must be complete; the rest is skipped.
     pub(super) fn control(
         &mut self,
         head: Head,
@@ -46,13 +46,13 @@ impl Connection {
         Ok(Progress::of(done, found))
     }
 
-    /// Bytes of the payload that are needed to act.
+    /// Number of payload bytes needed to handle the frame.
     fn needed(&self, head: &Head) -> Result<u32, ConnectionError> {
         match head.kind {
             Kind::Settings if head.length > 6 * SETTINGS_PER_FRAME_MAX => {
                 Err(Flood::Settings.into())
             }
-            // Debug data is for people who debug the peer.
+            // Debug data is ignored.
             Kind::GoAway => Ok(8),
             Kind::Priority if head.length != 5 => Ok(0),
             Kind::PriorityUpdate if head.length > 4 + PRIORITY_BYTES_MAX => Ok(4),
@@ -84,7 +84,7 @@ impl Connection {
         Ok(Found::Settings)
     }
 
-    /// The peer keeps to our settings from here on (RFC 9113 6.5.3).
+    /// The peer follows our settings from now on (RFC 9113 6.5.3).
     fn settings_ack(&mut self) -> Result<Found, ConnectionError> {
         match self.acknowledged {
             Acknowledged::NotYet => {
@@ -109,7 +109,7 @@ impl Connection {
         Ok(Found::Pong(read_ping(payload)))
     }
 
-    /// RFC 9113 6.8. A second one may say less, never more.
+    /// GOAWAY (RFC 9113 6.8). A second one may lower the last stream id, never raise it.
     fn going_away(&mut self, payload: &[u8]) -> Result<Found, ConnectionError> {
         self.guard.chatter(Flood::Ignored)?;
         let (last, code) = read_go_away(payload);
@@ -145,7 +145,8 @@ impl Connection {
         let increment = read_window_update(payload);
         self.guard.window(increment)?;
         let Some(stream) = self.streams.find(id) else {
-            // Who has buffered a response reads it behind its end (RFC 9113 5.1), which is paid for above.
+            // A client that has buffered a response may open the window after the stream has ended (RFC 9113 5.1); the
+            // guard above limits that.
             return match self.is_idle(id) {
                 true => Err(FRAME_OF_IDLE),
                 false => Ok(Found::Nothing),
@@ -169,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// RST_STREAM. Of a stream that we are done with it costs nobody anything.
+    /// RST_STREAM. It takes no token if we have already sent the whole response.
     fn reset_frame(&mut self, id: u32, payload: &[u8]) -> Result<Found, ConnectionError> {
         let Some(stream) = self.streams.find(id) else {
             return self.ignore_closed(id, (HEAD_BYTES + payload.len()) as u64);
@@ -187,7 +188,7 @@ impl Connection {
         })
     }
 
-    /// PRIORITY says nothing any more, but has its rules (RFC 9113 6.3).
+    /// PRIORITY has no effect any more, but must still be valid (RFC 9113 6.3).
     fn priority_frame(
         &mut self,
         head: &Head,
@@ -202,7 +203,8 @@ impl Connection {
             return self.fail_stream(stream, error, out);
         }
         if self.is_idle(head.stream) {
-            // RST_STREAM cannot be sent on it (RFC 9113 6.4), and an error of a stream may be one of all (5.4.1).
+            // RST_STREAM must not be sent on an idle stream (RFC 9113 6.4); a stream error may be treated as a
+            // connection error (5.4.1).
             return Err(ConnectionError::new(error.code, error.reason));
         }
         self.fail_id(head.stream, error, out)?;
@@ -227,7 +229,7 @@ impl Connection {
         Ok(Found::Nothing)
     }
 
-    /// Keeps the priority of a stream that is not open yet, in the place of one that was said before.
+    /// Stores the priority of a stream that is not open yet, and replaces an earlier one.
     fn prioritize_ahead(&mut self, id: u32, priority: Priority) {
         if let Some(said) = self.ahead.iter_mut().find(|(ahead, _)| *ahead == id) {
             said.1 = priority;

@@ -1,7 +1,7 @@
-//! DATA (RFC 9113 6.1): content in pieces as they come, against both windows and Content-Length.
+//! DATA (RFC 9113 6.1): returns content as it arrives, and checks it against both windows and Content-Length.
 //!
-//! The windows lose the whole frame when its head is read. Padding is given back at once, and content when the user
-//! releases it, or here when nobody gets it.
+//! The whole frame is subtracted from the windows when its header is read. Padding is returned to them at once; content
+//! when the user releases it, or here if it is discarded.
 
 use super::event::{Found, Progress};
 use super::expect::{Data, Expect};
@@ -60,7 +60,7 @@ impl Connection {
         self.more_data(input, HEAD_BYTES + before as usize, rest, out)
     }
 
-    /// Takes a frame of `bytes` with padding and of `content` without. It is judged as a whole, however it comes.
+    /// Subtracts a frame of `bytes` including padding, with `content` excluding it, before its payload has arrived.
     #[inline]
     fn take_from_stream(
         &mut self,
@@ -93,7 +93,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What of a DATA frame stands at `start`: content, as much as there is of it.
+    /// Handles the part of a DATA frame at `start`: as much content as has arrived.
     #[inline]
     pub(super) fn more_data(
         &mut self,
@@ -116,7 +116,7 @@ impl Connection {
             _ => End::Open,
         };
         if !self.is_open(stream) {
-            // The user has reset it in the middle of the frame.
+            // The user reset the stream in the middle of the frame.
             self.discard(all, out);
             self.skip(rest.left + rest.padding);
             return Ok(Progress::of(done, Found::Nothing));
@@ -133,7 +133,7 @@ impl Connection {
         Ok(Progress::of(done, Found::Data { stream, bytes, end }))
     }
 
-    /// END_STREAM has come.
+    /// Records that END_STREAM was received.
     #[inline]
     pub(super) fn end_incoming(&mut self, stream: Stream) {
         if let Some(slot) = self.streams.get_mut(stream) {
@@ -142,7 +142,7 @@ impl Connection {
         self.close_if_over(stream);
     }
 
-    /// DATA of a stream that is not open: on its way when we have reset it, or an error (RFC 9113 5.1).
+    /// Handles DATA on a stream that is not open: sent before our RST_STREAM arrived, or an error (RFC 9113 5.1).
     fn data_of_closed(&mut self, head: Head, out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
         if self.is_idle(head.stream) {
             return Err(ConnectionError::protocol("data of a stream that is idle"));
@@ -157,8 +157,9 @@ impl Connection {
         Ok(Found::DataOfClosed(head.stream))
     }
 
-    /// Gives back to the connection's window what nobody gets. The peer is told of it as early as of a stream's: with what is due of the
-    /// connection's, streams that nobody reads could hold so much of it that nothing would ever become due, and nothing be left.
+    /// Returns discarded bytes to the connection's window. WINDOW_UPDATE is sent once half of the smaller window is
+    /// due, the stream's if smaller: unread streams could otherwise hold so much of the connection's window that half
+    /// of it never becomes due and it stays exhausted.
     fn discard(&mut self, bytes: u32, out: &mut Vec<u8>) {
         let local = &self.local;
         let window = local.connection_window.min(local.stream_window);
@@ -167,22 +168,22 @@ impl Connection {
         }
     }
 
-    /// The user is done with `bytes` of content, or will never look at them; also of a stream that is closed. Each byte of
-    /// [`Event::Data`](crate::http2::Event::Data) is released once, or the window of the connection stays smaller by it. The peer
-    /// is told when it is worth a frame.
+    /// Releases `bytes` of content that the user has processed or will ignore, also for a closed stream. Each byte of
+    /// [`Event::Data`](crate::http2::Event::Data) must be released once, or the window of the connection stays smaller
+    /// by it. Writes WINDOW_UPDATE when enough is due.
     #[inline]
     pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         self.discard(bytes, out);
         self.release_of_stream(stream, bytes, out);
     }
 
-    /// The first half of [`Connection::release`]: `bytes` of content do not count against the window of the connection any more.
-    /// Streams that nobody reads yet leave it to others so; what they hold is bounded by their own windows.
+    /// First half of [`Connection::release`]: `bytes` of content no longer count against the window of the connection.
+    /// Unread streams thus leave it to the others; their own windows limit what they hold.
     pub fn release_of_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         self.discard(bytes, out);
     }
 
-    /// The other half: the user is done with `bytes` of content.
+    /// Second half: `bytes` of content no longer count against the window of the stream.
     #[inline]
     pub fn release_of_stream(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         let window = self.local.stream_window;

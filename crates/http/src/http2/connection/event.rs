@@ -1,88 +1,88 @@
-//! What comes of received bytes.
+//! Events that received bytes cause.
 
 use crate::http2::code::{Code, StreamError};
 use crate::http2::fields::FieldSection;
 use crate::http2::stream::{End, Stream};
 
-/// One step over the input. What it has of the input (`'i`) does not keep the connection (`'c`) from being used.
+/// One step over the input. The connection (`'c`) can be used while parts of the input (`'i`) are held.
 pub struct Step<'c, 'i> {
-    /// Bytes of the input that are done with; the next step begins behind them.
+    /// Bytes of the input consumed; the next step begins after them.
     pub bytes: usize,
-    /// What they came to.
+    /// The event.
     pub event: Event<'c, 'i>,
 }
 
-/// What a step came to. Streams of which one ends here are closed when both sides have ended or one has reset it; their
-/// slots are used again by later ones.
+/// Result of a step. A stream is closed once both sides have ended it or one has reset it; later streams reuse its
+/// slot.
 pub enum Event<'c, 'i> {
-    /// A head: a request, which opens its stream, or a response, of which those with a status of 1xx are interim. Whether
-    /// it is a message that is well formed is for the user to find out; its single fields are. One that is too large for
-    /// `list_bytes_max` comes all the same, cut, so that it can be refused with a status.
+    /// Head of a request, which opens its stream, or of a response; a status of 1xx is interim. Each field is valid,
+    /// but the user must check that the message is well-formed. A head larger than `list_bytes_max` is truncated, so
+    /// that it can be refused with a status.
     Head {
-        /// Its stream.
+        /// Stream of the head.
         stream: Stream,
-        /// The fields, pseudo-fields included.
+        /// Fields, including pseudo-fields.
         fields: &'c FieldSection,
         /// Whether there is no content.
         end: End,
     },
     /// Content. Its bytes count against the windows until they are [released](super::Connection::release).
     Data {
-        /// Its stream.
+        /// Stream of the content.
         stream: Stream,
-        /// Some of it, and never empty but at an end.
+        /// A part of the content; empty only at its end.
         bytes: &'i [u8],
-        /// Whether it is whole.
+        /// Whether the content ends here.
         end: End,
     },
-    /// Fields behind the content, which is whole; none of them is a pseudo-field.
+    /// Trailer fields after the complete content, without pseudo-fields.
     Trailers {
-        /// Its stream.
+        /// Stream of the trailers.
         stream: Stream,
-        /// The fields.
+        /// Fields.
         fields: &'c FieldSection,
     },
-    /// A stream has ended before it was whole, and is closed.
+    /// A stream was reset and is closed.
     Reset {
-        /// Which one.
+        /// The stream.
         stream: Stream,
-        /// Who has ended it, and why.
+        /// Which side reset it, and why.
         cause: Cause,
     },
-    /// DATA has come for this stream, which is closed, and certainly not because we have reset it: the peer had ended it before,
-    /// or reset it itself. RST_STREAM is written; what more comes for it is passed over.
+    /// DATA was received on this closed stream, certainly not because of our reset: the peer had ended or reset the
+    /// stream. RST_STREAM was written, and further frames on the stream are ignored.
     DataOfClosed(u32),
-    /// The peer takes no new streams. Those of ours above `last` are closed: nothing was done for them, and they may be
-    /// tried elsewhere.
+    /// The peer accepts no new streams. Our streams above `last` are closed: they were not processed and may be retried
+    /// elsewhere.
     GoAway {
-        /// The last stream of ours that it may do something for.
+        /// Last of our streams that the peer may process.
         last: u32,
-        /// Why.
+        /// Code of the frame.
         code: Code,
     },
-    /// A window that was full has room again: that of a stream, or without one that of the connection.
+    /// An exhausted send window opened: that of a stream, or with `None` that of the connection.
     Window(Option<Stream>),
-    /// The peer has said its settings. Windows of streams may have room again, and there may be room for more streams.
+    /// The peer's settings changed. Windows of streams and the number of allowed streams may have increased.
     Settings,
-    /// The answer to our PING.
+    /// PING acknowledgement.
     Pong([u8; 8]),
-    /// Nothing that matters to the user.
+    /// Nothing of interest to the user.
     Nothing,
-    /// Nothing can be done before so many bytes are there, counted from the start of the input; at most
-    /// [`FRAME_WHOLE_BYTES_MAX`](crate::http2::limits::FRAME_WHOLE_BYTES_MAX). No bytes are done with.
+    /// More input is needed: this many bytes from the start of the input, at most
+    /// [`FRAME_WHOLE_BYTES_MAX`](crate::http2::limits::FRAME_WHOLE_BYTES_MAX). Nothing was consumed.
     NeedMore(usize),
 }
 
 /// Why a stream was reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The peer has reset it, for this reason.
+    /// The peer reset it, with this code.
     Peer(Code),
-    /// We have: the peer has broken a rule. RST_STREAM is written.
+    /// We reset it because of an error of the peer. RST_STREAM was written.
     Local(StreamError),
 }
 
-/// The same as [`Step`] without what it borrows.
+/// [`Step`] without borrowed data.
 pub(crate) struct Progress {
     pub(crate) bytes: usize,
     pub(crate) found: Found,
@@ -100,14 +100,14 @@ impl Progress {
     }
 }
 
-/// The same as [`Event`] without what it borrows.
+/// [`Event`] without borrowed data.
 #[derive(Clone, Copy)]
 pub(crate) enum Found {
     Head {
         stream: Stream,
         end: End,
     },
-    /// The bytes stand right before the end of what the step is done with.
+    /// The bytes are at the end of the consumed input.
     Data {
         stream: Stream,
         bytes: usize,

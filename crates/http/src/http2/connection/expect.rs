@@ -1,9 +1,9 @@
-//! What a connection expects next of its peer's bytes.
+//! State of parsing: what a connection expects next.
 
 use crate::http2::code::StreamError;
 use crate::http2::stream::{End, Stream};
 
-/// Where the next step begins.
+/// What the next step parses.
 #[derive(Clone, Copy)]
 pub(crate) enum Expect {
     /// The preface of a client (RFC 9113 3.4).
@@ -12,35 +12,35 @@ pub(crate) enum Expect {
     Settings,
     /// Any frame.
     Frame,
-    /// More of a DATA frame.
+    /// Rest of a DATA frame.
     Data(Data),
-    /// More of a field block's frame.
+    /// Rest of a frame with a field block.
     Fragment(Fragment),
     /// CONTINUATION of a field block.
     Continuation,
-    /// So many bytes that nobody wants: at least one.
+    /// Bytes to skip; at least one.
     Skip(u32),
     /// Nothing: the connection has failed.
     Nothing,
 }
 
-/// What is left of a DATA frame.
+/// Rest of a DATA frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Data {
     pub(crate) stream: Stream,
     /// Bytes of content.
     pub(crate) left: u32,
-    /// Bytes of padding behind it; the windows know of them already.
+    /// Bytes of padding after it, already subtracted from the windows.
     pub(crate) padding: u32,
     pub(crate) end: End,
 }
 
-/// What is left of HEADERS or CONTINUATION.
+/// Rest of HEADERS or CONTINUATION.
 #[derive(Clone, Copy)]
 pub(crate) struct Fragment {
     /// Bytes of the block.
     pub(crate) left: u32,
-    /// Bytes of padding behind it.
+    /// Bytes of padding after it.
     pub(crate) padding: u32,
     pub(crate) follows: Follows,
 }
@@ -54,13 +54,13 @@ pub(crate) enum Follows {
     Frame,
 }
 
-/// The HEADERS that a field block belongs to.
+/// HEADERS frame of a field block.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
-    /// The stream's id; 0 when there is no block.
+    /// Stream id; 0 if there is no block.
     pub(crate) id: u32,
     pub(crate) end: End,
-    /// What is wrong with the frame: an error of its stream, once the block is decoded.
+    /// Error in the frame, handled as a stream error after the block is decoded.
     pub(crate) error: Option<StreamError>,
     /// CONTINUATION frames so far.
     pub(crate) continuations: u16,

@@ -1,4 +1,4 @@
-//! Steps over what is received: one frame at a time, or part of one.
+//! Parses received bytes step by step: one frame, or part of one, at a time.
 
 use super::Connection;
 use super::event::{Event, Found, Progress, Step};
@@ -8,12 +8,11 @@ use crate::http2::frame::{Flags, HEAD_BYTES, Head, Kind, PREFACE};
 use crate::http2::guard::Flood;
 
 impl Connection {
-    /// Makes one step over `input`, which begins where the last step has ended. Answers that the protocol wants
-    /// (acknowledgements, resets, windows) are written to `out`.
+    /// Makes one step over `input`, which begins where the last step ended. Replies required by the protocol
+    /// (acknowledgements, resets, window updates) are written to `out`.
     ///
     /// # Errors
-    /// When the peer has broken a rule of the connection or a bound. GOAWAY is written then, and nothing more is to be
-    /// received: send what is written and close.
+    /// If the peer violated a connection-level rule or a limit. GOAWAY is written; send `out` and close the connection.
     #[inline]
     pub fn receive<'c, 'i>(
         &'c mut self,
@@ -65,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// A step that does not begin with any frame.
+    /// Makes a step that does not begin with an arbitrary frame.
     fn other(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, ConnectionError> {
         if input.is_empty() {
             return Ok(Progress::need(1));
@@ -86,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// The preface of a client (RFC 9113 3.4). The first byte that is wrong ends it.
+    /// Checks the preface of a client (RFC 9113 3.4). The first wrong byte is an error.
     fn preface(&mut self, input: &[u8]) -> Result<Progress, ConnectionError> {
         let bytes = input.len().min(PREFACE.len());
         if input[..bytes] != PREFACE[..bytes] {
@@ -143,7 +142,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes are nobody's, then frames follow.
+    /// Skips bytes before the next frame.
     #[inline]
     pub(super) fn skip(&mut self, bytes: u32) {
         self.expect = match bytes {

@@ -1,4 +1,4 @@
-//! What the user sends. Everything is written to a buffer of his; nothing is kept here.
+//! Sending. Everything is written to the caller's buffer; nothing is stored here.
 
 use super::{Closed, Connection};
 use crate::http2::code::{Code, ConnectionError, StreamError};
@@ -13,11 +13,11 @@ use crate::http2::stream::{Content, End, Incoming, Outgoing, Stream, Turn};
 /// Why a client cannot open a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CannotOpen {
-    /// As many are open as the server allows: wait for one to end.
+    /// The server's limit of concurrent streams is reached: wait for one to end.
     Full,
-    /// The server or the client has said GOAWAY: take another connection.
+    /// The server or the client has sent GOAWAY: use another connection.
     GoingAway,
-    /// All ids are used: take another connection.
+    /// All ids are used: use another connection.
     Exhausted,
 }
 
@@ -33,21 +33,21 @@ impl std::fmt::Display for CannotOpen {
 
 impl std::error::Error for CannotOpen {}
 
-/// What keeps a stream from sending data.
+/// Which window prevents a stream from sending data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// Its own window.
+    /// The stream's window.
     Stream,
-    /// The window of the connection, and so all streams.
+    /// The window of the connection, which blocks all streams.
     Connection,
 }
 
 impl Connection {
-    /// Opens a stream with a request, whose fields are written by `fields`, pseudo-fields first. `content` is what its
-    /// response may have.
+    /// Opens a stream with a request, whose fields `fields` writes, pseudo-fields first. `content` is what the response
+    /// may contain.
     ///
     /// # Errors
-    /// When there can be no new stream; nothing is written then.
+    /// If no stream can be opened; nothing is written then.
     ///
     /// # Panics
     /// On a server.
@@ -84,11 +84,11 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Writes the head of a response, interim ones included, whose fields are written by `fields`, pseudo-fields first. No
-    /// window is needed for it.
+    /// Writes the head of a final or interim response, whose fields `fields` writes, pseudo-fields first. It is not
+    /// subject to flow control.
     ///
     /// # Errors
-    /// When the stream is closed; nothing is written then, and `fields` is not called.
+    /// If the stream is closed; nothing is written then, and `fields` is not called.
     #[inline]
     pub fn head(
         &mut self,
@@ -104,7 +104,7 @@ impl Connection {
         self.head_then(stream, out, put).map(drop)
     }
 
-    /// [`Connection::head`] where `fields` says, when it has written them, whether anything follows; so does this.
+    /// [`Connection::head`], where `fields` returns whether the head ends the stream. Returns the same.
     ///
     /// # Errors
     /// As [`Connection::head`].
@@ -126,7 +126,7 @@ impl Connection {
     /// Writes trailers, which end the message.
     ///
     /// # Errors
-    /// When the stream is closed, as [`Connection::head`].
+    /// As [`Connection::head`].
     pub fn trailers(
         &mut self,
         stream: Stream,
@@ -136,11 +136,11 @@ impl Connection {
         self.head(stream, End::Stream, out, fields)
     }
 
-    /// Writes the head of a DATA frame; the caller puts `bytes` of payload behind it. They are at most what is
+    /// Writes the header of a DATA frame; the caller appends `bytes` of payload, at most as many as are
     /// [sendable](Connection::sendable).
     ///
     /// # Errors
-    /// When the stream is closed; nothing is written then.
+    /// If the stream is closed; nothing is written then.
     #[inline]
     pub fn data(
         &mut self,
@@ -177,15 +177,15 @@ impl Connection {
         Ok(())
     }
 
-    /// How much data a frame on this stream may have now: within both windows and the peer's bound on frames. 0 when it
-    /// is closed.
+    /// Maximum payload of a DATA frame on this stream now: within both windows and the peer's frame size. 0 if the
+    /// stream is closed.
     #[inline]
     pub fn sendable(&self, stream: Stream) -> usize {
         let room = self.send_window(stream);
         room.min(self.peer.frame_bytes_max as usize)
     }
 
-    /// How much data both windows take of this stream now, in one frame or several. 0 when it is closed.
+    /// Bytes of data that both windows allow on this stream now, in any number of frames. 0 if the stream is closed.
     #[inline]
     pub fn send_window(&self, stream: Stream) -> usize {
         let slot = self.streams.get(stream);
@@ -194,7 +194,7 @@ impl Connection {
         })
     }
 
-    /// The window that keeps an open stream from sending data, if one does.
+    /// Window that prevents an open stream from sending data, if one does.
     pub fn blocked(&self, stream: Stream) -> Option<Blocked> {
         let slot = self.streams.get(stream)?;
         if slot.sending.room() == 0 {
@@ -203,7 +203,7 @@ impl Connection {
         (self.sending.room() == 0).then_some(Blocked::Connection)
     }
 
-    /// The stream has data to send, and waits for its turn; it does until it has ended or [`Connection::not_ready`].
+    /// Queues a stream that has data to send, until it ends or [`Connection::not_ready`] is called.
     #[inline]
     pub fn ready(&mut self, stream: Stream) {
         let Some(slot) = self.streams.get(stream) else {
@@ -218,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// The stream has nothing to send at present.
+    /// Removes a stream that has nothing to send from the queue.
     #[inline]
     pub fn not_ready(&mut self, stream: Stream) {
         if self.is_open(stream) {
@@ -226,15 +226,15 @@ impl Connection {
         }
     }
 
-    /// Whether a stream has said that it is [ready](Connection::ready) and has room in its own window: what others send before
-    /// [it has had its turn](Connection::next_ready) takes the connection's window from it.
+    /// Whether a [ready](Connection::ready) stream has room in its own window. Data sent by another stream before [its
+    /// turn](Connection::next_ready) uses up the connection's window.
     #[inline]
     pub fn has_ready(&self) -> bool {
         self.streams.has_ready()
     }
 
-    /// The stream whose turn it is to send data, by urgency (RFC 9218 10): one that is ready and has room in both windows. It
-    /// should send a frame or a few before this is asked again.
+    /// Next stream to send data, by urgency (RFC 9218 10): ready, with room in both windows. It should send one or a
+    /// few frames before the next call.
     #[inline]
     pub fn next_ready(&mut self) -> Option<Stream> {
         match self.sending.room() {
@@ -243,21 +243,21 @@ impl Connection {
         }
     }
 
-    /// The priority of a stream; the default when it is closed.
+    /// Priority of a stream; the default if it is closed.
     pub fn priority(&self, stream: Stream) -> Priority {
         let slot = self.streams.get(stream);
         slot.map_or(Priority::DEFAULT, |slot| slot.priority)
     }
 
-    /// Gives a stream another priority than its client has said (RFC 9218 8).
+    /// Overrides the priority that the client has set (RFC 9218 8).
     pub fn prioritize(&mut self, stream: Stream, priority: Priority) {
         if self.is_open(stream) {
             self.streams.prioritize(stream, priority);
         }
     }
 
-    /// Ends a stream that is open. What still comes for it is passed over. A server whose response is whole before the
-    /// request does it with `NO_ERROR` (RFC 9113 8.1).
+    /// Resets an open stream; frames that still arrive on it are ignored. A server whose response ends before the
+    /// request uses `NO_ERROR` (RFC 9113 8.1).
     #[inline]
     pub fn reset(&mut self, stream: Stream, code: Code, out: &mut Vec<u8>) {
         if self.is_open(stream) {
@@ -267,10 +267,10 @@ impl Connection {
         }
     }
 
-    /// Resets a stream whose message is malformed (RFC 9113 8.1.1), which counts as an error of the peer's.
+    /// Resets a stream whose message is malformed (RFC 9113 8.1.1), and counts that as an error of the peer.
     ///
     /// # Errors
-    /// When there were too many of them: GOAWAY is written, as for [`Connection::receive`].
+    /// If the peer made too many errors. GOAWAY is written, as by [`Connection::receive`].
     pub fn reject(
         &mut self,
         stream: Stream,
@@ -286,21 +286,21 @@ impl Connection {
             .inspect_err(|error| self.fail(error, out))
     }
 
-    /// Asks whether the peer is there; [`Event::Pong`](super::event::Event::Pong) is the answer.
+    /// Sends PING; the acknowledgement arrives as [`Event::Pong`](super::event::Event::Pong).
     pub fn ping(&mut self, payload: [u8; 8], out: &mut Vec<u8>) {
         frame::ping(payload, out);
     }
 
-    /// Says that the connection will take no new streams soon (RFC 9113 6.8). Those that are on their way are taken, until
-    /// [`Connection::go_away`], at least a round trip later: a ping may tell when.
+    /// Announces a graceful shutdown (RFC 9113 6.8). Streams in transit are still accepted until
+    /// [`Connection::go_away`], which should follow at least a round trip later; a PING can measure that.
     pub fn go_away_soon(&mut self, out: &mut Vec<u8>) {
         if self.last_taken == NUMBER_MAX {
             frame::go_away(NUMBER_MAX, Code::NO_ERROR, "", out);
         }
     }
 
-    /// Takes no new streams from now on: those that the peer opens are passed over, which it knows by the last id that this
-    /// says. Open ones go on. A client opens none any more.
+    /// Accepts no new streams from now on; streams that the peer opens are ignored, as the last id in GOAWAY tells it.
+    /// Open streams continue. A client opens no more streams.
     pub fn go_away(&mut self, code: Code, out: &mut Vec<u8>) {
         self.last_taken = self.last_taken.min(self.newest);
         let last_opened = self.next.saturating_sub(2);
@@ -350,7 +350,7 @@ impl Connection {
     }
 }
 
-/// Cuts a block that is too large for one frame: CONTINUATION carries the rest (RFC 9113 6.10).
+/// Splits a block that is too large for one frame into HEADERS and CONTINUATION (RFC 9113 6.10).
 #[cold]
 fn split_block(head: Head, at: usize, length_max: usize, out: &mut Vec<u8>) {
     let block = out.split_off(at + HEAD_BYTES);

@@ -1,4 +1,4 @@
-//! Rules of RFC 9113, each with frames that break it; those of h2spec 2.2.1 stand under its numbers.
+//! Rules of RFC 9113, each with frames that violate it; those of h2spec 2.2.1 are marked with its numbers.
 
 mod body;
 mod client;
@@ -14,7 +14,7 @@ use crate::http2::hpack::Encoder;
 use crate::http2::settings::{LocalSettings, Role};
 use crate::http2::stream::{End, Stream};
 
-/// Flags as they stand in frames.
+/// Flags on the wire.
 const END_STREAM: u8 = 0x1;
 const ACK: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
@@ -26,7 +26,7 @@ const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
 /// `POST http://a/`.
 const POST: &[u8] = &[0x83, 0x86, 0x84, 0x41, 0x01, b'a'];
 
-/// A frame as its sender writes it, right or wrong.
+/// A frame as the sender writes it, valid or not.
 fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend([kind.number(), flags]);
@@ -45,7 +45,7 @@ fn post(stream: u32) -> Vec<u8> {
 
 fn post_of_length(stream: u32, length: &str) -> Vec<u8> {
     let mut block = POST.to_vec();
-    // content-length is the 28th of the static table; its value follows.
+    // content-length has index 28 in the static table; its value follows.
     block.extend([0x0f, 28 - 15, length.len() as u8]);
     block.extend(length.as_bytes());
     frame(Kind::Headers, END_HEADERS, stream, &block)
@@ -72,7 +72,7 @@ fn settings() -> Vec<u8> {
     frame(Kind::Settings, 0, 0, b"")
 }
 
-/// What a test needs to know of an event.
+/// Event, reduced to what the tests compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Head(u32, End),
@@ -87,17 +87,17 @@ enum Seen {
     Pong([u8; 8]),
 }
 
-/// One end, whose peer the test plays.
+/// One end of a connection; the test is its peer.
 struct Side {
     connection: Connection,
-    /// What it has written.
+    /// Bytes written.
     out: Vec<u8>,
-    /// What it has not consumed.
+    /// Bytes not consumed yet.
     input: Vec<u8>,
     seen: Vec<Seen>,
     streams: Vec<Stream>,
     error: Option<ConnectionError>,
-    /// The most that it wanted at once.
+    /// Maximum of `NeedMore`.
     needed_max: usize,
 }
 
@@ -115,7 +115,7 @@ impl Side {
         }
     }
 
-    /// A server that has heard the preface and SETTINGS.
+    /// Server that has received the preface and SETTINGS.
     fn server() -> Self {
         let mut side = Side::new(Role::Server, LocalSettings::DEFAULT);
         side.hear(PREFACE);
@@ -125,7 +125,7 @@ impl Side {
         side
     }
 
-    /// A client that has heard SETTINGS.
+    /// Client that has received SETTINGS.
     fn client() -> Self {
         let mut side = Side::new(Role::Client, LocalSettings::DEFAULT);
         side.hear(&settings());
@@ -139,7 +139,7 @@ impl Side {
         self.connection.sent();
     }
 
-    /// Receives these bytes behind those that it has not consumed. Data is released at once.
+    /// Receives these bytes after those not consumed yet. Data is released at once.
     fn hear(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let mut at = 0;
@@ -185,7 +185,7 @@ impl Side {
         self.input.drain(..at);
     }
 
-    /// Pieces of data become one, so that it does not matter how they were cut.
+    /// Joins pieces of data, so that the result does not depend on how they were split.
     fn see(&mut self, seen: Seen) {
         if let (Some(Seen::Data(id, bytes, end @ End::Open)), Seen::Data(next, more, now)) =
             (self.seen.last_mut(), &seen)
@@ -203,7 +203,7 @@ impl Side {
         *found.expect("its head has come")
     }
 
-    /// Responds with a head alone.
+    /// Responds with a head only.
     fn respond(&mut self, id: u32) {
         let stream = self.stream(id);
         let fields = |encoder: &mut Encoder, out: &mut Vec<u8>| encoder.status(204, out);
@@ -213,13 +213,13 @@ impl Side {
         assert_eq!(sent, Ok(()));
     }
 
-    /// The frames that it has written since the last time.
+    /// Frames written since the last call.
     fn frames(&mut self) -> Vec<(Head, Vec<u8>)> {
         let out = std::mem::take(&mut self.out);
         frames_of(&out)
     }
 
-    /// The codes of streams that it has reset.
+    /// Streams that were reset, with codes.
     fn resets(&mut self) -> Vec<(u32, Code)> {
         let frames = self.frames().into_iter();
         let resets = frames.filter(|(head, _)| head.kind == Kind::Reset);

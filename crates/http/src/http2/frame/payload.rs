@@ -1,20 +1,20 @@
-//! Payloads of frames that are whole, apart from SETTINGS (`settings`) and DATA, which is handed on in pieces.
+//! Parses complete payloads, except for SETTINGS (`settings`) and DATA, which is processed in pieces.
 
 use super::{Flags, Head, NUMBER_MAX};
 use crate::http2::code::{Code, ConnectionError, StreamError};
 
-/// The 32 bits at `at`. The caller has checked the length of the frame.
+/// Big-endian 32 bits at `at`. The caller has checked the length of the frame.
 #[inline]
 pub(crate) fn number_at(payload: &[u8], at: usize) -> u32 {
     let bytes = payload[at..at + 4].try_into();
     u32::from_be_bytes(bytes.expect("a slice of four bytes"))
 }
 
-/// What padding there is at the end of a payload of `length` bytes that starts with `payload` (RFC 9113 6.1): bytes before
-/// the content and behind it. `None` when the byte that says so has not come.
+/// Number of bytes before the content and of padding after it (RFC 9113 6.1). `payload` is the start of the payload;
+/// `None` if the byte with the length of the padding has not arrived.
 ///
 /// # Errors
-/// A connection error: the padding is as long as the payload or longer.
+/// A connection error: the padding does not fit the payload.
 #[inline]
 pub(crate) fn padded(
     head: &Head,
@@ -42,8 +42,8 @@ pub(crate) fn padded(
     }
 }
 
-/// What stands before and behind the field block of HEADERS (RFC 9113 6.2); `payload` starts with the payload and may be
-/// cut. `None` when more is needed to know.
+/// Number of bytes before and after the field block of HEADERS (RFC 9113 6.2); `payload` is the start of the payload.
+/// `None` if more of it is needed.
 ///
 /// # Errors
 /// A connection error of [`padded`].
@@ -57,8 +57,8 @@ pub(crate) fn headers(head: &Head, payload: &[u8]) -> Result<Option<(u32, u32)>,
     Ok(around.filter(|&(before, _)| payload.len() >= before as usize))
 }
 
-/// Checks a dependency of RFC 7540's priorities, which is all that is left of them (RFC 9113 5.3.2, RFC 7540 5.3.1):
-/// `dependency` are the bytes from the stream id on.
+/// Checks the dependency of RFC 7540's priorities, the only check left of them (RFC 9113 5.3.2, RFC 7540 5.3.1).
+/// `dependency` begins with the stream id.
 ///
 /// # Errors
 /// A stream error: the stream depends on itself.
@@ -96,7 +96,7 @@ pub(crate) fn ping(payload: &[u8]) -> [u8; 8] {
         .expect("the frame's length is checked")
 }
 
-/// GOAWAY (RFC 9113 6.8): the last stream and the code. The debug data behind them is for people who debug the peer.
+/// Last stream and code of GOAWAY (RFC 9113 6.8). The debug data is ignored.
 pub(crate) fn go_away(payload: &[u8]) -> (u32, Code) {
     (
         number_at(payload, 0) & NUMBER_MAX,
@@ -104,13 +104,13 @@ pub(crate) fn go_away(payload: &[u8]) -> (u32, Code) {
     )
 }
 
-/// WINDOW_UPDATE (RFC 9113 6.9): the increment; 0 is an error.
+/// Increment of WINDOW_UPDATE (RFC 9113 6.9); 0 is an error.
 #[inline]
 pub(crate) fn window_update(payload: &[u8]) -> u32 {
     number_at(payload, 0) & NUMBER_MAX
 }
 
-/// PRIORITY_UPDATE (RFC 9218 7.1): the stream, and its priority as the field has it.
+/// Stream and Priority field value of PRIORITY_UPDATE (RFC 9218 7.1).
 pub(crate) fn priority_update(payload: &[u8]) -> (u32, &[u8]) {
     (number_at(payload, 0) & NUMBER_MAX, &payload[4..])
 }

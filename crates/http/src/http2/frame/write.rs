@@ -1,12 +1,12 @@
-//! Frames as they are sent, apart from SETTINGS with values (`settings`).
+//! Writes frames, except for SETTINGS with values (`settings`).
 
 use super::{Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX};
 use crate::http2::code::Code;
 
-/// What a client sends first (RFC 9113 3.4).
+/// Connection preface of a client (RFC 9113 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Writes a head; so many bytes of payload have to follow.
+/// Writes a frame header; the caller appends `head.length` bytes of payload.
 #[inline]
 pub(crate) fn put_head(head: Head, out: &mut Vec<u8>) {
     let [_, a, b, c] = head.length.to_be_bytes();
@@ -14,20 +14,20 @@ pub(crate) fn put_head(head: Head, out: &mut Vec<u8>) {
     out.extend_from_slice(&[a, b, c, head.kind.number(), head.flags.0, s, t, u, v]);
 }
 
-/// Sets the length in the head at `at`, once it is known.
+/// Sets the length in the frame header at `at`.
 #[inline]
 pub(crate) fn set_length(out: &mut [u8], at: usize, length: usize) {
     let [_, a, b, c] = (length as u32).to_be_bytes();
     out[at..at + 3].copy_from_slice(&[a, b, c]);
 }
 
-/// Sets the flags in the head at `at`, once they are known.
+/// Sets the flags in the frame header at `at`.
 #[inline]
 pub(crate) fn set_flags(out: &mut [u8], at: usize, flags: Flags) {
     out[at + 4] = flags.0;
 }
 
-/// Writes a frame of which everything is known.
+/// Writes a complete frame.
 #[inline]
 fn put<const N: usize>(kind: Kind, flags: Flags, stream: u32, payload: [u8; N], out: &mut Vec<u8>) {
     out.reserve(HEAD_BYTES + N);
@@ -47,7 +47,7 @@ pub fn reset(stream: u32, code: Code, out: &mut Vec<u8>) {
     put(Kind::Reset, Flags::default(), stream, payload, out);
 }
 
-/// The acknowledgement of SETTINGS (RFC 9113 6.5).
+/// SETTINGS acknowledgement (RFC 9113 6.5).
 pub fn settings_ack(out: &mut Vec<u8>) {
     put(Kind::Settings, Flags::ACK, 0, [], out);
 }
@@ -57,12 +57,12 @@ pub fn ping(payload: [u8; 8], out: &mut Vec<u8>) {
     put(Kind::Ping, Flags::default(), 0, payload, out);
 }
 
-/// The answer to a PING.
+/// PING acknowledgement.
 pub fn ping_ack(payload: [u8; 8], out: &mut Vec<u8>) {
     put(Kind::Ping, Flags::ACK, 0, payload, out);
 }
 
-/// GOAWAY (RFC 9113 6.8) with `debug` for people who debug the peer.
+/// GOAWAY (RFC 9113 6.8), with `debug` as debug data.
 pub fn go_away(last_stream: u32, code: Code, debug: &str, out: &mut Vec<u8>) {
     let head = Head {
         length: (8 + debug.len()) as u32,
@@ -84,7 +84,7 @@ pub fn window_update(stream: u32, increment: u32, out: &mut Vec<u8>) {
     put(Kind::WindowUpdate, Flags::default(), stream, payload, out);
 }
 
-/// PRIORITY_UPDATE (RFC 9218 7.1): the priority of `stream` as the field has it.
+/// PRIORITY_UPDATE (RFC 9218 7.1) with a Priority field value.
 pub fn priority_update(stream: u32, priority: &str, out: &mut Vec<u8>) {
     let head = Head {
         length: (4 + priority.len()) as u32,

@@ -1,10 +1,9 @@
-//! A block that comes again and again, as it was decoded last: who calls the same method of a service, or asks for the same thing, sends
-//! the same bytes.
+//! Cache of the last decoded block: clients that call the same method or request the same resource send the same bytes.
 
 use crate::http2::fields::FieldSection;
 use crate::http2::limits::{HPACK_REPEATED_BLOCK_MAX, HPACK_REPEATED_FIELDS_MAX};
 
-/// The last block that has left the table as it was, and its fields where it has come twice.
+/// Last block that did not change the table, and its fields once it has been received twice.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     block: Vec<u8>,
@@ -13,18 +12,19 @@ pub(super) struct Decoded {
     fields: FieldSection,
 }
 
-/// What is known of the block.
+/// What is stored of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
     #[default]
     Nothing,
-    /// It has come once: of most blocks that is all.
+    /// Received once; most blocks are never repeated.
     Bytes,
     Fields,
 }
 
 impl Decoded {
-    /// Puts its fields into `section`, if this is the block; whether it is. As long as the table is the same it means the same.
+    /// Copies the cached fields into `section` if this is the cached block, and returns whether it is. Valid as long as
+    /// the table is unchanged.
     #[inline]
     pub(super) fn put(
         &self,
@@ -44,7 +44,7 @@ impl Decoded {
         self.block == block && self.list_bytes_max == list_bytes_max
     }
 
-    /// `block` was decoded to `section`, and the table has not changed.
+    /// Records that `block` was decoded to `section` without a change of the table.
     #[inline]
     pub(super) fn learn(&mut self, block: &[u8], list_bytes_max: u32, section: &FieldSection) {
         if self.stage != Stage::Nothing && self.is(block, list_bytes_max) {
@@ -62,7 +62,7 @@ impl Decoded {
         }
     }
 
-    /// The table has changed.
+    /// Must be called when the table changes.
     #[inline]
     pub(super) fn forget(&mut self) {
         self.block.clear();
@@ -78,7 +78,7 @@ mod tests {
 
     const LIST_BYTES_MAX: u32 = 1000;
 
-    /// The fields of each block, one behind the other, as one decoder understands them.
+    /// Results of decoding the blocks with one decoder.
     fn decode(blocks: &[Vec<u8>]) -> Vec<Result<String, Error>> {
         let mut decoder = Decoder::new(HPACK_TABLE_BYTES_INITIAL);
         let mut fields = FieldSection::default();
@@ -90,7 +90,7 @@ mod tests {
                 fields.sensitivity(),
                 fields.is_too_large()
             );
-            // What its user makes of it is no concern of the next block.
+            // What the user does with the section must not affect the next block.
             fields.clear();
             Ok(text)
         });
@@ -150,7 +150,7 @@ mod tests {
         let is_one = decoded.iter().map(|text| text.contains("x-one"));
         let wanted = [true, true, true, true, false, false, false, false];
         assert!(is_one.eq(wanted), "{decoded:?}");
-        // The table becomes empty, and as large as it was.
+        // Resize the table to zero and back.
         blocks.extend([vec![0x20, 0x3f, 0xe1, 0x1f], again]);
         let decoded = decode(&blocks);
         assert_eq!(decoded[8], decode(&[Vec::new()])[0]);
@@ -164,7 +164,7 @@ mod tests {
             ("set-cookie", "a=b", never, true),
             (":path", "/token", never, true),
             ("x-one", "1", without, false),
-            // Of these it is assumed anyway.
+            // Assumed for these anyway.
             ("authorization", "Basic eDp5", never, false),
             ("cookie", "a=b", never, false),
         ] {

@@ -1,4 +1,4 @@
-//! Blocks become fields (RFC 7541 3, 6).
+//! Decodes blocks to fields (RFC 7541 3, 6).
 
 use super::decoded::Decoded;
 use super::encoder::Indexing;
@@ -12,30 +12,30 @@ use crate::http2::flaw::{judge, value_of};
 use crate::http2::limits::EXCESS_PER_BLOCK_MAX;
 use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
-/// Decodes the blocks of one direction of a connection, each of them, in their order.
+/// Decodes the blocks of one direction of a connection. It must get all of them, in order.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
-    /// What a block may make of the table's size.
+    /// Maximum table size that a block may set.
     table_bytes_max: u32,
-    /// Where strings are decoded and names copied; between two blocks <= HPACK_STRING_BYTES_KEPT each.
+    /// Buffers for decoded strings and copied names; between two blocks <= HPACK_STRING_BYTES_KEPT each.
     name: Vec<u8>,
     value: Vec<u8>,
     last: Option<Box<Decoded>>,
 }
 
-/// What is done with a literal field besides handing it on.
+/// Indexing of a literal field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Literal {
     Inserted,
     NotInserted,
-    /// Not inserted, and whoever hands it on inserts it nowhere (RFC 7541 6.2.3).
+    /// Not inserted, and must not be inserted by the next hops either (RFC 7541 6.2.3).
     NeverIndexed,
 }
 
 impl Decoder {
-    /// One whose peer may use a table of `table_bytes_max` bytes, which is what we say in SETTINGS_HEADER_TABLE_SIZE. Until
-    /// the peer has heard it (and says so with its first change of the size) it may use 4096 bytes.
+    /// Creates a decoder whose peer may use a table of `table_bytes_max` bytes, the value of our
+    /// SETTINGS_HEADER_TABLE_SIZE. Until the peer acknowledges that by a first size update it may use 4096 bytes.
     pub fn new(table_bytes_max: u32) -> Decoder {
         let limit = table_bytes_max.max(HPACK_TABLE_BYTES_INITIAL);
         Decoder {
@@ -47,12 +47,12 @@ impl Decoder {
         }
     }
 
-    /// Decodes one whole block, HEADERS and the CONTINUATIONs behind it, in place of what was in `section`. Fields beyond
-    /// `list_bytes_max` (RFC 9113 6.5.2) and malformed ones are decoded and not kept; the section says so.
+    /// Decodes one complete block, HEADERS and its CONTINUATIONs, and replaces the contents of `section`. Fields that
+    /// exceed `list_bytes_max` (RFC 9113 6.5.2) or are malformed are decoded and reported, but not stored.
     ///
     /// # Errors
-    /// The tables of both ends are not the same any more: a connection error (RFC 9113 4.3), also where the block is so much
-    /// work that the rest of it is not looked at. What is in `section` then is of no use.
+    /// A connection error (RFC 9113 4.3): the tables of both ends differ from now on, also if the block was abandoned
+    /// because it takes too much work. The contents of `section` are undefined.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -111,14 +111,14 @@ impl Decoder {
         Ok(())
     }
 
-    /// Gives back memory that the entries of the table do not need.
+    /// Frees memory that the table's entries do not need.
     pub(crate) fn rest(&mut self) {
         self.table.compact();
         (self.name, self.value) = (Vec::new(), Vec::new());
         self.last = None;
     }
 
-    /// RFC 7541 6.3; only at the start of a block.
+    /// Dynamic table size updates, at the start of a block only (RFC 7541 6.3).
     #[inline]
     fn size_updates<'b>(&mut self, mut block: &'b [u8]) -> Result<&'b [u8], Error> {
         while let Some(0x20..0x40) = block.first() {
@@ -132,7 +132,7 @@ impl Decoder {
         Ok(block)
     }
 
-    /// RFC 7541 6.1.
+    /// Indexed field (RFC 7541 6.1).
     #[inline]
     fn indexed<'b>(
         &mut self,
@@ -149,7 +149,7 @@ impl Decoder {
         Ok(rest)
     }
 
-    /// RFC 7541 6.2.
+    /// Literal field (RFC 7541 6.2).
     #[inline]
     fn literal<'b>(
         &mut self,
@@ -172,7 +172,7 @@ impl Decoder {
             _ => {
                 let name = match self.table.field(index).ok_or(Error::UnknownIndex)?.name {
                     Name::Known(known) => Name::Known(known),
-                    // Its entry may leave the table when this one comes in (RFC 7541 4.4).
+                    // Inserting this field may evict the entry (RFC 7541 4.4).
                     Name::Other(text) => {
                         *copied_bytes += text.len();
                         if *copied_bytes > HPACK_COPIED_BYTES_MAX {
@@ -200,7 +200,7 @@ impl Decoder {
     }
 }
 
-/// A string (RFC 7541 5.2) and what follows it; where it has to be decoded it is put into `room`.
+/// Parses a string (RFC 7541 5.2); a Huffman string is decoded into `room`. Returns the string and the rest.
 #[inline]
 fn string<'s, 'b: 's>(
     block: &'b [u8],

@@ -1,4 +1,4 @@
-//! Fields become blocks (RFC 7541 3, 6).
+//! Encodes fields to blocks (RFC 7541 3, 6).
 
 use super::sensitivity::Sensitivity;
 use super::static_table::{self, Known, Name};
@@ -8,38 +8,38 @@ use crate::limits::{
     HPACK_COOKIE_GUESSED_BYTES_MAX, HPACK_OWN_TABLE_BYTES_MAX, HPACK_TABLE_BYTES_INITIAL,
 };
 
-/// Encodes the blocks of one direction of a connection, in the order in which they are sent.
+/// Encodes the blocks of one direction of a connection, in the order of sending.
 ///
-/// A block is [`Encoder::begin`], then its fields, those of names with a colon first.
+/// For each block, call [`Encoder::begin`], then append its fields, pseudo-fields first.
 #[derive(Debug)]
 pub struct Encoder {
     table: Table,
-    /// What the next block makes of the table's size, and the smallest that was asked for in between.
+    /// Table size that the next block sets, and the smallest size requested since the last one.
     bytes_max_next: u32,
     bytes_max_smallest: u32,
-    /// Numbers of entries by the hash of their name and value.
+    /// Entry numbers by hash of name and value.
     pairs: Numbers,
-    /// Numbers of entries by the hash of a name that is not in the static table.
+    /// Entry numbers by hash of the name, for names that are not in the static table.
     names: Numbers,
-    /// Of the block under way.
+    /// Sensitivity of the current block.
     sensitivity: Sensitivity,
 }
 
-/// What is done with a field that no table has.
+/// Indexing of a field that is in no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexing {
-    /// The dynamic table keeps it for the blocks that follow.
+    /// Insert it into the dynamic table.
     Incremental,
-    /// It is not worth a place there.
+    /// Do not insert it.
     Without,
-    /// Nobody on its way may keep it, since who can add fields to a message could find out its value by its length in a
-    /// table (RFC 7541 7.1.3).
+    /// No hop may insert it: a client that can add fields could otherwise guess its value by the length of compressed
+    /// messages (RFC 7541 7.1.3).
     Never,
 }
 
 impl Indexing {
-    /// What suits a field of which nothing else is known. Values that change from message to message would push those out
-    /// that stay; a password or a short cookie could be guessed.
+    /// Default for a field. Values that differ from message to message would evict constant ones; a password or a short
+    /// cookie could be guessed.
     #[inline]
     pub fn of(name: &[u8], value: &[u8]) -> Indexing {
         Indexing::of_name(Name::of(name), value)
@@ -70,7 +70,7 @@ impl Indexing {
     }
 }
 
-/// RFC 7541 6.2: what the first byte of a literal field has beside the index of its name.
+/// First byte of a literal field without the index of its name (RFC 7541 6.2).
 #[derive(Clone, Copy)]
 struct Literal {
     pattern: u8,
@@ -99,7 +99,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// One whose peer has said nothing yet: its table is the 4096 bytes that every connection begins with.
+    /// Creates an encoder with the initial table size of 4096 bytes.
     pub fn new() -> Encoder {
         let bytes_max = HPACK_TABLE_BYTES_INITIAL;
         Encoder {
@@ -112,21 +112,21 @@ impl Encoder {
         }
     }
 
-    /// How often the table has changed. As long as it does not, the same fields are the same bytes: what was appended before may
-    /// be appended again.
+    /// Number of changes of the table. While it is constant, the same fields have the same encoding, and earlier output
+    /// may be reused.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.table.changes()
     }
 
-    /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE. More than we want to spend is left unused.
+    /// Applies the peer's SETTINGS_HEADER_TABLE_SIZE, up to our own maximum.
     pub fn set_table_bytes_max(&mut self, bytes: u32) {
         let bytes = bytes.min(HPACK_OWN_TABLE_BYTES_MAX);
         self.bytes_max_next = bytes;
         self.bytes_max_smallest = self.bytes_max_smallest.min(bytes);
     }
 
-    /// Gives back all memory: the next block empties the table of both ends, which costs it four bytes.
+    /// Frees all memory. The next block clears the tables of both ends, at a cost of four bytes.
     pub(crate) fn rest(&mut self) {
         if self.pairs.places.is_empty() && self.names.places.is_empty() {
             return;
@@ -136,7 +136,7 @@ impl Encoder {
         (self.pairs, self.names) = (Numbers::default(), Numbers::default());
     }
 
-    /// Begins a block: appends the changes of the table's size that are due (RFC 7541 4.2).
+    /// Begins a block and appends pending size updates (RFC 7541 4.2).
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         self.sensitivity = Sensitivity::Usual;
@@ -153,27 +153,27 @@ impl Encoder {
         }
     }
 
-    /// How the fields of this block that follow are appended: whatever is said of each, where they may be in no table.
+    /// Sets the sensitivity of the fields that follow in this block; it takes precedence over their own indexing.
     #[inline]
     pub fn set_sensitivity(&mut self, sensitivity: Sensitivity) {
         self.sensitivity = sensitivity;
     }
 
-    /// Appends a field. The name is in lower case (RFC 9113 8.2.1), and the value has no control byte and no white space at
-    /// its ends; neither is looked at.
+    /// Appends a field. The name must be in lower case (RFC 9113 8.2.1), and the value must be trimmed and contain no
+    /// control characters; neither is checked.
     #[inline]
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         self.put(Name::of(name), value, indexing, out);
     }
 
-    /// The same with what [`Indexing::of`] says of it.
+    /// Appends a field with the indexing of [`Indexing::of`].
     #[inline]
     pub fn usual_field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let name = Name::of(name);
         self.put(name, value, Indexing::of_name(name, value), out);
     }
 
-    /// Appends `:status`, which is 100 to 999.
+    /// Appends `:status`, which must be 100 to 999.
     #[inline]
     pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
         debug_assert!((100..=999).contains(&status));
@@ -226,13 +226,13 @@ impl Encoder {
         }
     }
 
-    /// What takes more than half of the table would push out all that is used more often.
+    /// A field of more than half of the table would evict everything else.
     #[inline]
     fn is_worth_a_place(&self, name: Name<'_>, value: &[u8]) -> bool {
         name.bytes() + value.len() < self.table.bytes_max() as usize / 2
     }
 
-    /// RFC 7541 6.2.
+    /// Appends a literal field (RFC 7541 6.2).
     #[inline]
     fn literal(&self, literal: Literal, name: Name<'_>, value: &[u8], out: &mut Vec<u8>) {
         let Literal {
@@ -252,7 +252,7 @@ impl Encoder {
         string(value, out);
     }
 
-    /// The index of an entry with this name and this value.
+    /// Index of the entry with this name and value.
     #[inline]
     fn index_of(&self, hash: u32, name: Name<'_>, value: &[u8]) -> Option<u32> {
         let indices = self
@@ -266,7 +266,7 @@ impl Encoder {
         same.next()
     }
 
-    /// The index of an entry with this name.
+    /// Index of an entry with this name.
     #[inline]
     fn index_of_name(&self, name: Name<'_>) -> Option<u32> {
         let numbers = self.names.of(fold(hash(name)));
@@ -279,11 +279,11 @@ impl Encoder {
     }
 }
 
-/// Appends a string (RFC 7541 5.2), in Huffman code where that is shorter.
+/// Appends a string (RFC 7541 5.2), Huffman-coded if that is shorter.
 #[inline]
 fn string(text: &[u8], out: &mut Vec<u8>) {
     let bytes = huffman::encoded_bytes(text);
-    // A length is below 2^32: it belongs to a head, which has a bound.
+    // Lengths are below 2^32, because heads are bounded.
     if bytes < text.len() {
         integer::encode(bytes as u32, 7, 0x80, out);
         huffman::encode(text, out);
@@ -293,25 +293,25 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Numbers of entries by a hash, some of which may have left the table. Where more have the same place than it has room for
-/// the oldest is forgotten, and its field is inserted again.
+/// Hash table of entry numbers; some entries may have been evicted. When a bucket is full the oldest number is dropped,
+/// and its field is inserted again when needed.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// Empty until the first one comes: many connections never have one.
+    /// Allocated on the first insertion, which many connections never make.
     places: Vec<[Numbered; WAYS]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbered {
     hash: u32,
-    /// 0, which no entry has while it is in the table, where there is none.
+    /// 0 if unused; an empty table has no entry of that number.
     number: u32,
 }
 
-/// Entries that can have one place. With one alone two of a dozen fields mostly meet, and push each other out for ever.
+/// Numbers per bucket. With one, two of a dozen fields usually collide and evict each other again and again.
 const WAYS: usize = 4;
 
-/// Places for as many entries as the table's size has room for.
+/// Buckets for the maximum number of entries in the table.
 const PLACES: usize = HPACK_OWN_TABLE_BYTES_MAX as usize / 32 / WAYS;
 
 impl Numbers {
@@ -323,14 +323,14 @@ impl Numbers {
         same.map(|found| found.number)
     }
 
-    /// The newest comes first.
+    /// Adds the newest number at the front.
     #[inline]
     fn put(&mut self, hash: u32, number: u32) {
         if self.places.is_empty() {
             self.places.resize(PLACES, Default::default());
         }
         let place = &mut self.places[hash as usize % PLACES];
-        // What has the same hash has left the table, or is a name with an older value.
+        // The one with the same hash is evicted, or is a name with an older value.
         let same = place.iter().position(|found| found.hash == hash);
         place[..=same.unwrap_or(WAYS - 1)].rotate_right(1);
         place[0] = Numbered { hash, number };
@@ -345,10 +345,10 @@ fn hash(name: Name<'_>) -> u64 {
     }
 }
 
-/// Odd, and with as many bits set as not: pi's fraction.
+/// Odd, with about half of the bits set: the fraction of pi.
 const MULTIPLIER: u64 = 0x243f_6a88_85a3_08d3;
 
-/// A hash of eight bytes at a time. Nothing depends on its quality but how often a field is found.
+/// Hashes eight bytes at a time. Its quality only affects the hit rate.
 #[inline]
 fn hash_bytes(text: &[u8]) -> u64 {
     let mut hash = text.len() as u64;

@@ -1,29 +1,29 @@
-//! What makes a block impossible to decode. The tables of both ends differ afterwards, so it ends the connection.
+//! Decoding errors. The tables of both ends differ afterwards, so they end the connection.
 
-/// Why a block is no HPACK: a connection error of type COMPRESSION_ERROR (RFC 9113 4.3).
+/// Why a block is invalid: a connection error of type COMPRESSION_ERROR (RFC 9113 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The block ends inside a field.
     Truncated,
-    /// No table has an entry of this index (RFC 7541 2.3.3).
+    /// No table has an entry with this index (RFC 7541 2.3.3).
     UnknownIndex,
-    /// An integer that no index, length or size of ours can be (RFC 7541 5.1).
+    /// An integer above every valid index, length or size (RFC 7541 5.1).
     IntegerTooLarge,
-    /// A Huffman-coded string has the end-of-string symbol in it (RFC 7541 5.2).
+    /// A Huffman-coded string contains the end-of-string symbol (RFC 7541 5.2).
     EndOfString,
-    /// A Huffman-coded string ends in bits that are no padding (RFC 7541 5.2).
+    /// A Huffman-coded string ends with invalid padding (RFC 7541 5.2).
     Padding,
-    /// The table is to be larger than we have allowed (RFC 7541 6.3).
+    /// A size update above our SETTINGS_HEADER_TABLE_SIZE (RFC 7541 6.3).
     SizeUpdateTooLarge,
-    /// The size of the table is to change behind a field (RFC 7541 4.2).
+    /// A size update after a field (RFC 7541 4.2).
     SizeUpdateTooLate,
-    /// The block has us copy far more than it holds, or has far more fields than are kept: no fault of its coding, but work that
-    /// nobody pays for.
+    /// The block copies far more than it contains, or has far more fields than are stored. The coding is valid but
+    /// takes too much work.
     TooMuchWork,
 }
 
 impl Error {
-    /// What is wrong with the block, for logs and GOAWAY.
+    /// Description for logs and GOAWAY.
     pub const fn reason(self) -> &'static str {
         match self {
             Error::Truncated => "the header block ends inside a field",

@@ -1,21 +1,21 @@
-//! The Huffman code of strings (RFC 7541 5.2 and appendix B).
+//! Huffman code of strings (RFC 7541 5.2 and appendix B).
 //!
-//! The code is canonical: symbols of the same length have codes that follow each other, so the lengths say everything.
-//! Decoding looks at [`PEEK_BITS`] bits at a time, in which stand one or two of the symbols that are frequent; the rare
-//! rest, control bytes and what is not ASCII, is found by comparing with the first code of each length.
+//! The code is canonical: codes of the same length are consecutive, so the lengths define all codes. The decoder looks
+//! up [`PEEK_BITS`] bits at a time, which contain one or two frequent symbols; rare ones (control characters, non-ASCII
+//! bytes) are found by comparison with the first code of each length.
 
 use super::error::Error;
 
-/// Bits that one look takes. With 11 most pairs of letters and digits are one look; the table is 8 KiB.
+/// Bits per lookup. With 11, one lookup decodes most pairs of letters and digits; the table takes 8 KiB.
 const PEEK_BITS: u32 = 11;
 
-/// Length of the longest code, that of the end of a string.
+/// Length of the longest code, the end-of-string symbol's.
 const CODE_BITS_MAX: usize = 30;
 
-/// The symbol that ends a string and is never sent, but for its first bits: they are the padding.
+/// End-of-string symbol. It is never sent, but its first bits are the padding.
 const END_OF_STRING: u16 = 256;
 
-/// The length of each symbol's code in bits (RFC 7541 appendix B).
+/// Length of each symbol's code in bits (RFC 7541 appendix B).
 #[rustfmt::skip]
 static CODE_BITS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -37,7 +37,7 @@ static CODE_BITS: [u8; 257] = [
     30,
 ];
 
-/// The code of each symbol, in its low bits.
+/// Code of each symbol, in the low bits.
 static CODES: [u32; 257] = {
     let mut codes = [0; 257];
     let mut code = 0;
@@ -57,16 +57,16 @@ static CODES: [u32; 257] = {
     codes
 };
 
-/// The symbols of one length, in the order of their codes.
+/// Symbols of one code length.
 #[derive(Clone, Copy)]
 struct Length {
     first_code: u32,
-    /// Place of its first symbol in `SYMBOLS`.
+    /// Index of the first symbol in `SYMBOLS`.
     first: u16,
     count: u16,
 }
 
-/// All symbols by length and code.
+/// Symbols sorted by length and code.
 static SYMBOLS: [u16; 257] = {
     let mut symbols = [0; 257];
     let mut count = 0;
@@ -106,7 +106,7 @@ static LENGTHS: [Length; CODE_BITS_MAX + 1] = {
     lengths
 };
 
-/// What stands at the front of `PEEK_BITS` bits, in one number: the decoder waits for nothing else.
+/// Symbols at the front of `PEEK_BITS` bits, packed into one number so that the decoder needs a single load.
 ///
 /// ```text
 ///  31      24 23      16 15       8 7        0
@@ -116,10 +116,10 @@ static LENGTHS: [Length; CODE_BITS_MAX + 1] = {
 struct Look(u32);
 
 impl Look {
-    /// A code that is longer than the look.
+    /// A code longer than a lookup.
     const LONG: Look = Look(0);
 
-    /// `count` symbols, whose codes have so many bits together.
+    /// `count` symbols, with codes of `bits` bits in total.
     const fn new(symbols: [u8; 2], count: u8, bits: u32) -> Look {
         Look(u32::from_le_bytes([
             bits as u8, count, symbols[0], symbols[1],
@@ -141,7 +141,7 @@ impl Look {
         self.0 as usize >> 8 & 3
     }
 
-    /// The first `count` of them.
+    /// The first `count` of them are valid.
     #[inline]
     fn symbols(self) -> [u8; 2] {
         [(self.0 >> 16) as u8, (self.0 >> 24) as u8]
@@ -150,7 +150,7 @@ impl Look {
 
 static LOOKS: [Look; 1 << PEEK_BITS] = {
     let mut looks = [Look::LONG; 1 << PEEK_BITS];
-    // Symbols are sorted by length: those that fit stand in front.
+    // Symbols are sorted by code length, so those that fit come first.
     let mut one = 0;
     while CODE_BITS[SYMBOLS[one] as usize] as u32 <= PEEK_BITS {
         let symbol = SYMBOLS[one] as usize;
@@ -171,7 +171,7 @@ static LOOKS: [Look; 1 << PEEK_BITS] = {
     looks
 };
 
-/// Puts `look` wherever the front bits are `code`; the first such place.
+/// Stores `look` at all indices that begin with `code` and returns the first index.
 const fn fill(looks: &mut [Look], code: u32, bits: u32, look: Look) -> usize {
     let spare = PEEK_BITS - bits;
     let start = (code as usize) << spare;
@@ -183,13 +183,14 @@ const fn fill(looks: &mut [Look], code: u32, bits: u32, look: Look) -> usize {
     start
 }
 
-/// Decodes `text` into the front of `out`, which grows where it must and keeps its length; the number of bytes.
+/// Decodes `text` into the front of `out`, which grows if necessary and is never truncated. Returns the number of bytes
+/// decoded.
 ///
 /// # Errors
-/// Those of padding and of the end of a string.
+/// [`Error::Padding`] and [`Error::EndOfString`].
 #[inline]
 pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
-    // No code is shorter than 5 bits, and a look may write one more than it counts.
+    // Codes have at least 5 bits, and a lookup may write one byte more than it counts.
     let bytes_max = text.len() * 8 / 5 + 2;
     if out.len() < bytes_max {
         out.resize(bytes_max, 0);
@@ -218,7 +219,7 @@ pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
             bits.refill();
             match bits.long()? {
                 Some(symbol) => out[written] = symbol,
-                // Nothing follows: what is left is too short for a code that long.
+                // End: the remaining bits are fewer than the code's length.
                 None => return bits.padding().map(|()| written),
             }
             written += 1;
@@ -226,10 +227,10 @@ pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
     }
 }
 
-/// The last bits, fewer than a look.
+/// Decodes the last bits, fewer than a lookup takes.
 #[inline]
 fn decode_last(mut bits: Bits<'_>, out: &mut [u8], mut written: usize) -> Result<usize, Error> {
-    // Behind the end stand zeros, which the look takes for bits.
+    // The bits after the end are zeros, so each match is checked against `held`.
     loop {
         let look = LOOKS[(bits.window >> (64 - PEEK_BITS)) as usize];
         let [first, _] = look.symbols();
@@ -243,21 +244,21 @@ fn decode_last(mut bits: Bits<'_>, out: &mut [u8], mut written: usize) -> Result
     }
 }
 
-/// The bits of a string that are not decoded yet.
+/// Bits of a string that are not decoded yet.
 struct Bits<'b> {
-    /// The next ones, from the highest bit down; behind them the first of `rest`, or zeros.
+    /// Next bits, from the highest bit down, followed by the first bits of `rest` or zeros.
     window: u64,
-    /// How many of them.
+    /// Number of valid bits in `window`.
     held: u32,
     rest: &'b [u8],
 }
 
 impl Bits<'_> {
-    /// Holds more than 56 bits, or all that are left.
+    /// Fills the window with more than 56 bits, or all that are left.
     #[inline]
     fn refill(&mut self) {
         if let Some((next, _)) = self.rest.split_first_chunk::<8>() {
-            // Only whole bytes count. The bits behind them are set already, to what they will be.
+            // Only whole bytes are counted. The bits after them are already set, to the values that they will have.
             let bytes = (63 - self.held) >> 3;
             self.window |= u64::from_be_bytes(*next) >> self.held;
             self.held += bytes * 8;
@@ -279,7 +280,7 @@ impl Bits<'_> {
         self.held -= bits;
     }
 
-    /// The symbol whose code is longer than a look; `None` when fewer bits are left than it has.
+    /// Decodes a symbol whose code is longer than a lookup; `None` if too few bits are left.
     fn long(&mut self) -> Result<Option<u8>, Error> {
         for bits in PEEK_BITS + 1..=CODE_BITS_MAX as u32 {
             let length = &LENGTHS[bits as usize];
@@ -298,11 +299,11 @@ impl Bits<'_> {
                 symbol => Ok(Some(symbol as u8)),
             };
         }
-        // Every code of 30 bits belongs to a symbol of this length or a shorter one.
+        // Unreachable: every code of 30 bits belongs to a symbol of this length or a shorter one.
         Ok(None)
     }
 
-    /// Padding is less than a byte of ones.
+    /// Checks that the padding is less than a byte and all ones.
     #[inline]
     fn padding(&self) -> Result<(), Error> {
         let is_ones = self.window.leading_ones() == self.held;
@@ -313,7 +314,7 @@ impl Bits<'_> {
     }
 }
 
-/// Bytes that `text` has when it is encoded.
+/// Encoded length of `text` in bytes.
 #[inline]
 pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     let bits: usize = text
@@ -323,10 +324,10 @@ pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends `text` encoded.
+/// Appends `text`, encoded.
 #[inline]
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
-    // The low `held` bits wait for a whole word; < 32 between two symbols.
+    // The low `held` bits are pending; < 32 between two symbols.
     let (mut waiting, mut held) = (0u64, 0);
     for &byte in text {
         let bits = u32::from(CODE_BITS[usize::from(byte)]);

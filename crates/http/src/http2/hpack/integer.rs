@@ -1,10 +1,9 @@
-//! Integers with a prefix of some bits (RFC 7541 5.1).
+//! Integers with a prefix (RFC 7541 5.1).
 
 use super::error::Error;
 use crate::limits::HPACK_INTEGER_BYTES_MAX;
 
-/// The integer at the start of `block`, whose first byte holds `prefix_bits` of it, and what follows. Only called with a
-/// byte there.
+/// Decodes the integer at the start of `block`, whose first byte contains `prefix_bits` of it. Returns it and the rest.
 #[inline]
 pub(super) fn decode(block: &[u8], prefix_bits: u32) -> Result<(u32, &[u8]), Error> {
     let (&first, rest) = block.split_first().ok_or(Error::Truncated)?;
@@ -16,7 +15,7 @@ pub(super) fn decode(block: &[u8], prefix_bits: u32) -> Result<(u32, &[u8]), Err
     decode_long(u32::from(prefix), rest)
 }
 
-/// The bytes behind a full prefix.
+/// Decodes the bytes after a full prefix.
 #[cold]
 fn decode_long(prefix: u32, block: &[u8]) -> Result<(u32, &[u8]), Error> {
     let mut value = prefix;
@@ -24,7 +23,7 @@ fn decode_long(prefix: u32, block: &[u8]) -> Result<(u32, &[u8]), Error> {
         if at == HPACK_INTEGER_BYTES_MAX {
             return Err(Error::IntegerTooLarge);
         }
-        // Cannot overflow: HPACK_INTEGER_BYTES_MAX times 7 bits and a prefix are below 2^32.
+        // Cannot overflow: HPACK_INTEGER_BYTES_MAX times 7 bits plus a prefix are below 2^32.
         value += u32::from(byte & 0x7f) << (7 * at);
         if byte & 0x80 == 0 {
             return Ok((value, &block[at + 1..]));
@@ -33,7 +32,7 @@ fn decode_long(prefix: u32, block: &[u8]) -> Result<(u32, &[u8]), Error> {
     Err(Error::Truncated)
 }
 
-/// Appends `value` with `prefix_bits` of it in the first byte, whose other bits are `pattern`.
+/// Appends `value`, with `prefix_bits` of it in the first byte; the other bits of that byte are `pattern`.
 #[inline]
 pub(super) fn encode(value: u32, prefix_bits: u32, pattern: u8, out: &mut Vec<u8>) {
     let mask = (1u32 << prefix_bits) - 1;
@@ -87,7 +86,7 @@ mod tests {
         ] {
             assert_eq!(decode(block, 5), Err(wanted), "{block:x?}");
         }
-        // The largest, and a small one in more bytes than it needs.
+        // The largest, and a small one with superfluous bytes.
         assert_eq!(
             decode(&[0x1f, 0xff, 0xff, 0xff, 0x7f], 5),
             Ok((31 + (1 << 28) - 1, [].as_slice()))

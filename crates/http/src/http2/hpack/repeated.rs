@@ -1,19 +1,20 @@
-//! A block that is appended again where the next one would be the same.
+//! Reuses an encoded block if the next one would be equal.
 
 use super::Encoder;
 
-/// The end of a block, the text that it was made of, and when: of messages that follow each other most fields are mostly the same.
+/// The last text, its encoding, and the state of the table then. Most fields of consecutive messages are equal.
 #[derive(Debug, Default)]
 pub struct Repeated {
     text: Vec<u8>,
     block: Vec<u8>,
-    /// Changes of the encoder's table until then.
+    /// Changes of the encoder's table at that time.
     changes: u64,
 }
 
 impl Repeated {
-    /// Appends what `encode` makes of `text`. It is called only where that may be something else than last time: its fields have to
-    /// follow from the text alone, and the encoder has to be the same one as ever. A text of more than `bytes_max` bytes is not kept.
+    /// Appends the encoding of `text`. `encode` is called only if the result may differ from the last one: its output
+    /// must depend on the text alone, and every call must use the same encoder. A text longer than `bytes_max` is not
+    /// cached.
     #[inline]
     pub fn write(
         &mut self,
@@ -46,7 +47,7 @@ mod tests {
 
     const BYTES_MAX: usize = 64;
 
-    /// A line of each block, and how it is indexed.
+    /// Sends one line per block with the given indexing; returns the decoded lines and the number of `encode` calls.
     fn exchange(blocks: &[(&str, Indexing)]) -> (Vec<String>, usize) {
         let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(HPACK_TABLE_BYTES_INITIAL));
         let mut repeated = Repeated::default();
@@ -80,7 +81,7 @@ mod tests {
         let kept = Indexing::Incremental;
         let (read, encoded) = exchange(&[("a", kept); 5]);
         assert_eq!(read, ["a"; 5]);
-        // The first fills the table, and what the second makes stays.
+        // The first call fills the table; the second one's output stays valid.
         assert_eq!(encoded, 2);
     }
 

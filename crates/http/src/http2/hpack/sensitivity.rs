@@ -1,11 +1,11 @@
-//! What a sender says of fields that it would have in nobody's table.
+//! Whether a sender marked fields as never indexed.
 
-/// Whether somebody has said that fields of a block may be in nobody's table.
+/// Whether fields of a block must not be indexed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sensitivity {
-    /// Of none, or of those alone of which it is assumed anyway.
+    /// No field, or only fields for which that is assumed anyway.
     #[default]
     Usual,
-    /// Of others, too: who hands the block on does so without a table (RFC 7541 6.2.3).
+    /// Other fields too: the next hops must not index the block either (RFC 7541 6.2.3).
     NeverIndexed,
 }

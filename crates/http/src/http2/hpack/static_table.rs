@@ -1,8 +1,8 @@
-//! The static table (RFC 7541 appendix A), and which names are in it.
+//! The static table (RFC 7541 appendix A), and lookup of names in it.
 
 use std::num::NonZeroU8;
 
-/// The names and values, the first with index 1.
+/// Names and values; the first has index 1.
 #[rustfmt::skip]
 static ENTRIES: [(&str, &str); COUNT] = [
     (":authority", ""), // 1
@@ -68,17 +68,17 @@ static ENTRIES: [(&str, &str); COUNT] = [
     ("www-authenticate", ""), // 61
 ];
 
-/// Entries of the static table.
+/// Number of entries.
 pub(crate) const COUNT: usize = 61;
 
-/// The name of a field: one of the static table, by the first index that has it, or any other.
+/// Name of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name<'a> {
     Known(Known),
     Other(&'a [u8]),
 }
 
-/// A name of the static table, by the first index that has it.
+/// Name in the static table, identified by its first index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known(u8);
 
@@ -106,7 +106,7 @@ impl Known {
     pub(crate) const SET_COOKIE: Known = Known(55);
     pub(crate) const TRANSFER_ENCODING: Known = Known(57);
 
-    /// The index that stands for it in a block.
+    /// Index in a block.
     #[inline]
     pub(crate) fn index(self) -> u32 {
         u32::from(self.0)
@@ -127,7 +127,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Its length.
+    /// Length of the name.
     #[inline]
     pub(crate) fn bytes(self) -> usize {
         match self {
@@ -136,7 +136,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether it is the name of a pseudo-field. The static table begins with these.
+    /// Whether it is a pseudo-field. The static table begins with these.
     #[inline]
     pub(crate) fn is_pseudo(self) -> bool {
         match self {
@@ -146,7 +146,6 @@ impl<'a> Name<'a> {
     }
 }
 
-/// An entry of the static table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(NonZeroU8);
 
@@ -154,7 +153,7 @@ impl Entry {
     /// `:method: GET`.
     pub(crate) const METHOD_GET: Entry = Entry(NonZeroU8::new(2).unwrap());
 
-    /// The entry of an index, which begins with 1; `None` for one that the static table does not have.
+    /// Entry of an index, counted from 1; `None` if the static table has no such index.
     #[inline]
     pub(crate) fn of(index: u32) -> Option<Entry> {
         let index = u8::try_from(index).ok()?;
@@ -173,7 +172,7 @@ impl Entry {
     }
 }
 
-/// The index that has this name and this value.
+/// Index of the entry with this name and value.
 #[inline]
 pub(crate) fn index_of(name: Known, value: &[u8]) -> Option<u32> {
     let first = usize::from(name.0) - 1;
@@ -183,7 +182,7 @@ pub(crate) fn index_of(name: Known, value: &[u8]) -> Option<u32> {
         .map(|at| at as u32 + 1)
 }
 
-/// The first index of each entry's name. Entries of the same name stand together.
+/// First index of each entry's name. Entries of the same name are adjacent.
 static FIRST: [u8; COUNT] = {
     let mut first = [1; COUNT];
     let mut at = 1;
@@ -195,14 +194,14 @@ static FIRST: [u8; COUNT] = {
     first
 };
 
-/// Which name a text can be.
+/// Looks up a name.
 #[inline]
 fn find(text: &[u8]) -> Option<Known> {
     let known = Known(NAMES[slot(text)?]);
     (known.0 != 0 && known.text().as_bytes() == text).then_some(known)
 }
 
-/// A perfect hash of the names, found by trying numbers: no two of them have the same. Only an empty text has none.
+/// Perfect hash of the names; its factors were found by search. `None` for an empty name.
 #[inline]
 const fn slot(text: &[u8]) -> Option<usize> {
     let [first, ..] = text else {
@@ -215,7 +214,7 @@ const fn slot(text: &[u8]) -> Option<usize> {
 
 const SLOTS: usize = 128;
 
-/// The name of each slot; 0 for none.
+/// Name in each slot; 0 for none.
 static NAMES: [u8; SLOTS] = {
     let mut names = [0; SLOTS];
     let mut at = 0;

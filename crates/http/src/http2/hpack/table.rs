@@ -1,44 +1,44 @@
-//! The dynamic table (RFC 7541 2.3.2, 4): the fields that both ends have agreed to remember, the newest first.
+//! The dynamic table (RFC 7541 2.3.2, 4).
 
 use std::collections::VecDeque;
 
 use super::static_table::{COUNT, Known, Name};
 use crate::http2::flaw::Flaw;
 
-/// What the size of an entry has beside its bytes (RFC 7541 4.1).
+/// Overhead of an entry (RFC 7541 4.1).
 const ENTRY_OVERHEAD: u32 = 32;
 
-/// A ring of entries that are never cut:
+/// A ring buffer of contiguous entries:
 ///
 /// ```text
 ///  0        end            start                 2 * limit
 ///  |newest  |    free      |oldest ...    |unused|
 /// ```
 ///
-/// An entry that does not fit behind the newest begins at 0. That is free: all entries together have at most `limit` bytes,
-/// the new one with them, so of twice the room no live byte is in its way.
+/// An entry that does not fit after the newest is placed at 0. This never overwrites a live entry: all entries
+/// including the new one have at most `limit` bytes, half of the buffer.
 #[derive(Debug)]
 pub(super) struct Table {
     /// Grows to 2 * `limit`.
     bytes: Vec<u8>,
-    /// The newest first.
+    /// Newest first.
     entries: VecDeque<Entry>,
-    /// Behind the newest entry's bytes.
+    /// End of the newest entry's bytes.
     end: usize,
-    /// The sum of the entries' sizes; <= `bytes_max`.
+    /// Sum of the entries' sizes; <= `bytes_max`.
     size: u32,
     /// <= `limit`.
     bytes_max: u32,
-    /// What `bytes_max` can ever be.
+    /// Upper bound of `bytes_max`.
     limit: u32,
-    /// Entries ever inserted: the newest is number `inserted`, so an entry has the same number all its life.
+    /// Number of insertions. It is the number of the newest entry; an entry's number never changes.
     inserted: u32,
     changes: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// Its first byte: of its name, unless that is a known one, whose bytes are not kept.
+    /// Start of its name, or of its value if the name is in the static table and so not stored.
     start: u32,
     name_bytes: u32,
     value_bytes: u32,
@@ -51,7 +51,7 @@ impl Entry {
         self.name_bytes + self.value_bytes + ENTRY_OVERHEAD
     }
 
-    /// How many of them stand in the ring.
+    /// Bytes stored in the ring.
     fn bytes_kept(&self) -> usize {
         let name_bytes = match self.known {
             Some(_) => 0,
@@ -61,7 +61,7 @@ impl Entry {
     }
 }
 
-/// An entry to look at.
+/// View of an entry.
 pub(super) struct Field<'t> {
     pub(super) name: Name<'t>,
     pub(super) value: &'t [u8],
@@ -69,7 +69,7 @@ pub(super) struct Field<'t> {
 }
 
 impl Table {
-    /// An empty one, which may have `bytes_max` now and `limit` at most.
+    /// Creates an empty table with the current maximum `bytes_max` and the upper bound `limit`.
     pub(super) fn new(bytes_max: u32, limit: u32) -> Table {
         debug_assert!(bytes_max <= limit);
         Table {
@@ -84,7 +84,7 @@ impl Table {
         }
     }
 
-    /// How often it has changed: as long as it does not, the same index is the same field.
+    /// Number of changes. While it is constant, an index refers to the same field.
     #[inline]
     pub(super) fn changes(&self) -> u64 {
         self.changes
@@ -94,7 +94,7 @@ impl Table {
         self.bytes_max
     }
 
-    /// Makes it smaller or larger, up to its limit; the oldest entries leave where they must (RFC 7541 4.3).
+    /// Sets the maximum, at most `limit`, and evicts the oldest entries if necessary (RFC 7541 4.3).
     pub(super) fn set_bytes_max(&mut self, bytes_max: u32) {
         debug_assert!(bytes_max <= self.limit);
         self.changes += 1;
@@ -102,7 +102,7 @@ impl Table {
         self.evict(bytes_max);
     }
 
-    /// The entry of an index behind those of the static table.
+    /// Entry with an index after those of the static table.
     #[inline]
     pub(super) fn field(&self, index: u32) -> Option<Field<'_>> {
         let age = (index as usize).checked_sub(COUNT + 1)?;
@@ -122,7 +122,7 @@ impl Table {
         })
     }
 
-    /// Inserts an entry (RFC 7541 4.4): one that does not fit empties the table.
+    /// Inserts an entry (RFC 7541 4.4); one that does not fit clears the table.
     #[inline]
     pub(super) fn insert(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
         self.changes += 1;
@@ -153,7 +153,7 @@ impl Table {
         });
     }
 
-    /// Room for so many bytes behind the newest entry, or at the front.
+    /// Reserves bytes after the newest entry, or at the start.
     #[inline]
     fn place(&mut self, bytes: usize) -> usize {
         if self.end + bytes > 2 * self.limit as usize {
@@ -167,7 +167,7 @@ impl Table {
         start
     }
 
-    /// Takes the oldest away until the rest has `bytes_max` at most.
+    /// Evicts the oldest entries until the size is at most `bytes_max`.
     #[inline]
     fn evict(&mut self, bytes_max: u32) {
         while self.size > bytes_max {
@@ -179,10 +179,10 @@ impl Table {
         }
     }
 
-    /// Takes no more memory than the entries need.
+    /// Shrinks the memory to what the entries need.
     pub(super) fn compact(&mut self) {
         let mut bytes = Vec::new();
-        // They stand one behind the other, as if they had come to an empty table.
+        // Stored consecutively, as if inserted into an empty table.
         for entry in self.entries.iter_mut().rev() {
             let start = entry.start as usize;
             entry.start = bytes.len() as u32; // <= limit
@@ -194,19 +194,19 @@ impl Table {
         self.entries.shrink_to_fit();
     }
 
-    /// Empties it.
+    /// Removes all entries and frees the memory.
     pub(super) fn clear(&mut self) {
         self.evict(0);
         self.compact();
     }
 
-    /// The number of the newest entry.
+    /// Number of the newest entry.
     #[inline]
     pub(super) fn newest(&self) -> u32 {
         self.inserted
     }
 
-    /// The index of the entry of this number, if it is still there.
+    /// Index of the entry with this number, unless evicted.
     #[inline]
     pub(super) fn index_of(&self, number: u32) -> Option<u32> {
         let age = self.inserted.wrapping_sub(number);
@@ -219,7 +219,7 @@ mod tests {
     use crate::http2::fields::FieldSection;
     use crate::http2::hpack::{Decoder, Encoder, Indexing};
 
-    /// Tables that rest between blocks, at any place of their rings, are the same as tables that never do.
+    /// Tables compacted between blocks, at any position of their rings, equal tables that never are.
     #[test]
     fn tables_that_rest_are_the_same_afterwards() {
         for every in [1, 3, 7, 40] {

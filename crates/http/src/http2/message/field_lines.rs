@@ -1,9 +1,9 @@
-//! Field lines of HTTP/1 (RFC 9112 5) that this program has written, as fields of HTTP/2, and the reverse.
+//! Converts HTTP/1 field lines (RFC 9112 5) written by this program to HTTP/2 fields and back.
 
 use memchr::memchr;
 
-/// Names and values of `lines`. Each line ends with a line feed; lines without a colon, such as the empty one after trailers,
-/// are skipped.
+/// Names and values of `lines`. Each line ends with a line feed; lines without a colon, such as the empty one after
+/// trailers, are skipped.
 #[inline]
 pub fn fields_of_lines(lines: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     let mut rest = lines;
@@ -19,7 +19,7 @@ pub fn fields_of_lines(lines: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     })
 }
 
-/// The lines of `fields`, without an empty one at the end.
+/// Formats `fields` as lines, without an empty one at the end.
 pub fn lines_of_fields<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in fields {

@@ -1,5 +1,5 @@
-//! The head of a request as text of HTTP/1.1, on its way to a block: its first line and `Host` become pseudo-fields, and what is
-//! about a connection of HTTP/1 is left out (RFC 9113 8.2.2, 8.3.1). What is read here was written by this program.
+//! Encodes an HTTP/1.1 request head as a header block: request line and `Host` become pseudo-fields, and hop-by-hop
+//! fields are removed (RFC 9113 8.2.2, 8.3.1). The head was written by this program and is not validated.
 
 use memchr::{memchr, memmem};
 
@@ -9,28 +9,28 @@ use crate::field::{header_is, token_list};
 use crate::headers::hop::is_hop_by_hop;
 use crate::http2::hpack::{Encoder, Indexing};
 
-/// The head of a request, as it lies in its text.
+/// Request head, borrowed from its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lines<'t> {
     method: &'t [u8],
     path: &'t [u8],
-    /// `Name: value`, each line with its end.
+    /// `Name: value` lines with their CRLF.
     fields: &'t [u8],
 }
 
 impl<'t> Lines<'t> {
-    /// The head at the start of `text`.
+    /// Parses the head at the start of `text`.
     ///
     /// # Panics
-    /// When no empty line ends it.
+    /// If no empty line ends it.
     pub fn of(text: &'t [u8]) -> Lines<'t> {
         Self::whole(split_head(text).0)
     }
 
-    /// The head that is all of `text`, up to the empty line that ends it.
+    /// Parses a head that is all of `text`, including the empty line at the end.
     ///
     /// # Panics
-    /// When it has no lines.
+    /// If it has no lines.
     pub fn whole(text: &'t [u8]) -> Lines<'t> {
         debug_assert!(text.ends_with(b"\r\n\r\n"));
         let head = &text[..text.len() - 2];
@@ -45,23 +45,22 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// Its Host; nothing where it has none, or one of no bytes.
+    /// Value of Host; empty if missing.
     fn authority(&self) -> &'t [u8] {
         let host = self.fields().find(|(name, _)| header_is(name, "host"));
         host.map_or(b"", |(_, value)| value)
     }
 
-    /// All that [`Lines::put_fields`] says.
+    /// All input of [`Lines::put_fields`].
     pub fn fields_text(&self) -> &'t [u8] {
         self.fields
     }
 
-    /// Names and values.
     fn fields(&self) -> impl Iterator<Item = (&'t str, &'t [u8])> + use<'t> {
         fields_of_lines(self.fields)
     }
 
-    /// Appends the block, for a server of `scheme`.
+    /// Appends the block, for a server with `scheme`.
     pub fn put(
         &self,
         scheme: &str,
@@ -73,7 +72,7 @@ impl<'t> Lines<'t> {
         self.put_fields(encoder, out);
     }
 
-    /// Appends what begins the block: all that comes of the first line.
+    /// Appends the pseudo-fields made from the request line.
     pub fn put_start(
         &self,
         scheme: &str,
@@ -87,10 +86,10 @@ impl<'t> Lines<'t> {
         encoder.field(b":path", self.path, path_indexing, out);
     }
 
-    /// Appends the rest of it.
+    /// Appends the other fields, `:authority` first.
     pub fn put_fields(&self, encoder: &mut Encoder, out: &mut Vec<u8>) {
         let authority = self.authority();
-        // A Host of no bytes is one that was taken out (RFC 9113 8.3.1).
+        // An empty Host means that the field was removed (RFC 9113 8.3.1).
         if !authority.is_empty() {
             encoder.field(b":authority", authority, Indexing::Incremental, out);
         }
@@ -103,14 +102,14 @@ impl<'t> Lines<'t> {
                 field(name, value, encoder, out);
             }
         }
-        // All that it may say here (RFC 9113 8.2.2).
+        // The only value that TE may have here (RFC 9113 8.2.2).
         if takes_trailers {
             field("te", b"trailers", encoder, out);
         }
     }
 
-    /// What an extended CONNECT for `protocol` has instead (RFC 8441 4), of a head that asks for an upgrade to it: names in lower
-    /// case and values, in their order. The key of WebSocket is left out, to which nobody would respond (RFC 8441 5).
+    /// Fields of an extended CONNECT for `protocol` (RFC 8441 4) that replaces this Upgrade request: names in lower
+    /// case, and values, in order. Sec-WebSocket-Key is removed, since HTTP/2 does not use it (RFC 8441 5).
     pub fn connect<'a>(
         &'a self,
         protocol: &'a str,
@@ -123,7 +122,7 @@ impl<'t> Lines<'t> {
             (":path", self.path),
             (":authority", self.authority()),
         ];
-        // A Host of no bytes is one that was taken out (RFC 9113 8.3.1).
+        // An empty Host means that the field was removed (RFC 9113 8.3.1).
         let pseudo = pseudo.into_iter();
         let pseudo = pseudo.filter(|(name, value)| *name != ":authority" || !value.is_empty());
         const LEFT_OUT: [&str; 3] = ["host", "te", "sec-websocket-key"];
@@ -157,7 +156,7 @@ impl<'t> Lines<'t> {
 /// Splits a request into its head, including the empty line, and its body.
 ///
 /// # Panics
-/// When no empty line ends it.
+/// If no empty line ends the head.
 pub fn split_head(text: &[u8]) -> (&[u8], &[u8]) {
     let fields_end = memmem::find(text, b"\r\n\r\n").expect("a head ends with an empty line");
     text.split_at(fields_end + 4)
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
     use crate::http2::{Connection, Content, End, Event, LocalSettings, Role};
 
-    /// What a server reads of the block of `text`.
+    /// Fields that a server decodes from the block of `text`.
     fn read(text: &str) -> Vec<(String, String)> {
         read_put(text, |lines, encoder, out| {
             lines.put("https", Indexing::Without, encoder, out);

@@ -1,11 +1,11 @@
-//! The last request head of a connection: its header block is sent again if the next head is equal.
+//! Cache of a connection's last request head: its header block is sent again if the next head is equal.
 
 use super::lines::Lines;
 use crate::http2::hpack::{Encoder, Indexing, Repeated, Sensitivity};
 use crate::http2::limits::REPEATED_HEAD_BYTES_MAX;
 
-/// The last request head and its header block. The fields after the request line are also kept separately, for requests that differ
-/// only in their path. Heads that must never be indexed are not kept.
+/// Last request head and its header block. The fields after the request line are also cached separately, for requests
+/// that differ only in their path. Heads that must never be indexed are not cached.
 #[derive(Debug, Default)]
 pub struct RepeatedHead {
     whole: Repeated,

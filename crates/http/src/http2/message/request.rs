@@ -1,4 +1,4 @@
-//! Requests (RFC 9113 8.3.1): a section becomes the head that HTTP/1 would have.
+//! Converts the field section of a request (RFC 9113 8.3.1) to a head as in HTTP/1.
 
 use super::{
     Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
@@ -17,31 +17,31 @@ use crate::http2::hpack::static_table::Known;
 use crate::request::{RequestHead, expectation};
 use crate::target::{self, Authority, Target};
 
-/// A request, borrowed from its section.
+/// Request borrowed from its section.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'h, 'b> {
-    /// Its head. The fields are those of the section without pseudo-fields and Host, which `authority` stands for. A body
-    /// whose length nobody has said has `Framing::Chunked`; its end is END_STREAM. `bytes` is the size of the section.
+    /// Head. Its fields are those of the section without pseudo-fields and Host, which `authority` replaces. A body of
+    /// unknown length has `Framing::Chunked` and ends with END_STREAM. `bytes` is the size of the section.
     pub head: RequestHead<'h, 'b>,
     /// `:scheme`; `None` for CONNECT.
     pub scheme: Option<&'b str>,
-    /// What an extended CONNECT is to become (RFC 8441 4).
+    /// `:protocol` of an extended CONNECT (RFC 8441 4).
     pub protocol: Option<&'b str>,
 }
 
-/// Whether clients may ask for a protocol on a stream (RFC 8441): as we say in SETTINGS_ENABLE_CONNECT_PROTOCOL.
+/// Whether clients may send extended CONNECT (RFC 8441), i.e. the value of SETTINGS_ENABLE_CONNECT_PROTOCOL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtendedConnect {
-    /// `:protocol` is known.
+    /// `:protocol` is accepted.
     Allowed,
-    /// It is not.
+    /// `:protocol` is refused.
     Unknown,
 }
 
-/// Reads a request out of the section of its first HEADERS.
+/// Converts the section of a stream's first HEADERS.
 ///
 /// # Errors
-/// [`Rejection`]: what is no request, and what is one that we do not take.
+/// [`Rejection`]: the section is malformed or refused.
 #[inline]
 pub fn request<'h, 'b>(
     section: &'b FieldSection,
@@ -64,7 +64,7 @@ pub fn request<'h, 'b>(
     )?;
     let start = Start::of(&parts, limits)?;
     let framing = parts.framing(start.method, follows)?;
-    // Pseudo-fields stand in front.
+    // Pseudo-fields come first.
     let fields = section.entries_from(section.len() - parts.fields);
     let fields = fields.filter(|(known, _, _)| *known != Some(Known::HOST));
     let headers = slots.hold(fields.map(|(_, name, value)| Header { name, value }));
@@ -92,7 +92,7 @@ pub fn request<'h, 'b>(
 
 const TOO_LARGE: Refusal = Refusal::new(431, "request head too large");
 
-/// A section taken apart: what stands for the start line, and the fields that mean something here.
+/// Pseudo-fields and relevant fields of a section.
 #[derive(Default)]
 struct Parts<'b> {
     method: Option<&'b [u8]>,
@@ -103,7 +103,7 @@ struct Parts<'b> {
     host: Option<&'b [u8]>,
     length: Option<u64>,
     expects_continue: bool,
-    /// How many are no pseudo-fields.
+    /// Number of fields that are not pseudo-fields.
     fields: usize,
 }
 
@@ -158,7 +158,7 @@ impl<'b> Parts<'b> {
         Ok(())
     }
 
-    /// What a CONNECT sends is no content (RFC 9110 9.3.6), so it has no length.
+    /// Framing of the body. The data of a CONNECT is not content (RFC 9110 9.3.6), so it has no length.
     fn framing(&self, method: Method, follows: Follows) -> Result<Framing, Rejection> {
         match (method, self.length) {
             (Method::Connect, Some(_)) => Err(Rejection::Malformed("a CONNECT with a length")),
@@ -167,7 +167,7 @@ impl<'b> Parts<'b> {
     }
 }
 
-/// What stands in the start line of HTTP/1, and in its Host field.
+/// What HTTP/1 has in the request line and Host.
 struct Start<'b> {
     method: Method,
     method_text: &'b str,
@@ -186,7 +186,7 @@ impl<'b> Start<'b> {
             return Err(Rejection::Malformed("no :method"));
         };
         let method_text = match method_text {
-            // What nearly all are needs no look at its bytes.
+            // Fast path for the usual methods, which needs no validation.
             b"GET" => "GET",
             b"POST" => "POST",
             other => token(other, "malformed :method")?,
@@ -213,7 +213,7 @@ impl<'b> Start<'b> {
         }
     }
 
-    /// RFC 9113 8.5.
+    /// CONNECT (RFC 9113 8.5).
     #[cold]
     fn of_connect(parts: &Parts<'b>, method_text: &'b str) -> Result<Start<'b>, Rejection> {
         if parts.scheme.is_some() || parts.path.is_some() {
@@ -275,8 +275,8 @@ impl<'b> Start<'b> {
     }
 }
 
-/// `host[:port]` of `:authority`, or of Host where a proxy has not made the one of the other; both, if both are there
-/// (RFC 9113 8.3.1).
+/// `host[:port]` of `:authority`, or of Host if a proxy has not converted it. If both are present they must agree (RFC
+/// 9113 8.3.1).
 #[inline]
 fn authority<'b>(parts: &Parts<'b>, scheme: &str) -> Result<&'b str, Rejection> {
     let Some(authority) = parts.authority.or(parts.host) else {
@@ -295,7 +295,7 @@ fn authority<'b>(parts: &Parts<'b>, scheme: &str) -> Result<&'b str, Rejection> 
     Ok(authority)
 }
 
-/// Both name the same host and port: two recipients could each believe another one.
+/// Checks that both name the same host and port, since recipients may use either.
 #[inline]
 fn agree(authority: &str, host: &[u8], scheme: &str) -> Result<(), Rejection> {
     let is_same = authority.as_bytes().eq_ignore_ascii_case(host)
@@ -307,7 +307,7 @@ fn agree(authority: &str, host: &[u8], scheme: &str) -> Result<(), Rejection> {
     }
 }
 
-/// RFC 3986 6.2.3: a port that is the scheme's own, or empty, says nothing.
+/// Removes an empty port or the scheme's default port (RFC 3986 6.2.3).
 #[cold]
 fn without_default_port<'b>(authority: &'b [u8], scheme: &str) -> &'b [u8] {
     let port: &[u8] = match scheme {
@@ -321,7 +321,7 @@ fn without_default_port<'b>(authority: &'b [u8], scheme: &str) -> &'b [u8] {
         .unwrap_or(authority)
 }
 
-/// A scheme or a protocol: no character of a scheme (RFC 3986 3.1) is missing among those of tokens.
+/// Validates a scheme or protocol as a token, which every scheme is (RFC 3986 3.1).
 #[inline]
 fn token<'b>(value: &'b [u8], reason: &'static str) -> Result<&'b str, Rejection> {
     match str::from_utf8(value) {

@@ -1,4 +1,4 @@
-//! Responses (RFC 9113 8.3.2), for the side that asked.
+//! Converts the field section of a response (RFC 9113 8.3.2) to a head.
 
 use super::{
     Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check, check_count,
@@ -16,11 +16,11 @@ use crate::http2::fields::FieldSection;
 use crate::http2::hpack::static_table::Known;
 use crate::response::ResponseHead;
 
-/// Reads a response out of a section; whether it has a body also depends on the method of its request. A body whose length
-/// nobody has said has `Framing::Chunked`; its end is END_STREAM. Behind a 1xx follows another section.
+/// Converts a section. The method of the request decides whether there is a body. A body of unknown length has
+/// `Framing::Chunked` and ends with END_STREAM. After a 1xx another section follows.
 ///
 /// # Errors
-/// [`Rejection`]: what is no response, or more than we take. Refusals carry 502.
+/// [`Rejection`]: the section is malformed or exceeds a limit. Refusals carry 502.
 #[inline]
 pub fn response<'h, 'b>(
     section: &'b FieldSection,
@@ -54,7 +54,7 @@ pub fn response<'h, 'b>(
     check_count(fields, limits, Refusal::new(502, "too many header fields"))?;
     let status = number(status)?;
     let framing = framing_of(status, request_method, length, follows)?;
-    // Pseudo-fields stand in front.
+    // Pseudo-fields come first.
     let fields = section.entries_from(section.len() - fields);
     let headers = match repeats_length {
         false => slots.hold(fields.map(|(_, name, value)| Header { name, value })),
@@ -72,7 +72,7 @@ pub fn response<'h, 'b>(
     })
 }
 
-/// The common length of a Content-Length and the earlier ones. Servers repeat it, in fields and in lists (RFC 9110 8.6).
+/// Common value of a Content-Length and earlier ones. Servers repeat it, in fields and in lists (RFC 9110 8.6).
 #[inline]
 fn same_length(earlier: Option<u64>, value: &[u8]) -> Result<u64, Rejection> {
     let length = match framing::decimal(value) {
@@ -88,7 +88,7 @@ fn same_length(earlier: Option<u64>, value: &[u8]) -> Result<u64, Rejection> {
     }
 }
 
-/// The fields with only the first of several equal Content-Lengths.
+/// Drops all but the first of several equal Content-Lengths.
 #[cold]
 fn with_one_length<'b>(
     fields: impl Iterator<Item = (Option<Known>, &'b str, &'b [u8])>,
@@ -106,7 +106,7 @@ fn with_one_length<'b>(
     })
 }
 
-/// 100 to 999, without the one by which HTTP/1 changes its protocol (RFC 9113 8.6).
+/// 100 to 999 except 101, since HTTP/2 has no Upgrade (RFC 9113 8.6).
 #[inline]
 fn number(status: Option<&[u8]>) -> Result<u16, Rejection> {
     let Some(status) = status else {
@@ -140,7 +140,7 @@ fn framing_of(
                 "an interim response that announces a body",
             )),
         },
-        // Its length is that of the body which is not sent.
+        // Content-Length is the length of the body that is not sent.
         (204 | 304, _) | (_, Method::Head) => Ok(Framing::None),
         (200..=299, Method::Connect) => Ok(Framing::None),
         _ => announced(length, follows),

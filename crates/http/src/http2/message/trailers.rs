@@ -1,4 +1,4 @@
-//! Trailers (RFC 9113 8.1): fields behind a body. What must not be one is treated as in HTTP/1, since it may go on as that.
+//! Trailers (RFC 9113 8.1). Forbidden ones are treated as in HTTP/1, to which the message may be forwarded.
 
 use super::{Rejection, check, line_bytes};
 use crate::Limits;
@@ -7,10 +7,10 @@ use crate::body::is_forbidden;
 use crate::framing::Sender;
 use crate::http2::fields::FieldSection;
 
-/// The fields of a section behind the body of a request.
+/// Trailer fields of a request.
 ///
 /// # Errors
-/// [`Rejection`]: pseudo-fields, what is malformed, what must not be a trailer (RFC 9110 6.5.1), and more than we take.
+/// [`Rejection`]: pseudo-fields, malformed or forbidden fields (RFC 9110 6.5.1), or an exceeded limit.
 pub fn request_trailers<'b>(
     section: &'b FieldSection,
     limits: &Limits,
@@ -26,10 +26,10 @@ pub fn request_trailers<'b>(
     Ok(fields)
 }
 
-/// The fields of a section behind the body of a response, without those that must not be trailers (RFC 9110 6.5.1).
+/// Trailer fields of a response, without forbidden ones (RFC 9110 6.5.1).
 ///
 /// # Errors
-/// [`Rejection`]: pseudo-fields, what is malformed, and more than we take.
+/// [`Rejection`]: pseudo-fields, malformed fields, or an exceeded limit.
 pub fn response_trailers<'b>(
     section: &'b FieldSection,
     limits: &Limits,

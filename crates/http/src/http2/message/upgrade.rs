@@ -1,5 +1,5 @@
-//! WebSocket on a stream (RFC 8441 5): an extended CONNECT becomes the request that HTTP/1.1 has for it (RFC 6455 4.1), so that
-//! who chooses a route or writes to a server need not know two.
+//! WebSocket on a stream (RFC 8441 5): converts an extended CONNECT to the HTTP/1.1 Upgrade request (RFC 6455 4.1), so
+//! that routing and forwarding handle only one form.
 
 use super::{ExtendedConnect, Follows, Rejection, request};
 use crate::HeaderSlots;
@@ -9,20 +9,20 @@ use crate::http2::fields::FieldSection;
 use crate::http2::flaw::judge;
 use crate::http2::hpack::static_table::Name;
 
-/// What the request of a section is, once [`as_upgrade`] has looked at it.
+/// What the request asks for, as determined by [`as_upgrade`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// What it was before.
+    /// A response; the section is unchanged.
     Response,
-    /// A GET with Upgrade now, whose stream is a tunnel behind a response that grants it.
+    /// A tunnel after a successful response; the section is now a GET with Upgrade.
     Tunnel,
 }
 
-/// Makes of an extended CONNECT for `websocket` a GET with Connection, Upgrade and, where it has none, Sec-WebSocket-Key, which
-/// is `key`. It has no body: what follows on its stream is the tunnel's. Other sections stay as they are.
+/// Converts an extended CONNECT for `websocket` to a GET with Connection, Upgrade and, as Sec-WebSocket-Key, `key`. It
+/// has no body: data on its stream belongs to the tunnel. Other sections are unchanged.
 ///
 /// # Errors
-/// [`Rejection`]: an extended CONNECT that is none, and one for another protocol.
+/// [`Rejection`]: a malformed extended CONNECT, or one for another protocol.
 #[inline]
 pub fn as_upgrade(
     section: &mut FieldSection,
@@ -56,7 +56,7 @@ fn convert(
     };
     push(b"connection", b"upgrade");
     push(b"upgrade", b"websocket");
-    // Over HTTP/2 a client has none (RFC 8441 5), and what it says in its place is not for the server.
+    // Over HTTP/2 a client sends no key (RFC 8441 5); any that it does send was removed.
     let (name, key) = (Name::Other(b"sec-websocket-key"), key());
     section.push(name, &key, judge(name, &key));
     Ok(Asks::Tunnel)
@@ -89,7 +89,7 @@ mod tests {
         section
     }
 
-    /// What HTTP/1 would have in its lines.
+    /// Lines of the equivalent HTTP/1 head.
     fn converted(section: &mut FieldSection) -> Result<String, Rejection> {
         let limits = Limits::DEFAULT;
         let asks = as_upgrade(section, || KEY, &limits)?;

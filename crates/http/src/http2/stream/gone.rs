@@ -1,29 +1,29 @@
-//! Closed streams, as far as frames that still arrive for them are concerned. Streams that we have reset may have frames on
-//! their way, which are ignored (RFC 9113 5.1, "closed"); on other closed streams a frame is an error.
+//! Closed streams, for frames that still arrive on them. On streams that we have reset, frames may be in transit and
+//! are ignored (RFC 9113 5.1, "closed"); on other closed streams a frame is an error.
 
-/// Reset streams that are remembered one by one, as many as are usually open at a time: between them the peer's errors are
-/// recognized. Older streams count as reset.
+/// Number of reset streams remembered individually, about as many as are usually open at a time. Among them the peer's
+/// errors are detected. Older streams count as reset.
 const RESETS: usize = 128;
 
-/// Other streams that have ended last: enough to tell a peer that goes on with one from one that goes back to ids it has
-/// skipped.
+/// Number of other recently ended streams: enough to distinguish a peer that continues an ended stream from one that
+/// uses an id it has skipped.
 const ENDED: usize = 8;
 
-/// The last streams that are closed. Empty until a stream is reset by us, apart from a few numbers.
+/// Recently closed streams. Allocates only once we reset a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
-    /// A ring.
+    /// Ring of stream ids.
     resets: Vec<u32>,
     resets_next: u8,
-    /// The highest id that the ring has lost: streams up to this one may have been reset by us, too.
+    /// Highest id evicted from the ring: streams up to this one may have been reset by us too.
     forgotten: u32,
-    /// A ring; 0 is none.
+    /// Ring of stream ids; 0 is unused.
     ended: [u32; ENDED],
     ended_next: u8,
 }
 
 impl Gone {
-    /// We have reset this stream.
+    /// Records that we reset a stream.
     pub(crate) fn reset(&mut self, id: u32) {
         if self.resets.len() < RESETS {
             return self.resets.push(id);
@@ -33,25 +33,25 @@ impl Gone {
         self.resets_next = (self.resets_next + 1) % RESETS as u8;
     }
 
-    /// This stream has ended, or the peer has reset it.
+    /// Records that a stream ended, or that the peer reset it.
     #[inline]
     pub(crate) fn ended(&mut self, id: u32) {
         self.ended[usize::from(self.ended_next)] = id;
         self.ended_next = (self.ended_next + 1) % ENDED as u8;
     }
 
-    /// Whether frames of this closed stream may have been sent before our RST_STREAM was received, and have to be ignored
-    /// (RFC 9113 5.1). A stream that is no longer remembered counts as reset: an error would end all streams of the connection.
+    /// Whether frames on this closed stream may have been sent before our RST_STREAM was received, and must be ignored
+    /// (RFC 9113 5.1). Forgotten streams count as reset, because an error would end all streams of the connection.
     pub(crate) fn may_be_late(&self, id: u32) -> bool {
         self.resets.contains(&id) || (id <= self.forgotten && !self.has_ended(id))
     }
 
-    /// Whether the peer has ended this stream, among the last `ENDED` streams.
+    /// Whether the peer ended this stream, among the last `ENDED` streams.
     pub(crate) fn has_ended(&self, id: u32) -> bool {
         self.ended.contains(&id)
     }
 
-    /// Gives memory back; nothing is on its way any more.
+    /// Frees memory; call when no frames are in transit.
     pub(crate) fn forget(&mut self) {
         let highest = self.resets.iter().copied().max();
         self.forgotten = self.forgotten.max(highest.unwrap_or_default());

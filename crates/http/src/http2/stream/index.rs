@@ -1,28 +1,28 @@
-//! From stream ids to slots: chains of the slots whose ids have the same last bits. Ids come in steps of two, so half of an id is its
-//! hash, and streams of one time have a chain each. To remove one takes no longer where thousands are open at a time.
+//! Hash table from stream ids to slots, with chaining. Ids are two apart, so half the id is the hash, and concurrent
+//! streams usually get a chain each. Removal stays fast with thousands of open streams.
 
-/// The table; nothing is allocated while it is empty.
+/// The table; empty, it allocates nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// The first slot of each chain, or [`NONE`]. The length is 0 or a power of two, and not less than there are ids.
+    /// First slot of each chain, or [`NONE`]. The length is 0 or a power of two, and at least the number of ids.
     heads: Vec<u32>,
-    /// By slots.
+    /// Indexed by slot.
     links: Vec<Link>,
     count: usize,
 }
 
-/// A slot in its chain.
+/// Member of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    /// 0 where the slot has none.
+    /// 0 if unused.
     id: u32,
     next: u32,
 }
 
-/// The end of a chain.
+/// End of a chain.
 const NONE: u32 = u32::MAX;
 
-/// Chains of the smallest table.
+/// Minimum number of chains.
 const HEADS_MIN: usize = 16;
 
 impl Index {
@@ -42,7 +42,7 @@ impl Index {
         None
     }
 
-    /// Adds an id that is not there, in a slot that has none.
+    /// Adds a new id in an unused slot.
     #[inline]
     pub(crate) fn insert(&mut self, id: u32, slot: u32) {
         if self.links.len() <= slot as usize {
@@ -56,7 +56,7 @@ impl Index {
         self.place(id, slot);
     }
 
-    /// Removes an id that is there.
+    /// Removes an existing id.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         let home = self.home(id);

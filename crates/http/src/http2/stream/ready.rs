@@ -1,18 +1,18 @@
-//! The order in which streams send that have something to send (RFC 9218 10): the most urgent first; of the same urgency,
-//! those that are of no use in parts one after the other in the order of their requests, the others in turns; and
-//! both sorts alternate, so that a response without end keeps nobody waiting for ever.
+//! Order in which streams send (RFC 9218 10): most urgent first. Within an urgency, non-incremental streams are sent
+//! one after the other in the order of their requests, and incremental ones round-robin; both kinds alternate, so that
+//! an endless response does not starve the others.
 
 use super::{NOWHERE, Slot, Turn};
 use crate::http2::priority::{Delivery, URGENCIES};
 
-/// The queues: doubly linked through the slots of their streams.
+/// Send queues, doubly linked through the slots of their streams.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    /// By urgency, and by delivery: `Whole`, `Incremental`.
+    /// By urgency and delivery: `Whole`, `Incremental`.
     queues: [[Queue; 2]; URGENCIES],
-    /// Urgencies with a stream in one of their queues.
+    /// Bit set of urgencies with a queued stream.
     urgencies: u8,
-    /// Urgencies whose next turn is that of the incremental ones.
+    /// Bit set of urgencies whose next turn belongs to the incremental streams.
     turns: u8,
 }
 
@@ -36,7 +36,7 @@ impl Ready {
         }
     }
 
-    /// Puts a stream into the queue of its priority: in the order of ids where one follows the other, else last.
+    /// Queues a stream by its priority: non-incremental ones by id, others last.
     pub(crate) fn push(&mut self, slots: &mut [Slot], at: u32) {
         let slot = slots[at as usize];
         let delivery = slot.priority.delivery;
@@ -60,7 +60,7 @@ impl Ready {
         self.urgencies |= 1 << slot.priority.urgency;
     }
 
-    /// Takes a stream out of its queue; `turn` is why.
+    /// Removes a stream from its queue and sets its `turn`.
     pub(crate) fn remove(&mut self, slots: &mut [Slot], at: u32, turn: Turn) {
         let Slot {
             priority,
@@ -85,13 +85,12 @@ impl Ready {
         (slot.previous, slot.next, slot.turn) = (NOWHERE, NOWHERE, turn);
     }
 
-    /// Whether there is none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.urgencies == 0
     }
 
-    /// The stream whose turn it is. It stays in its queue, if it is one of several that take turns as the last.
+    /// Returns the next stream to send. It stays queued; an incremental one moves to the end of its queue.
     #[inline]
     pub(crate) fn next(&mut self, slots: &mut [Slot]) -> Option<u32> {
         if self.urgencies == 0 {

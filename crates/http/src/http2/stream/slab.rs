@@ -1,4 +1,4 @@
-//! The open streams of a connection in reused slots, found by id or by slot, and their turns to send.
+//! Open streams of a connection in reused slots, with lookup by id or slot, and their send queues.
 
 use super::index::Index;
 use super::ready::Ready;
@@ -6,11 +6,11 @@ use super::{NOWHERE, Slot, Stream, Turn};
 use crate::http2::flow::{Change, Overflow};
 use crate::http2::priority::Priority;
 
-/// Open streams. Nothing is allocated before the first.
+/// Open streams. Allocates when the first is opened.
 #[derive(Debug)]
 pub(crate) struct Streams {
     slots: Vec<Slot>,
-    /// The first free slot; the others follow by `next`.
+    /// First free slot; the others follow by `next`.
     free: u32,
     open: u32,
     index: Index,
@@ -28,7 +28,7 @@ impl Streams {
         }
     }
 
-    /// How many are open.
+    /// Number of open streams.
     #[inline]
     pub(crate) fn open(&self) -> u32 {
         self.open
@@ -84,7 +84,7 @@ impl Streams {
         self.free = stream.slot;
     }
 
-    /// Some stream that is open and that `is_meant`.
+    /// Any open stream with an id that satisfies `is_meant`.
     pub(crate) fn any(&self, is_meant: impl Fn(u32) -> bool) -> Option<Stream> {
         let at = self
             .slots
@@ -96,8 +96,8 @@ impl Streams {
         })
     }
 
-    /// Moves the windows of all streams by the difference of two initial ones. Streams that were blocked and are not any
-    /// more are in their queues again; whether there was one.
+    /// Adjusts the send windows of all streams by the difference of two initial windows, and queues streams that are no
+    /// longer blocked. Returns whether there were any.
     pub(crate) fn change_windows(&mut self, by: i64) -> Result<Change, Overflow> {
         let mut outcome = Change::Same;
         for at in 0..self.slots.len() {
@@ -112,20 +112,20 @@ impl Streams {
         Ok(outcome)
     }
 
-    /// The peer knows now that windows begin with so much less.
+    /// The peer has acknowledged an initial window that is smaller by `by`.
     pub(crate) fn shrink_windows(&mut self, by: u32) {
         let open = self.slots.iter_mut().filter(|slot| slot.id != 0);
         open.for_each(|slot| slot.receiving.shrink(by));
     }
 
-    /// The window of a stream has room again.
+    /// Queues a stream whose window opened, if it was blocked.
     pub(crate) fn unblock(&mut self, at: u32) {
         if self.slots[at as usize].turn == Turn::Blocked {
             self.ready.push(&mut self.slots, at);
         }
     }
 
-    /// Changes whether an open stream waits for its turn.
+    /// Sets whether an open stream waits to send.
     #[inline]
     pub(crate) fn set_turn(&mut self, stream: Stream, turn: Turn) {
         let at = stream.slot;
@@ -142,7 +142,7 @@ impl Streams {
         }
     }
 
-    /// Gives an open stream another priority.
+    /// Sets the priority of an open stream.
     pub(crate) fn prioritize(&mut self, stream: Stream, priority: Priority) {
         let turn = self.slots[stream.slot as usize].turn;
         self.set_turn(stream, Turn::None);
@@ -150,13 +150,13 @@ impl Streams {
         self.set_turn(stream, turn);
     }
 
-    /// Whether one has something to send, and room in its window.
+    /// Whether a stream has something to send and is not blocked.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The stream whose turn it is to send.
+    /// Next stream to send.
     #[inline]
     pub(crate) fn next_ready(&mut self) -> Option<Stream> {
         let slot = self.ready.next(&mut self.slots)?;
@@ -164,7 +164,7 @@ impl Streams {
         Some(Stream { id, slot })
     }
 
-    /// Gives memory back, if none is open.
+    /// Frees the memory if no stream is open.
     pub(crate) fn rest(&mut self) {
         if self.open == 0 {
             *self = Streams::new();
