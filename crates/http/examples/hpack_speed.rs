@@ -1,6 +1,6 @@
-//! Prints nanoseconds per header block: decoded and read as a head, and encoded, for small messages and those of a browser
-//! and nginx. The first of a connection is not counted: from the second on the tables know what stays the same.
-//! `cargo run --release -p onrush-http --example hpack_speed`
+//! Prints nanoseconds per header block, decoded and parsed, and encoded, for small messages and those of a browser and
+//! nginx. The first block of a connection, which fills the tables, is not counted. `cargo run --release -p onrush-http
+//! --example hpack_speed`
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use onrush_http::{HeaderSlots, Limits, Method};
 
 type Fields = &'static [(&'static str, &'static str)];
 
-/// What h2load sends.
+/// The request of h2load.
 const SMALL: Fields = &[
     (":path", "/"),
     (":scheme", "https"),
@@ -107,7 +107,7 @@ fn encode(kind: &str, name: &str, fields: Fields) {
     });
 }
 
-/// The best of a few rounds: other work on the machine only ever adds.
+/// Prints the best of several rounds, since other work on the machine only adds time.
 fn report(kind: &str, name: &str, what: &str, bytes: usize, mut call: impl FnMut()) {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {

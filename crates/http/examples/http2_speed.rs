@@ -1,5 +1,5 @@
-//! Prints nanoseconds per request that a server of HTTP/2 spends on the protocol: 32 requests are received at once, and
-//! each gets a head and a short content. `cargo run --release -p onrush-http --example http2_speed`
+//! Prints the protocol's cost in nanoseconds per request on an HTTP/2 server: batches of 32 requests, each with a short
+//! response. `cargo run --release -p onrush-http --example http2_speed`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Time of the server for all batches; that of the client is not counted.
+/// Time spent by the server on all batches, without the client's.
 fn run(request: &[(&str, &str)]) -> Duration {
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let local = LocalSettings::DEFAULT;
@@ -123,7 +123,6 @@ fn serve(
     streams.len()
 }
 
-/// Receives all responses.
 fn hear(client: &mut Connection, input: &[u8], out: &mut Vec<u8>) {
     let mut at = 0;
     loop {

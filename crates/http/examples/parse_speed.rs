@@ -1,5 +1,5 @@
-//! Prints nanoseconds per parsed head: the requests of a load generator and of a browser, and two responses.
-//! `cargo run --release -p onrush-http --example parse_speed`
+//! Prints nanoseconds per parsed head: the requests of a load generator and of a browser, and two responses. `cargo run
+//! --release -p onrush-http --example parse_speed`
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// The best of a few rounds: other work on the machine only ever adds.
+/// Prints the best of several rounds, since other work on the machine only adds time.
 fn report(kind: &str, name: &str, head: &str, parse: fn(&[u8]) -> usize) {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {

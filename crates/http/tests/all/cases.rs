@@ -1,4 +1,4 @@
-//! Runs the cases of `cases/*.txt`: each whole, at every cut, byte by byte, and with other bytes after it.
+//! Runs the cases of `cases/*.txt`: whole, split at every byte, byte by byte, and with other bytes after them.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -176,7 +176,7 @@ fn run_proxy_protocol(case: &Case) {
     );
 }
 
-/// The kind of an origin and its two ends.
+/// Kind of an origin, its source and destination.
 fn ends(told: &Told) -> (&'static str, Vec<u8>, Vec<u8>) {
     match &told.origin {
         Owned::Local => ("local", Vec::new(), Vec::new()),
@@ -200,20 +200,19 @@ fn tls(told: &Told) -> &'static str {
     }
 }
 
-/// A case as written.
 struct Case {
     name: String,
     input: Vec<u8>,
     outcomes: Vec<Outcome>,
 }
 
-/// One line of what must come of it.
+/// Line with an expected result.
 struct Outcome {
     words: Vec<String>,
     keys: BTreeMap<String, String>,
 }
 
-/// Keys that set a bound or the situation, and are no part of a head.
+/// Keys that set a limit or the context and are not compared with the head.
 const SITUATION: [&str; 10] = [
     "for",
     "from",
@@ -256,7 +255,7 @@ impl Case {
         }
     }
 
-    /// Says which case it was when one fails.
+    /// Prints the name of a failing case.
     fn run(&self, check: impl Fn(&Case)) {
         let named = Named(&self.name);
         check(self);
@@ -277,7 +276,7 @@ impl Outcome {
         self.keys.get(key).map(String::as_str)
     }
 
-    /// Finds misspelt keys.
+    /// Detects misspelt keys.
     fn check_keys(&self, known: &[&str]) {
         for key in self.keys.keys().map(String::as_str) {
             assert!(
@@ -287,7 +286,7 @@ impl Outcome {
         }
     }
 
-    /// Compares one value if the case gives it.
+    /// Compares a value if the case contains the key.
     fn check(&self, key: &str, found: &[u8]) {
         if let Some(wanted) = self.get(key) {
             assert_eq!(
@@ -384,7 +383,7 @@ fn framing(text: &str) -> Framing {
     }
 }
 
-/// Reads the format that `tests/cases/README.md` describes.
+/// Parses the format described in `tests/cases/README.md`.
 fn cases(text: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for line in text.lines() {

@@ -1,11 +1,10 @@
-//! Reads again every input on which a fuzz target once failed: `fuzz/crashes/<target>/`, kept for ever.
+//! Regression tests: every input on which a fuzz target once failed, in `fuzz/crashes/<target>/`.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::check;
 
-/// What a target calls.
 type Check = fn(&[u8]);
 
 #[test]

@@ -1,5 +1,4 @@
-//! HPACK (RFC 7541): the examples of its appendix C, what any fields and any bytes come to, and what other implementations
-//! make of ours.
+//! HPACK (RFC 7541): the examples of appendix C, arbitrary fields and bytes, and comparison with other implementations.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -25,7 +24,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// `name: value`, a line each.
+/// Parses lines of `name: value`.
 fn fields(text: &str) -> Fields {
     let field = |line: &str| {
         let line = line.trim_start();
@@ -61,7 +60,7 @@ const RESPONSES: [&str; 3] = [
      content-encoding: gzip\nset-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1",
 ];
 
-/// C.4 and C.6: with Huffman code, as the encoder writes it.
+/// C.4 and C.6: with Huffman code, the encoder's output.
 const REQUESTS_HUFFMAN: [&str; 3] = [
     "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
     "8286 84be 5886 a8eb 1064 9cbf",
@@ -113,7 +112,7 @@ fn messages_of_the_rfc_are_decoded() {
     for (blocks, messages, table) in [
         (requests_plain, REQUESTS, ""),
         (REQUESTS_HUFFMAN, REQUESTS, ""),
-        // The examples have a table of 256 bytes.
+        // The examples use a table of 256 bytes.
         (responses_plain, RESPONSES, "3fe101"),
         (RESPONSES_HUFFMAN, RESPONSES, "3fe101"),
     ] {
@@ -125,7 +124,8 @@ fn messages_of_the_rfc_are_decoded() {
     }
 }
 
-/// RFC 7541 C.4 and C.6. Where both forms of a string are of one length, `307`, ours is the one without Huffman code.
+/// RFC 7541 C.4 and C.6. If both forms of a string have the same length, as with `307`, our encoder uses no Huffman
+/// code.
 #[test]
 fn messages_of_the_rfc_are_encoded_as_they_stand_there() {
     let mut responses = RESPONSES_HUFFMAN;
@@ -179,7 +179,7 @@ fn blocks_that_end_a_connection_are_known() {
 
 #[test]
 fn a_table_is_as_large_as_both_ends_have_agreed() {
-    // Allowed none, a peer that has not heard of it uses what every connection begins with.
+    // With a maximum of 0, a peer that has not received it yet uses the initial size.
     let mut decoder = Decoder::new(0);
     let field = fields("a: b");
     assert_decodes(&mut decoder, &bytes("40 0161 0162"), field.clone());
@@ -189,7 +189,7 @@ fn a_table_is_as_large_as_both_ends_have_agreed() {
     assert_eq!(outcome, Err(Error::UnknownIndex));
     let outcome = decoded(&mut decoder, &bytes("21"), LIST_BYTES_MAX);
     assert_eq!(outcome, Err(Error::SizeUpdateTooLarge));
-    // Allowed more, it says so before it uses more.
+    // With a larger maximum, the peer sends a size update before it uses more.
     let mut decoder = Decoder::new(8192);
     let long = "61".repeat(5000);
     let block = |size: &str| bytes(&format!("{size} 40 0161 7f8926 {long} be"));
@@ -252,7 +252,7 @@ fn what_is_never_to_be_kept_is_marked_and_what_changes_is_not_kept() {
             Indexing::Never => assert!(blocks[0][0] & 0xf0 == 0x10 && blocks[0] == blocks[1]),
         }
     }
-    // Not even the static table stands for it.
+    // Not even as an index of the static table.
     let mut out = Vec::new();
     Encoder::new().field(b":method", b"GET", Indexing::Never, &mut out);
     assert_eq!(out[0], 0x12);
@@ -294,7 +294,7 @@ fn malformed_fields_are_told_and_the_others_kept() {
     ] {
         let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
         let mut section = FieldSection::default();
-        // Once as a literal, once out of the table.
+        // First as a literal, then from the table.
         for _ in 0..2 {
             let mut block = Vec::new();
             for (name, value) in [("a", "first"), (name, value), ("b", "last")] {
@@ -350,7 +350,7 @@ fn a_bomb_is_counted_and_not_kept_and_at_a_bound_not_decoded() {
     let count = 1 + references as u64;
     assert_eq!(section.list_bytes(), count * (1 + 4000 + 32));
     assert_eq!(section.len(), 4);
-    // The next block finds it small again.
+    // The next block has a normal size.
     assert_decodes(&mut decoder, &[0x82], fields(":method: GET"));
     section.clear();
     assert!(section.is_empty() && !section.is_too_large());
@@ -385,7 +385,7 @@ fn a_status_is_what_it_would_be_as_a_field() {
     }
 }
 
-/// Fields as they are met: names and values of few kinds, so that tables are used and entries leave them.
+/// Typical fields: few different names and values, so that table entries are used and evicted.
 fn field() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let name = prop_oneof![
         "[a-c]{1,3}",
@@ -400,7 +400,7 @@ fn field() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         })
 }
 
-/// The blocks of a connection, with the size that the table has before each.
+/// Blocks of a connection, each with an optional new table size.
 fn blocks() -> impl Strategy<Value = Vec<(Option<u32>, Fields)>> {
     vec(
         (
@@ -458,7 +458,7 @@ proptest! {
     }
 }
 
-/// What Python's `hpack` reads and writes, a line for each block: `d` and what we have encoded, or `e` and fields to encode.
+/// Python's `hpack`, one line per block: `d` and a block to decode, or `e` and fields to encode.
 const PYTHON: &str = r"
 import sys
 from hpack import Encoder, Decoder
@@ -474,7 +474,7 @@ for line in sys.stdin:
         print(encoder.encode(pairs, huffman=len(pairs) % 2 == 0).hex())
 ";
 
-/// A Python that has it; there may be several.
+/// A Python interpreter with `hpack`, if there is one.
 fn python() -> Option<Command> {
     let has_hpack = |program: &&str| {
         let imported = Command::new(program).args(["-c", "import hpack"]).output();
@@ -490,7 +490,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whatever a connection says in many blocks, each of another size.
+/// Varied messages of a connection, in many blocks of different sizes.
 fn messages() -> Vec<Fields> {
     let message = |number: usize| {
         let mut message = fields(REQUESTS[number % 3]);
@@ -551,7 +551,7 @@ fn python_reads_what_we_write_and_we_read_what_it_writes() {
 fn white_space_around_values_is_left_out() {
     let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
     let mut section = FieldSection::default();
-    // Once as a literal, once out of the table.
+    // First as a literal, then from the table.
     for _ in 0..2 {
         let mut block = Vec::new();
         for (name, value) in [("x-a", " b\t"), ("te", "trailers "), ("cookie", "\t")] {

@@ -1,4 +1,4 @@
-//! HTTP/2 connections from outside: any frames in any pieces, and two of our own ends with each other.
+//! HTTP/2 connections: arbitrary frames in arbitrary pieces, and our client with our server.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::support::check;
 use crate::support::http2::Program;
 
-/// Bytes of a frame whose parts are likely to mean something together.
+/// A frame whose parts are likely to fit together.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![
         4 => Just(0u8),
@@ -78,7 +78,7 @@ proptest! {
         }).collect();
         let sent: Vec<_> = waiting.clone();
         waiting.reverse();
-        // The first settings of the server bound the streams from the start.
+        // The server's SETTINGS limit the streams from the start.
         client.hear(&server.said());
         let (mut up, mut down) = (Vec::new(), Vec::new());
         let (mut order, mut resets, mut turns) = (Vec::new(), resets, pieces.iter().cycle());
@@ -89,7 +89,7 @@ proptest! {
                 waiting.pop();
                 order.push(id);
             }
-            // Windows of a few bytes would be taken for a flood in no time.
+            // Restores tokens, since updates of a few bytes would soon exceed the limit.
             client.connection.elapsed(Duration::from_secs(1));
             server.connection.elapsed(Duration::from_secs(1));
             let piece = *turns.next().expect("a cycle has no end");

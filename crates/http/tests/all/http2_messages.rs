@@ -1,4 +1,4 @@
-//! Messages of HTTP/2 (RFC 9113 8): what field sections say, and what is written comes back.
+//! HTTP/2 messages (RFC 9113 8): parsing of field sections, and round trips.
 
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder, Indexing};
@@ -31,7 +31,7 @@ fn section_of(block: &[u8]) -> FieldSection {
     section
 }
 
-/// What a request comes to: its parts in a line, or why it is none.
+/// Parsed request in one line, or its rejection.
 fn outcome(lines: &str, follows: Follows) -> Result<String, Rejection> {
     outcome_of(&section(lines), follows, ExtendedConnect::Allowed)
 }
@@ -234,7 +234,7 @@ fn what_is_not_taken_gets_a_response() {
     let long = format!("/{}", "a".repeat(Limits::DEFAULT.target_bytes_max));
     let many = format!("{GET}{}", "a: b\n".repeat(101));
     let large = format!("{GET}a: {}\n", "b".repeat(LIST_BYTES_MAX as usize));
-    // As much as HTTP/1 does not take, and as much as it does.
+    // Just above and just below the limit of HTTP/1.
     let value = "b".repeat(Limits::DEFAULT.head_bytes_max - 80);
     let line = section(&format!("{GET}a: {value}{}\n", "b".repeat(80)));
     let unknown = ExtendedConnect::Unknown;
@@ -251,7 +251,7 @@ fn what_is_not_taken_gets_a_response() {
         (of("GET", "*", "h"), 400, "malformed request target"),
         (of("GET", "a", "h"), 400, "malformed request target"),
         (of("GET", "http://h/", "h"), 400, "malformed request target"),
-        // In a line of HTTP/1 it would be the end of the target.
+        // It would end the target in an HTTP/1 request line.
         (
             of("GET", "/a HTTP/1.1", "h"),
             400,
@@ -554,12 +554,12 @@ fn trailers_are_fields_that_change_nothing() {
         names("content-length: 1\na: b\n"),
         (Err(forbidden), Ok(vec!["a".to_owned()]))
     );
-    // It says who sends a request; of a response it is metadata.
+    // In a request it authenticates the sender; in a response it is metadata.
     assert_eq!(
         names("authorization: 1\n"),
         (Err(forbidden), Ok(vec!["authorization".to_owned()]))
     );
-    // What a server says of an error may be longer than what HTTP/1 takes of a client.
+    // A server's description of an error may be longer than HTTP/1 accepts from a client.
     let long = format!("a: {}\n", "b".repeat(Limits::DEFAULT.trailer_bytes_max));
     let too_large = Rejection::Refused(Refusal::new(431, "trailers too large"));
     assert_eq!(names(&long), (Err(too_large), Ok(vec!["a".to_owned()])));
@@ -677,7 +677,7 @@ fn a_connect_is_written_with_what_belongs_to_it() {
 }
 
 proptest! {
-    /// Whatever a head is made of, a line of HTTP/1 could be written from it.
+    /// Every accepted head can be written as HTTP/1 lines.
     #[test]
     fn a_request_that_is_taken_can_be_a_line(
         method in "([A-Z]{1,4}|[ -~]{0,4})", path in "(/[a-z?/]{0,9}|[*/]?[ -~\u{e9}]{0,12})", authority in "([a-z]{1,5}(:[0-9]{1,5})?|[ -~]{0,8})", name in "([a-z]{1,4}|[!-~]{1,4})", value in "[ -~]{0,4}",

@@ -1,5 +1,5 @@
-//! Our ends of HTTP/2 with those of the crate `h2`, in both directions, over a pipe in memory that is narrow enough to cut
-//! everything.
+//! Our HTTP/2 connections against the crate `h2`, as client and server, over an in-memory pipe small enough to split
+//! all frames.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use crate::support::http2::Program;
 /// Requests on one connection.
 const REQUESTS: usize = 200;
 
-/// Bytes that are on their way in one direction.
+/// Capacity of the pipe in bytes, in each direction.
 const PIPE: usize = 777;
 
-/// What request `number` carries; some carry nothing, some more than a window.
+/// Content of request `number`; some is empty, some larger than a window.
 fn content(number: usize) -> Vec<u8> {
     let length = match number % 10 {
         0 => 0,
@@ -35,7 +35,7 @@ fn run(work: impl Future<Output = ()>) {
     tokio::task::LocalSet::new().block_on(&runtime, work);
 }
 
-/// Carries what our end says and hears, until `is_done` or the peer is gone.
+/// Transfers bytes between our end and the pipe until `is_done` or the peer has closed.
 async fn carry(
     program: &mut Program,
     pipe: &mut DuplexStream,
@@ -75,7 +75,7 @@ async fn carry(
     .await;
 }
 
-/// All of a body, given back to its window.
+/// Reads a whole body and releases it to the window.
 async fn read(body: &mut h2::RecvStream) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(piece) = body.data().await {

@@ -1,4 +1,4 @@
-//! What a refusal says: what is wrong, and where.
+//! Reasons and positions of refusals.
 
 use onrush_http::body::BodyReader;
 use onrush_http::{

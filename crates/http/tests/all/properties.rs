@@ -1,4 +1,4 @@
-//! What holds for any bytes, and for any message made by the rules: proptest looks for exceptions.
+//! Properties of arbitrary bytes and of valid messages, tested with proptest.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -185,7 +185,7 @@ proptest! {
     }
 }
 
-/// What an address in either of its forms is read back as; both are of one family.
+/// Canonical form of two addresses of one family.
 fn canonical(source: SocketAddr, destination: SocketAddr) -> [(IpAddr, u16); 2] {
     [source, destination].map(|end| (end.ip().to_canonical(), end.port()))
 }
@@ -200,7 +200,7 @@ fn ends(origin: &proxy_protocol::Owned) -> [(IpAddr, u16); 2] {
     }
 }
 
-/// An address in one of the ways in which proxies write them.
+/// Formats an address in one of the ways that proxies use.
 fn member(told_by: ToldBy, address: IpAddr, way: u8) -> String {
     let port = if way.is_multiple_of(2) { "" } else { ":56324" };
     let text = match address {
@@ -216,7 +216,7 @@ fn member(told_by: ToldBy, address: IpAddr, way: u8) -> String {
     }
 }
 
-/// What the values of fields are made of, sound and unsound.
+/// Fragments of field values, valid and invalid.
 fn field_scrap() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         &[
@@ -273,7 +273,7 @@ fn field_scrap() -> impl Strategy<Value = &'static str> {
     )
 }
 
-/// What a line of the PROXY protocol is made of, sound and unsound.
+/// Fragments of a PROXY protocol line, valid and invalid.
 fn proxy_word() -> impl Strategy<Value = String> {
     prop_oneof![
         "TCP[46]|UNKNOWN|",
@@ -283,7 +283,7 @@ fn proxy_word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Command, family and transport of a binary PROXY protocol header, and as many bytes as its addresses take.
+/// Command, family and transport of a binary PROXY protocol header, and its addresses.
 fn proxy_layout() -> impl Strategy<Value = ([u8; 2], Vec<u8>)> {
     let layouts = [
         ([0x21, 0x11], 12),
@@ -296,7 +296,7 @@ fn proxy_layout() -> impl Strategy<Value = ([u8; 2], Vec<u8>)> {
         .prop_flat_map(|(fixed, bytes)| (Just(fixed), vec(any::<u8>(), bytes)))
 }
 
-/// A field that says nothing about framing, Host, Expect or the connection.
+/// A field unrelated to framing, Host, Expect and the connection.
 fn field() -> impl Strategy<Value = (String, Vec<u8>)> {
     (
         "x-[A-Za-z0-9!#$%&'*+.^_`|~-]{1,20}",
@@ -305,7 +305,7 @@ fn field() -> impl Strategy<Value = (String, Vec<u8>)> {
         .prop_map(|(name, value)| (name, value.into()))
 }
 
-/// A whole request with its body.
+/// A complete request with its body.
 fn message() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]{0,9}".prop_map(|path| format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n")),
@@ -319,7 +319,7 @@ fn message() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What messages are made of, sound and unsound.
+/// Fragments of messages, valid and invalid.
 fn scrap() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         &[

@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all. The fuzz targets are these functions; the tests use them too.
+//! Properties of arbitrary bytes. These functions are the fuzz targets; the tests call them too.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use onrush_http::{Framing, Limits, Method, Parsed};
 use super::drive::{self, Body, End, Event, Head, Sender};
 use super::{fields, hpack, http2, proxy_protocol, reference};
 
-/// A request head: the same at every cut, and what the reference reads.
+/// A request head: the same result for every prefix, and as the reference.
 pub(crate) fn request(input: &[u8]) {
     let whole = prefixes_agree(input, |input| drive::request_head(input, &Limits::DEFAULT));
     if within_bounds(input) {
@@ -15,7 +15,7 @@ pub(crate) fn request(input: &[u8]) {
     }
 }
 
-/// A response head; its first byte chooses the method asked with.
+/// A response head; the first byte selects the method of the request.
 pub(crate) fn response(input: &[u8]) {
     let Some((&first, input)) = input.split_first() else {
         return;
@@ -29,7 +29,7 @@ pub(crate) fn response(input: &[u8]) {
     }
 }
 
-/// A chunked body: the same however it is cut, and what the reference reads, from a client and from a server.
+/// A chunked body of a client and of a server: the same result for every split, and as the reference.
 pub(crate) fn chunked(input: &[u8]) {
     for sender in [Sender::Client, Sender::Server] {
         let whole = pieces_agree(sender, Framing::Chunked, input, &Limits::DEFAULT);
@@ -44,29 +44,29 @@ pub(crate) fn chunked(input: &[u8]) {
     }
 }
 
-/// A PROXY protocol header: the same at every cut, and what `ppp` reads.
+/// A PROXY protocol header: the same result for every prefix, and as `ppp`.
 pub(crate) fn proxy_protocol(input: &[u8]) {
     proxy_protocol::check(input);
 }
 
-/// HPACK blocks: what another implementation reads, and their fields survive being written.
+/// HPACK blocks: as another implementation, and fields are unchanged by encoding.
 pub(crate) fn hpack(input: &[u8]) {
     hpack::check(input);
 }
 
-/// Frames of HTTP/2 come to the same in any pieces, and what is answered has a bound.
+/// HTTP/2 frames: the same result for every split, and bounded replies.
 pub(crate) fn http2(input: &[u8]) {
     http2::check(input);
 }
 
-/// What a trusted proxy adds to a forwarding field is found, whatever stands before it.
+/// The member that a trusted proxy appends to a forwarding field is found after any value.
 pub(crate) fn forwarded(input: &[u8]) {
     if let Some(value) = fields::value(input) {
         fields::forwarded(value);
     }
 }
 
-/// Values of single fields mean what slower readers say, and what is written is read back.
+/// Field values have the meaning that slower parsers find, and written ones are parsed back.
 pub(crate) fn fields(input: &[u8]) {
     if let Some(value) = fields::value(input) {
         fields::accept_encoding(value);
@@ -77,7 +77,7 @@ pub(crate) fn fields(input: &[u8]) {
     }
 }
 
-/// Requests one behind another: the same events however they are cut.
+/// Pipelined requests: the same events for every split.
 pub(crate) fn pipeline(input: &[u8]) -> Vec<Event> {
     let limits = &Limits::DEFAULT;
     let whole = drive::pipeline([input], limits);
@@ -99,7 +99,7 @@ pub(crate) fn pipeline(input: &[u8]) -> Vec<Event> {
     whole
 }
 
-/// Something that stands at the start of an input and has a length.
+/// Result with a length in the input.
 pub(crate) trait Measured: Debug + PartialEq {
     fn bytes(&self) -> usize;
 }
@@ -110,7 +110,7 @@ impl Measured for Head {
     }
 }
 
-/// Reads a head at every cut: a prefix is partial or already what the whole is. Returns what the whole is.
+/// Parses every prefix: it must be partial or equal to the whole. Returns the result of the whole.
 pub(crate) fn prefixes_agree<T: Measured>(
     input: &[u8],
     read: impl Fn(&[u8]) -> Parsed<T>,
@@ -133,7 +133,8 @@ pub(crate) fn prefixes_agree<T: Measured>(
     whole
 }
 
-/// Reads a body in two pieces at every cut, byte by byte, by skipping and by passing it on. Returns what the whole is.
+/// Reads a body in two pieces at every split, byte by byte, with `skip` and with `pass`. Returns the result of the
+/// whole.
 pub(crate) fn pieces_agree(
     sender: Sender,
     framing: Framing,
@@ -171,8 +172,8 @@ pub(crate) fn pieces_agree(
     whole
 }
 
-/// What goes on of a body is the same however it is cut, and the strictest reader takes it for the same payload, with
-/// nothing in it that does not go on.
+/// The forwarded bytes do not depend on the split, and the strict parser finds the same payload and nothing surplus in
+/// them.
 fn passes_normalised(
     sender: Sender,
     framing: Framing,
@@ -215,12 +216,12 @@ fn agree(input: &[u8], read: Parsed<Head>, reference: Option<Head>) {
     }
 }
 
-/// Far from every bound, of which the reference knows nothing.
+/// Well below all limits, which the reference does not have.
 fn within_bounds(input: &[u8]) -> bool {
     input.len() < 200 && input.split(|&b| b == b'\n').count() <= 30
 }
 
-/// Every cut, or a sample of them where every cut would take quadratic ages.
+/// Every split point, or a sample for long inputs, where all would take quadratic time.
 fn cuts(len: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by(1 + len / 4096)
 }

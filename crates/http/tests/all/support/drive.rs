@@ -1,11 +1,11 @@
-//! Feeds bytes to the crate the way a connection does, in pieces of any size, and gathers what comes of it.
+//! Feeds the crate with bytes in pieces of any size, as a connection does, and collects the results.
 
 use onrush_http::body::BodyReader;
 use onrush_http::{
     Framing, HeaderSlots, Limits, Method, Parsed, Refusal, Version, request, response,
 };
 
-/// A head without borrows.
+/// Owned head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) method: String,
@@ -23,7 +23,7 @@ pub(crate) struct Head {
     pub(crate) bytes: usize,
 }
 
-/// Reads a request head from exactly these bytes.
+/// Parses a request head from exactly these bytes.
 pub(crate) fn request_head(input: &[u8], limits: &Limits) -> Parsed<Head> {
     let mut slots = HeaderSlots::new();
     match request::parse(input, &mut slots, limits) {
@@ -51,7 +51,7 @@ pub(crate) fn request_head(input: &[u8], limits: &Limits) -> Parsed<Head> {
     }
 }
 
-/// Reads a response head from exactly these bytes.
+/// Parses a response head from exactly these bytes.
 pub(crate) fn response_head(input: &[u8], method: Method, limits: &Limits) -> Parsed<Head> {
     let mut slots = HeaderSlots::new();
     match response::parse(input, &mut slots, method, limits) {
@@ -79,7 +79,6 @@ pub(crate) fn response_head(input: &[u8], method: Method, limits: &Limits) -> Pa
     }
 }
 
-/// Whose body it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Client,
@@ -95,18 +94,18 @@ impl Sender {
     }
 }
 
-/// How a body ended.
+/// State at the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Complete,
-    /// More is needed; the end of the connection here would be an error.
+    /// More input is needed; the end of the connection here would be an error.
     More,
-    /// The end of the connection here is the end of the body.
+    /// The body ends here if the connection does.
     Open,
     Refused(u16),
 }
 
-/// What came of a body. After a refusal only `end` counts.
+/// Result of reading a body. After a refusal only `end` is meaningful.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(crate) end: End,
@@ -126,7 +125,7 @@ impl Body {
     }
 }
 
-/// Reads a body whose bytes arrive in these pieces.
+/// Reads a body that arrives in these pieces.
 pub(crate) fn body<'p>(
     sender: Sender,
     framing: Framing,
@@ -171,7 +170,7 @@ pub(crate) fn body<'p>(
     body
 }
 
-/// The same through `skip`, which sees no payload.
+/// Reads it with `skip`, which returns no payload.
 pub(crate) fn skipped<'p>(
     sender: Sender,
     framing: Framing,
@@ -194,7 +193,7 @@ pub(crate) fn skipped<'p>(
     (true, consumed)
 }
 
-/// What of a body goes on to the next recipient; nothing after a refusal.
+/// Bytes to forward; empty after a refusal.
 pub(crate) fn passed<'p>(
     sender: Sender,
     framing: Framing,
@@ -221,14 +220,14 @@ pub(crate) fn passed<'p>(
     passed
 }
 
-/// One thing that came of a stream of requests.
+/// Event in a stream of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Message {
         head: Box<Head>,
         payload: Vec<u8>,
     },
-    /// The stream ends within a head or a body; nothing at all is no event.
+    /// The input ends within a head or a body; no event at the end of a message.
     Partial,
     Refused(u16),
 }

@@ -1,5 +1,4 @@
-//! What must hold for any value of the fields that routes, responses and proxies look into: slower readers agree, and what
-//! is written is read back.
+//! Properties of arbitrary values of inspected fields: slower parsers agree, and written values are parsed back.
 
 use std::net::IpAddr;
 
@@ -13,7 +12,7 @@ use onrush_http::{
     Header, HeaderSlots, Limits, Method, Parsed, cookie, is_field_value, request, response, upgrade,
 };
 
-/// A value as a head would have it: without white space around it, and without control bytes.
+/// Field value as in a head: trimmed and without control characters.
 pub(crate) fn value(input: &[u8]) -> Option<&[u8]> {
     let blank = |byte: &u8| *byte == b' ' || *byte == b'\t';
     let start = input.iter().position(|byte| !blank(byte))?;
@@ -21,8 +20,8 @@ pub(crate) fn value(input: &[u8]) -> Option<&[u8]> {
     is_field_value(input).then_some(&input[start..end])
 }
 
-/// The peer is trusted and nobody else: what it adds is found, whatever it was sent. The quotes in what it writes are
-/// paired for readers from the left, too.
+/// Only the peer is trusted: the member that it appends is found after any received value. Its output has paired quotes
+/// for parsers from the left too.
 pub(crate) fn forwarded(value: &[u8]) {
     let [peer, address]: [IpAddr; 2] =
         ["10.0.0.1", "192.0.2.1"].map(|text| text.parse().expect("an address"));
@@ -47,7 +46,7 @@ pub(crate) fn forwarded(value: &[u8]) {
         for told_by in [ToldBy::Forwarded, ToldBy::XForwarded] {
             let found = forwarded::client(&headers, told_by, peer, |address| address == peer);
             assert_eq!(found, wanted, "{name}: {}", value.escape_ascii());
-            // The whole walk comes to some end.
+            // The walk over all members terminates.
             forwarded::client(&headers, told_by, peer, |_| true);
         }
         let last = last_from_left(headers[0].value);
@@ -61,7 +60,7 @@ pub(crate) fn forwarded(value: &[u8]) {
     x_forwarded_for(value);
 }
 
-/// Without quotes the walk is what splitting, turning round and taking makes of it.
+/// Without quotes the walk equals splitting, reversing and taking.
 fn x_forwarded_for(value: &[u8]) {
     if value.contains(&b'"') {
         return;
@@ -124,7 +123,7 @@ fn address(member: &str) -> Option<IpAddr> {
     }
 }
 
-/// The last member of a list as a reader from the left finds it.
+/// Last member of a list, parsed from the left.
 fn last_from_left(value: &[u8]) -> Vec<u8> {
     let mut members = vec![Vec::new()];
     let (mut quoted, mut escaped) = (false, false);
@@ -145,7 +144,7 @@ fn last_from_left(value: &[u8]) -> Vec<u8> {
     last.trim_ascii().to_vec()
 }
 
-/// The fields in what a writer wrote.
+/// Parses written field lines.
 fn headers(text: &[u8]) -> Vec<Header<'_>> {
     text.split_inclusive(|&byte| byte == b'\n')
         .map(header)
@@ -161,7 +160,7 @@ fn header(line: &[u8]) -> Header<'_> {
     }
 }
 
-/// The choice between any of our codings is what a slow reader makes of it.
+/// The choice among any codings equals that of a slow implementation.
 pub(crate) fn accept_encoding(value: &[u8]) {
     let headers = [Header {
         name: "Accept-Encoding",
@@ -187,7 +186,7 @@ pub(crate) fn accept_encoding(value: &[u8]) {
             .filter(|at| set & 1 << at != 0)
             .map(|at| all[at])
             .collect();
-        // The last of the highest, so turned round the first of them.
+        // `max_by_key` returns the last maximum, so reversed the first.
         let best = offered.iter().rev().max_by_key(|(_, weight)| *weight);
         let wanted = best.filter(|(_, weight)| *weight > 0 && *weight >= identity);
         let codings: Vec<_> = offered.iter().map(|(coding, _)| *coding).collect();
@@ -200,7 +199,7 @@ pub(crate) fn accept_encoding(value: &[u8]) {
     }
 }
 
-/// Name and weight in thousandths of one member.
+/// Name and weight in thousandths of a member.
 fn weighed(member: &str) -> Option<(String, u32)> {
     let trimmed = |text: &str| text.trim_matches([' ', '\t']).to_string();
     let mut parts = member.split(';').map(trimmed);
@@ -223,7 +222,7 @@ fn weighed(member: &str) -> Option<(String, u32)> {
     parts.next().is_none().then_some((name, weight))
 }
 
-/// Credentials that are found are, coded again, what was sent.
+/// Encoding the decoded credentials yields the input.
 pub(crate) fn basic_auth(value: &[u8]) {
     let field = [b"Basic ", value].concat();
     let mut room = [0; BASIC_CREDENTIALS_BYTES_MAX];
@@ -231,7 +230,7 @@ pub(crate) fn basic_auth(value: &[u8]) {
         let plain = [user, b":", password].concat();
         assert_eq!(base64(&plain).as_bytes(), value.trim_ascii_start());
     }
-    // Any text without control bytes is found again.
+    // Any text without control characters is decoded.
     let plain = [b"user:", value].concat();
     let fits = plain.len() <= BASIC_CREDENTIALS_BYTES_MAX && !value.contains(&b'\t');
     let field = format!("basic {}", base64(&plain));
@@ -266,7 +265,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// A cookie is found behind any others, unless one of those is called like it.
+/// A cookie is found after any others, unless one of those has its name.
 pub(crate) fn cookie(value: &[u8]) {
     let value_with_ours = [value, b"; onrush=s1"].concat();
     let headers = [Header {
@@ -283,7 +282,7 @@ pub(crate) fn cookie(value: &[u8]) {
     );
 }
 
-/// Any text, with every byte written as a percent sign and two digits, is the text again.
+/// Any text is decoded from its percent-encoded form.
 pub(crate) fn query(value: &[u8]) {
     let encoded: String = value.iter().map(|byte| format!("%{byte:02x}")).collect();
     assert!(Encoded(&encoded).is(value));
@@ -295,14 +294,14 @@ pub(crate) fn query(value: &[u8]) {
         let is_text = str::from_utf8(value).is_ok();
         assert_eq!(found, is_text.then(|| b"b c".to_vec()));
     }
-    // What means the same is equal, however it is written.
+    // Equal meanings compare equal in any encoding.
     let text = String::from_utf8_lossy(value);
     for (name, value) in query::parameters(&text) {
         assert!(name.is(&name.decoded()) && value.is(&value.decoded()));
     }
 }
 
-/// A request asks for protocols exactly when a 101 with the same fields is a response to it.
+/// A request asks for protocols if and only if a 101 with the same fields is a valid response to it.
 pub(crate) fn upgrade(value: &[u8]) {
     let fields = [b"Connection: upgrade\r\nUpgrade: ", value, b"\r\n\r\n"].concat();
     let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", &fields[..]].concat();

@@ -1,4 +1,4 @@
-//! HPACK blocks and sections in owned form, and what must hold for any bytes that might be a block.
+//! Owned HPACK blocks and sections, and properties of arbitrary bytes.
 
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder, Error};
@@ -10,10 +10,10 @@ use onrush_http::{HeaderSlots, Limits, Method, is_authority, is_field_value, is_
 /// Names and values.
 pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// More than any block here comes to, but for those that refer to large entries again and again.
+/// More than any block here needs, except those that reference large entries many times.
 const LIST_BYTES_MAX: u32 = 64 * 1024;
 
-/// What a decoded block is.
+/// Owned section.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) fields: Fields,
@@ -21,7 +21,7 @@ pub(crate) struct Section {
     pub(crate) is_too_large: bool,
 }
 
-/// The next block of a connection.
+/// Decodes the next block of a connection.
 pub(crate) fn decoded(
     decoder: &mut Decoder,
     block: &[u8],
@@ -44,7 +44,7 @@ fn owned(section: &FieldSection) -> Section {
     }
 }
 
-/// A block of fields, each indexed as is best.
+/// Encodes a block, each field with its default indexing.
 pub(crate) fn encoded(encoder: &mut Encoder, fields: &Fields) -> Vec<u8> {
     let mut block = Vec::new();
     encoder.begin(&mut block);
@@ -54,21 +54,21 @@ pub(crate) fn encoded(encoder: &mut Encoder, fields: &Fields) -> Vec<u8> {
     block
 }
 
-/// Blocks of a connection, cut at every byte 0xfe: each is decoded the same whatever is kept of those before it, is within
-/// its bound, has nothing that HTTP/1 could not have either, is what another implementation makes of it, and survives being
-/// encoded.
+/// Splits `input` at every byte 0xfe into blocks of a connection. Each must be decoded the same regardless of what is
+/// stored of earlier ones, within its limit, to fields that HTTP/1 allows, as another implementation decodes it, and be
+/// unchanged by encoding.
 pub(crate) fn check(input: &[u8]) {
     let (mut keeping, mut refusing) = (Decoder::new(4096), Decoder::new(4096));
     let mut other = fluke_hpack::Decoder::new();
     other.set_max_allowed_table_size(4096);
     let (mut encoder, mut again) = (Encoder::new(), Decoder::new(4096));
     for block in input.split(|&byte| byte == 0xfe) {
-        // The other one wants a field behind a change of the size.
+        // The other decoder requires a field after a size update.
         let block = &[block, b"\x82"].concat();
         let section = decoded(&mut keeping, block, LIST_BYTES_MAX);
         let nothing = decoded(&mut refusing, block, 0);
         if nothing == Err(Error::TooMuchWork) {
-            // There is a bound on what is not kept.
+            // Discarded fields are limited.
             return;
         }
         let outcome = (section.as_ref().err(), nothing.as_ref().err());
@@ -96,10 +96,10 @@ pub(crate) fn check(input: &[u8]) {
     }
 }
 
-/// What is kept can be kept, and forwarded.
+/// Checks that stored fields are within the limit and can be forwarded.
 fn check_fields(fields: &Fields) {
     let bytes = |(name, value): &(Vec<u8>, Vec<u8>)| name.len() + value.len() + 32;
-    // Two bytes stand between the cookies that are joined, instead of what each counts by itself.
+    // Joined cookies are separated by two bytes, instead of the overhead of each.
     assert!(fields.iter().map(bytes).sum::<usize>() <= LIST_BYTES_MAX as usize);
     for (name, value) in fields {
         let token = name.strip_prefix(b":").unwrap_or(name);
@@ -108,7 +108,7 @@ fn check_fields(fields: &Fields) {
     }
 }
 
-/// Whatever a section is taken for, it can be written as HTTP/1.
+/// Checks that every accepted message can be written as HTTP/1.
 fn check_messages(section: &FieldSection) {
     let (mut slots, limits) = (HeaderSlots::new(), &Limits::DEFAULT);
     for follows in [Follows::More, Follows::Nothing] {
@@ -142,7 +142,7 @@ fn check_messages(section: &FieldSection) {
     }
 }
 
-/// Fields with their cookies in one (RFC 9113 8.2.3).
+/// Joins the cookies of `fields` (RFC 9113 8.2.3).
 pub(crate) fn with_one_cookie(fields: Fields) -> Fields {
     let mut joined = Fields::new();
     for (name, value) in fields {

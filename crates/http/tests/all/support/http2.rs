@@ -1,5 +1,4 @@
-//! Both ends of HTTP/2 as small programs over our connections: a server that sends back what it is sent, a client that
-//! makes requests, and what must hold for any bytes.
+//! An HTTP/2 echo server and a client on top of our connections, and properties of arbitrary bytes.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +8,26 @@ use onrush_http::http2::{
     code::ConnectionError, frame,
 };
 
-/// A message under way.
+/// Message being exchanged.
 pub(crate) struct Exchange {
     stream: Stream,
-    /// What has come.
     pub(crate) received: Vec<u8>,
-    /// The fields of its head and trailers.
+    /// Fields of its head and trailers.
     pub(crate) fields: Vec<(String, Vec<u8>)>,
-    /// What is to be sent, from `sent` on.
+    /// Content to send, from `sent` on.
     content: Vec<u8>,
     sent: usize,
-    /// It ended as it should.
+    /// Whether it ended normally.
     pub(crate) is_whole: bool,
     pub(crate) reset: Option<Code>,
 }
 
-/// Who sends trailers behind its content: every third stream.
+/// Whether a stream has trailers: every third.
 fn has_trailers(id: u32) -> bool {
     id.is_multiple_of(3)
 }
 
-/// One end, which sends back as a server what it is sent: everything that it has to say goes to `out`.
+/// One end of a connection. The server echoes requests; output goes to `out`.
 pub(crate) struct Program {
     role: Role,
     pub(crate) connection: Connection,
@@ -52,7 +50,7 @@ impl Program {
         }
     }
 
-    /// Opens a stream with a request of this content.
+    /// Opens a stream with a request with this content.
     pub(crate) fn request(&mut self, content: Vec<u8>) -> Result<u32, CannotOpen> {
         let end = match content.is_empty() {
             true => End::Stream,
@@ -94,7 +92,6 @@ impl Program {
         self.exchanges.insert(stream.id(), exchange);
     }
 
-    /// Receives bytes.
     pub(crate) fn hear(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
@@ -164,7 +161,7 @@ impl Program {
         }
     }
 
-    /// Sends back what has come: its head now, the rest by turns.
+    /// Echoes a request: its head now, the rest in turns.
     fn respond(&mut self, stream: Stream) {
         let exchange = self.exchanges.get_mut(&stream.id());
         let exchange = exchange.expect("it has begun");
@@ -182,7 +179,7 @@ impl Program {
         self.connection.ready(stream);
     }
 
-    /// Sends data as far as windows allow, in frames of `piece` at most.
+    /// Sends data within the windows, in frames of at most `piece` bytes.
     pub(crate) fn pump(&mut self, piece: usize) {
         while let Some(stream) = self.connection.next_ready() {
             let exchange = self.exchanges.get_mut(&stream.id());
@@ -208,13 +205,13 @@ impl Program {
         }
     }
 
-    /// What it has said since the last time; it is on its way.
+    /// Takes the output since the last call; it counts as sent.
     pub(crate) fn said(&mut self) -> Vec<u8> {
         self.connection.sent();
         std::mem::take(&mut self.out)
     }
 
-    /// Resets a stream that may be open.
+    /// Resets a stream if it is open.
     pub(crate) fn reset(&mut self, id: u32) {
         if let Some(exchange) = self.exchanges.get_mut(&id)
             && self.connection.is_open(exchange.stream)
@@ -232,7 +229,7 @@ fn owned<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<(String, 
         .collect()
 }
 
-/// What a server makes of bytes behind preface and SETTINGS: its events in words, its words, and why it went away.
+/// Result of receiving bytes after preface and SETTINGS: formatted events, output and error.
 #[derive(Debug, PartialEq, Eq)]
 struct Heard {
     events: Vec<String>,
@@ -241,7 +238,7 @@ struct Heard {
     consumed: usize,
 }
 
-/// Any bytes come to the same in any pieces, and what is answered is within bounds and whole frames.
+/// Checks that the result does not depend on how the input is split, and that replies are bounded and complete frames.
 pub(crate) fn check(input: &[u8]) {
     for role in [Role::Server, Role::Client] {
         let whole = heard(role, input, input.len().max(1));
@@ -299,13 +296,13 @@ fn heard(role: Role, input: &[u8], piece: usize) -> Heard {
     }
     assert!(connection.open_streams() <= 4);
     if heard.error.is_some() {
-        // How far it came into what it did not accept depends on the pieces.
+        // How much of an invalid frame is consumed depends on the pieces.
         heard.consumed = 0;
     }
     heard
 }
 
-/// All steps over what there is.
+/// Makes all steps over the input.
 fn hear(connection: &mut Connection, bytes: &[u8], heard: &mut Heard) {
     loop {
         let input = &bytes[heard.consumed..];
@@ -333,7 +330,7 @@ fn hear(connection: &mut Connection, bytes: &[u8], heard: &mut Heard) {
                 end,
             } => {
                 let fields = owned(fields.iter());
-                // Some requests are responded to at once.
+                // Some requests get a response at once.
                 if stream.id() % 4 == 1 {
                     let status = |encoder: &mut Encoder, out: &mut Vec<u8>| {
                         encoder.status(200, out);

@@ -1,5 +1,5 @@
-//! What the tests and the fuzz targets of this crate share: ways to feed bytes in pieces, slow and obvious readers to
-//! compare with, and the checks built from both.
+//! Shared by the tests and fuzz targets of this crate: functions that feed bytes in pieces, slow reference parsers, and
+//! checks built from both.
 #![allow(dead_code)] // each user takes its part
 
 pub(crate) mod check;

@@ -1,4 +1,4 @@
-//! PROXY protocol headers in owned form, and what must hold for any bytes that might be one.
+//! Owned PROXY protocol headers, and properties of arbitrary bytes.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use onrush_http::proxy_protocol::{self, ClientTls, Origin};
 
 use super::check::{self, Measured};
 
-/// A header without borrows.
+/// Owned header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) origin: Owned,
@@ -17,7 +17,7 @@ pub(crate) struct Told {
     pub(crate) bytes: usize,
 }
 
-/// An origin without borrows.
+/// Owned origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owned {
     Local,
@@ -32,7 +32,7 @@ impl Measured for Told {
     }
 }
 
-/// Reads a header from exactly these bytes.
+/// Parses a header from exactly these bytes.
 pub(crate) fn read(input: &[u8]) -> Parsed<Told> {
     match proxy_protocol::parse(input) {
         Parsed::Complete(header) => Parsed::Complete(Told {
@@ -62,7 +62,7 @@ pub(crate) fn owned(origin: &Origin<'_>) -> Owned {
     }
 }
 
-/// The same at every cut; and whatever addresses come of it, `ppp` reads the same ones.
+/// Parses every prefix, and checks that `ppp` finds the same addresses.
 pub(crate) fn check(input: &[u8]) -> Parsed<Told> {
     let whole = check::prefixes_agree(input, read);
     if let Parsed::Complete(told) = &whole
@@ -79,7 +79,7 @@ pub(crate) fn check(input: &[u8]) -> Parsed<Told> {
     whole
 }
 
-/// The addresses that `ppp` finds in a header, which must be all of `input`.
+/// Addresses that `ppp` finds in a header, which must be all of `input`.
 pub(crate) fn by_ppp(input: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
     match ppp::HeaderResult::parse(input) {
         ppp::HeaderResult::V1(header) => {

@@ -1,11 +1,11 @@
-//! The same grammar read a second time, slowly and obviously, on complete input only. What it accepts the crate must
-//! accept with the same meaning, and nothing else. Bounds are not its matter: inputs stay below them.
+//! A second parser of the same grammar, slow and simple, for complete input only. The crate must accept exactly the
+//! same input with the same meaning. It has no limits: inputs stay below them.
 
 use onrush_http::{Framing, Method, Version};
 
 use super::drive::Head;
 
-/// The request head at the start of `input`, if that is a complete and acceptable one.
+/// Request head at the start of `input`, if complete and valid.
 pub(crate) fn request(input: &[u8]) -> Option<Head> {
     let mut skipped = 0;
     while skipped < 4 && input[skipped..].starts_with(b"\r\n") {
@@ -63,7 +63,7 @@ pub(crate) fn request(input: &[u8]) -> Option<Head> {
     })
 }
 
-/// The response head at the start of `input`, if that is a complete and acceptable one.
+/// Response head at the start of `input`, if complete and valid.
 pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
     let (line, mut headers, bytes) = head(input, lenient_line)?;
     let version = self::version(line.get(..8)?)?;
@@ -128,16 +128,15 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
     })
 }
 
-/// A chunked body as the reference reads it.
 pub(crate) struct Chunked {
     pub(crate) payload: Vec<u8>,
-    /// Its length in the input.
+    /// Length in the input.
     pub(crate) bytes: usize,
-    /// What of it goes on to the next recipient.
+    /// Bytes to forward.
     pub(crate) passed: Vec<u8>,
 }
 
-/// The chunked body at the start of `input` if it is a complete and acceptable one; servers may do more than clients.
+/// Chunked body at the start of `input`, if complete and valid. Servers are treated more leniently.
 pub(crate) fn chunked(input: &[u8], is_servers: bool) -> Option<Chunked> {
     let (mut payload, mut passed) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -202,7 +201,8 @@ pub(crate) fn chunked(input: &[u8], is_servers: bool) -> Option<Chunked> {
     }
 }
 
-/// RFC 9112 7.1.1, letter by letter: the states between `;`, the name, `=` and the value, with white space between them.
+/// Literal implementation of RFC 9112 7.1.1: the states between `;`, the name, `=` and the value, with white space
+/// between them.
 fn extensions(text: &str) -> bool {
     #[derive(Clone, Copy, PartialEq)]
     enum At {
@@ -251,7 +251,7 @@ fn text_of_latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&b| char::from(b)).collect()
 }
 
-/// Name, value without white space around it, and the whole line.
+/// Name, trimmed value, and the whole line.
 type Field = (String, Vec<u8>, Vec<u8>);
 
 /// First line, fields, length. `line` finds the line at the start of an input.
@@ -270,7 +270,7 @@ fn head(input: &[u8], line: fn(&[u8]) -> Option<&[u8]>) -> Option<(&[u8], Vec<Fi
     }
 }
 
-/// Up to the first LF, without a CR before it; no control byte but tab before them.
+/// Line up to the first LF, without a CR before it. The only control character allowed is tab.
 fn lenient_line(input: &[u8]) -> Option<&[u8]> {
     let end = input.iter().position(|&b| b == b'\n')?;
     let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
@@ -279,7 +279,7 @@ fn lenient_line(input: &[u8]) -> Option<&[u8]> {
         .then_some(line)
 }
 
-/// Up to the first CRLF; no control byte but tab before it.
+/// Line up to the first CRLF. The only control character allowed is tab.
 fn line(input: &[u8]) -> Option<&[u8]> {
     let end = input.windows(2).position(|two| two == b"\r\n")?;
     let line = &input[..end];
@@ -433,7 +433,7 @@ fn keep_alive(version: Version, headers: &[Field]) -> bool {
     !has("close") && (version == Version::Http11 || has("keep-alive"))
 }
 
-/// `length` reads the one length that all these fields say.
+/// `length` reads the common length of these fields.
 fn announced(
     version: Version,
     headers: &[Field],

@@ -54,7 +54,7 @@ fn a_body_is_sent_as_windows_take_it_and_ends_with_its_last_frame() {
 #[test]
 fn a_body_ends_with_an_empty_frame_or_with_its_trailers() {
     let empty: &[(Kind, u8, &[u8])] = &[(Kind::Data, END_STREAM, b"")];
-    // A literal with a new name (RFC 7541 6.2.1).
+    // A literal field with a new name (RFC 7541 6.2.1).
     let block = [b"\x40\x01", &b"a"[..], b"\x01", b"1"].concat();
     let trailers: &[(Kind, u8, &[u8])] = &[(Kind::Headers, END_STREAM | END_HEADERS, &block)];
     for (lines, wanted) in [

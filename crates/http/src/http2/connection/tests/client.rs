@@ -1,4 +1,4 @@
-//! What is different on a client: it opens streams, and responses may have interim ones before them.
+//! Rules of a client: opening streams, and interim responses.
 
 use super::*;
 use crate::http2::limits::STREAMS_BEFORE_SETTINGS;
@@ -155,7 +155,7 @@ fn responses_without_content_may_say_its_length() {
         assert!(open(&mut side, content).is_ok());
         side.hear(&response(1, END_STREAM, block));
         assert_eq!(side.seen, [Seen::Head(1, End::Stream)]);
-        // They may end by an empty frame, but have nothing in it.
+        // An empty DATA frame may end them, but it must not contain data.
         assert!(open(&mut side, content).is_ok());
         side.hear(&[response(3, 0, block), data(3, END_STREAM, b"")].concat());
         assert_eq!(
@@ -190,7 +190,7 @@ fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length()
         assert_eq!(side.seen.last(), Some(&heard), "{block:?}");
         assert_eq!(side.connection.open_streams(), 0);
     }
-    // It has no trailers (RFC 9113 8.5), and what is no success is a response as any other.
+    // A tunnel has no trailers (RFC 9113 8.5); an unsuccessful response is like any other.
     let trailers = response(1, END_STREAM, &[0, 1, b'a', 1, b'b']);
     let forbidden = [&[0x08, 3, b'4', b'0', b'3'][..], &OK_OF_LENGTH_7[1..]].concat();
     let failed = Seen::Failed(1, Code::PROTOCOL_ERROR);
@@ -285,7 +285,7 @@ fn data_behind_the_end_of_a_response_is_told_once() {
     side.hear(&[data(1, 0, b"b"), data(1, END_STREAM, b"c")].concat());
     assert_eq!(side.seen, [Seen::DataOfClosed(1)]);
     assert_eq!(side.resets(), [(1, Code::STREAM_CLOSED)]);
-    // Nor does it matter to other streams.
+    // Other streams are not affected.
     open(&mut side, Content::Any).expect("there is room");
     side.hear(&response(3, END_STREAM, NO_CONTENT));
     assert_eq!(side.seen.last(), Some(&Seen::Head(3, End::Stream)));
@@ -300,7 +300,7 @@ fn data_that_was_on_its_way_when_its_stream_was_reset_is_not_told() {
         let stream = open(&mut side, Content::Any).expect("there is room");
         side.hear(&response(stream.id(), 0, OK));
         side.connection.reset(stream, Code::CANCEL, &mut side.out);
-        // One in three comes at once, and the others when all have been reset.
+        // One in three arrives at once, the others after all have been reset.
         if number % 3 == 0 {
             side.hear(&data(stream.id(), END_STREAM, b"late"));
         }
@@ -332,7 +332,7 @@ fn late_responses_of_cancelled_requests_are_ignored() {
     let kept = cancel_beside_another(&mut side, CANCELLED);
     for number in 1..=CANCELLED {
         let id = kept.id() + 2 * number;
-        // Each head adds an entry to the table of field compression.
+        // Each head adds an entry to the HPACK table.
         let head = [OK, &[0x40, 1, b'x', 1, b'0' + (number % 10) as u8]].concat();
         side.hear(&[response(id, 0, &head), data(id, 0, b"late")].concat());
         side.hear(&[response(id, END_STREAM, &[0xbe]), reset(id)].concat());
@@ -357,7 +357,7 @@ fn a_late_response_is_ignored_after_a_rest() {
 
 #[test]
 fn errors_on_closed_streams_are_still_errors() {
-    // A stream that the server may not open, beside streams that were reset and are forgotten.
+    // A stream that the server may not open, next to streams that were reset and forgotten.
     let mut side = Side::client();
     cancel_beside_another(&mut side, 300);
     side.hear(&response(2, 0, OK));

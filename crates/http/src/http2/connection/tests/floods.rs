@@ -1,4 +1,4 @@
-//! Peers that cause work and do nothing for it are sent away, and those that work are not.
+//! Peers that cause unproductive work are disconnected, others are not.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::http2::limits::{
     STREAM_ERRORS_AHEAD_MAX,
 };
 
-/// How often a server hears `bytes` of a number until it goes away, for which reason. What it answers is read.
+/// Sends `bytes` of a counter until the server disconnects, and reads its replies. Returns the count and the reason.
 fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
     let mut side = Side::server();
     side.hear(&post(1));
@@ -29,7 +29,7 @@ fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
 #[test]
 fn each_flood_ends_at_its_bound() {
     let chatter = CHATTER_AHEAD_MAX;
-    // Each error takes a token of chatter, too, where its frame is one.
+    // A stream error takes a chatter token too, if its frame is chatter.
     let rapid = until_gone(|number| [get(3 + 2 * number), reset(3 + 2 * number)].concat());
     let resets = RESETS_AHEAD_MAX + RESETS_PER_SECOND / 10;
     assert_eq!(rapid, (resets, Flood::RapidReset));
@@ -57,7 +57,7 @@ fn each_flood_ends_at_its_bound() {
         (frame(Kind::Unknown, 0, 0, b"x"), Flood::Ignored),
         (frame(Kind::GoAway, 0, 0, &[0; 8]), Flood::Ignored),
     ] {
-        // Settings and their acknowledgement have taken one each.
+        // SETTINGS and their acknowledgement have taken one token each.
         let (count, found) = until_gone(|_| bytes.clone());
         assert_eq!(found, flood);
         assert!(
@@ -129,7 +129,7 @@ fn a_frame_of_settings_is_bounded() {
     let entry = [0, 1, 0, 0, 0, 0];
     side.hear(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
     assert_eq!(side.error, None);
-    // Its head is enough.
+    // The frame header suffices.
     let large = frame(Kind::Settings, 0, 0, &entry.repeat(65));
     side.hear(&large[..HEAD_BYTES]);
     assert_eq!(
@@ -177,7 +177,7 @@ fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
 #[test]
 fn a_list_that_is_too_large_comes_cut() {
     let mut connection = Connection::new(Role::Server, LocalSettings::DEFAULT, &mut Vec::new());
-    // A large field is put into the table and said again and again.
+    // A large field is inserted into the table once and referenced many times.
     let (mut encoder, mut block) = (Encoder::new(), GET.to_vec());
     for _ in 0..40 {
         encoder.field(b"a", &[0xff; 800], Indexing::Incremental, &mut block);
@@ -199,7 +199,7 @@ fn a_list_that_is_too_large_comes_cut() {
     assert_eq!(at, input.len());
 }
 
-/// A request whose fields are references to an entry of the static table, beyond those that are kept.
+/// A request with `beyond` fields more than are stored, all of them references to the static table.
 fn references(id: u32, beyond: u32) -> Vec<u8> {
     let count = FIELDS_KEPT_MAX + 1 + beyond as usize - 4;
     let block = [GET, &vec![0x90; count]].concat();
@@ -208,7 +208,7 @@ fn references(id: u32, beyond: u32) -> Vec<u8> {
 
 #[test]
 fn fields_that_nobody_needs_are_paid_for() {
-    // A client whose cookies have grown too many is refused again and again.
+    // A client with too many cookies is refused again and again.
     let mut side = Side::server();
     for number in 0..3_000 {
         let id = 1 + 2 * number;
@@ -217,7 +217,7 @@ fn fields_that_nobody_needs_are_paid_for() {
         assert_eq!(side.error, None, "{number}");
         side.forget();
     }
-    // One that sends far more is sent away soon, though it has responses.
+    // A client that sends far more is disconnected soon, though it gets responses.
     let mut side = Side::server();
     let mut count = 0;
     while side.error.is_none() {
@@ -230,7 +230,7 @@ fn fields_that_nobody_needs_are_paid_for() {
         count += 1;
     }
     assert_eq!(count, 1 + 2 * CHATTER_AHEAD_MAX / EXCESS_PER_BLOCK_MAX);
-    // And at once where it is one block.
+    // At once if a single block exceeds the limit.
     let mut side = Side::server();
     side.hear(&references(1, EXCESS_PER_BLOCK_MAX));
     assert_eq!(side.error, None);
@@ -242,7 +242,7 @@ fn fields_that_nobody_needs_are_paid_for() {
 
 #[test]
 fn a_client_whose_deadlines_pass_is_not_cut() {
-    // 60 calls at a time with deadlines of 20 ms, and a PING with each reset.
+    // 60 concurrent calls with deadlines of 20 ms, and a PING with each reset.
     let mut side = Side::server();
     for number in 0..30_000 {
         let id = 1 + 2 * number;

@@ -1,4 +1,4 @@
-//! What a server says to frames that a client may not send.
+//! How a server handles frames that a client must not send.
 
 use super::*;
 use crate::http2::frame::NUMBER_MAX;
@@ -10,7 +10,7 @@ const EXTENDED_CONNECT: &[u8] = &[
     b'c', b'o', b'l', 1, b'x', 0x86, 0x84, 0x41, 0x01, b'a',
 ];
 
-/// What becomes of a mistake.
+/// Expected result of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Fine,
@@ -482,7 +482,7 @@ fn a_stream_may_be_reset_in_the_middle_of_its_data() {
     side.hear(&[7; 5_000]);
     side.hear(&[7; 16_384 - 6_000]);
     assert_eq!(side.seen, []);
-    // All of it was given back, so that as much again is below half of the window, and once more is not.
+    // All of it was returned, so the same amount again stays below half of the window, and one byte more does not.
     side.hear(&[post(3), data(3, 0, &[7; 16_384 - 2])].concat());
     assert_eq!(side.frames(), []);
     side.hear(&data(3, 0, b"7"));
@@ -578,7 +578,7 @@ fn more_data_than_the_windows_allow_is_an_error() {
         stream_window: 10,
         ..LocalSettings::DEFAULT
     };
-    // Before our settings are acknowledged the default holds.
+    // The default applies until our settings are acknowledged.
     let mut side = Side::new(Role::Server, local);
     side.hear(&[PREFACE, &settings()[..], &post(1), &data(1, 0, &[0; 100])].concat());
     side.hear(&frame(Kind::Settings, ACK, 0, b""));

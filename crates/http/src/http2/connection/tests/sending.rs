@@ -1,4 +1,4 @@
-//! What a server sends: within windows, bounds on frames, and until it goes away.
+//! Sending on a server: windows, frame sizes, and shutdown.
 
 use super::*;
 use crate::http2::frame::NUMBER_MAX;
@@ -11,7 +11,7 @@ fn status(encoder: &mut Encoder, out: &mut Vec<u8>) {
     encoder.status(200, out);
 }
 
-/// Sends so much data on a stream.
+/// Sends `bytes` bytes of data on a stream.
 fn send(side: &mut Side, stream: Stream, bytes: usize, end: End) {
     assert_eq!(
         side.connection.data(stream, bytes, end, &mut side.out),
@@ -164,7 +164,7 @@ fn large_blocks_are_cut_to_the_frames_of_the_peer() {
             side.connection.head(stream, end, &mut side.out, write),
             Ok(())
         );
-        // Whoever knows the protocol reads it as one.
+        // A client parses the pieces as one block.
         let written = side.out.clone();
         let mut client = Side::client();
         let opened = client
@@ -198,7 +198,7 @@ fn consumed_data_is_announced_by_half_windows() {
         .into_iter()
         .map(|(head, payload)| (head.kind, head.stream, code_of(&payload).0))
         .collect();
-    // Padding is nobody's: with it and the last 8,000 bytes half of 65,535 is passed.
+    // Padding is released at once; with it and the last 8,000 bytes half of 65,535 is exceeded.
     let released = 5 * 8_000 + 256;
     let wanted = [0, 1].map(|stream| (Kind::WindowUpdate, stream, released));
     assert_eq!(updates, wanted);
@@ -233,7 +233,7 @@ fn a_connection_that_rests_goes_on_as_before() {
     side.connection.rest();
     side.respond(1);
     side.connection.rest();
-    // The table of the field compression is still there: :authority is its only entry.
+    // The HPACK table is kept: :authority is its only entry.
     let known = &[0x82, 0x86, 0x84, 0xbe];
     side.hear(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, known));
     side.hear(&frame(Kind::Headers, 0, 5, known));
