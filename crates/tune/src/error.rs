@@ -1,22 +1,22 @@
-//! Why nothing could be read, planned or undone. A single file that cannot be read is a fact, and a single value that
-//! cannot be written an outcome; neither is here.
+//! Errors that end a command. An unreadable file is a fact, and a value that cannot be written an outcome; neither is
+//! an error here.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a command on the machine could not begin or finish.
+/// Why a command could not start or finish.
 #[derive(Debug)]
 pub enum Error {
     /// A file or directory could not be read.
     Read(PathBuf, io::Error),
     /// A file or directory could not be written.
     Write(PathBuf, io::Error),
-    /// A snapshot that is none, is cut off, or is of a version this program does not know.
+    /// A snapshot file that is invalid, truncated, or of an unsupported version.
     Snapshot(PathBuf, String),
-    /// Facts without which there is no plan.
+    /// Facts required for a plan are missing.
     Facts(String),
-    /// The request makes no sense on this machine.
+    /// The request is invalid on this machine.
     Request(String),
 }
 

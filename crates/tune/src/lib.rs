@@ -1,19 +1,19 @@
-//! Reads a machine, names its limits, and plans, applies and undoes changes: CPUs of interrupts, masks, queues, settings.
+//! Reads a machine's configuration, finds its bottlenecks, and plans, applies and undoes changes: interrupt affinity,
+//! steering masks, queues, sysctls.
 //!
-//! The reading order of the modules is the order of the work: `tree` (the source of facts) -> `facts` -> `advise` (pure) -> `apply`. Only changes that
-//! a plan names are made.
+//! Data flows through the modules in this order: `tree` (source of facts) -> `facts` -> `advise` -> `apply`. Only the
+//! changes in a plan are made.
 //!
-//! `tree.rs` is a root directory or a snapshot of one. In `advise/`, `placement.rs` decides which CPUs do what,
-//! `budget.rs` how many cores each interface gets, and `queue_cpus.rs` which CPUs its queues use. `diagnose/` names
-//! the full resource, or with `conclusion.rs` why none was found. `search/` tries settings against a measurement of
-//! the user.
+//! `tree.rs` is a root directory or a snapshot of one. In `advise/`, `placement.rs` assigns CPUs to roles, `budget.rs`
+//! cores to interfaces, and `queue_cpus.rs` CPUs to queues. `diagnose/` finds the exhausted resource, or in
+//! `conclusion.rs` explains why none was found. `search/` tries settings and measures each with a command of the user.
 //!
 //! # Invariants
 //!
 //! - `advise/`, `diagnose/` and `show.rs` are pure.
-//! - Before each change the old value is in the journal, on disk.
-//! - Interrupts are identified by device, queue and role, never by their number; threads by their number and start time. Cores
-//!   are ordered by their position in the topology, never by the numbers of their CPUs.
+//! - Before each change the old value is written to the journal, on disk.
+//! - Interrupts are identified by device, queue and role, never by number; threads by number and start time. Cores are
+//!   ordered by their position in the topology, never by CPU number.
 #![forbid(unsafe_code)]
 
 mod error;

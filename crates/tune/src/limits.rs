@@ -1,32 +1,32 @@
-//! Every bound of reading and changing a machine, with its reason.
+//! All limits of reading and changing a machine, with reasons.
 
-/// One file of /proc or /sys. The largest is /proc/interrupts: 256 CPUs and 2,000 interrupts make 6 MB of it.
+/// Bytes of a file in /proc or /sys. The largest is /proc/interrupts: 6 MB with 256 CPUs and 2,000 interrupts.
 pub const FILE_BYTES_MAX: u64 = 32 << 20;
-/// How often a file is opened again that says "try again": the kernel does when somebody mounts or renames something
-/// while it follows links below a root (openat2(2), EAGAIN), which takes a microsecond each time.
+/// Attempts to open a file after EAGAIN. The kernel returns it when something is mounted or renamed while it resolves
+/// links below a root (openat2(2)). An attempt takes a microsecond.
 pub const OPEN_TRIES: usize = 1_000;
-/// A snapshot: some thousand small files and one large one.
+/// Bytes of a snapshot: a few thousand small files and one large one.
 pub const SNAPSHOT_BYTES_MAX: u64 = 256 << 20;
-/// Interfaces that are read; a host of containers has some thousand virtual ones.
+/// Interfaces read; a container host has a few thousand virtual ones.
 pub const INTERFACES_MAX: usize = 4_096;
-/// Queues of one interface: hardware has up to some hundred, a virtual device may claim 4,096.
+/// Queues of an interface: hardware has up to a few hundred, a virtual device may report 4,096.
 pub const QUEUES_MAX: usize = 4_096;
 /// Processes whose names are read in search of daemons.
 pub const PROCESSES_MAX: usize = 16_384;
-/// What the kernel says at once by netlink: 32 KiB of a list, and the one reply to a question of ethtool's has 16 KiB when
-/// an indirection table has 4,096 entries.
+/// Bytes of a netlink response: the kernel sends 32 KiB of a list at once, and a single ethtool reply has 16 KiB when
+/// the indirection table has 4,096 entries.
 pub const NETLINK_BYTES_MAX: usize = 64 << 10;
-/// Messages of one list by netlink; the rules of a node of a large cluster are some hundred thousand.
+/// Messages of a netlink list; a node of a large cluster has a few hundred thousand packet filter rules.
 pub const NETLINK_ANSWERS_MAX: usize = 1 << 20;
-/// How often such a list is asked for again that changed while it was told: what changes more often than that is not known.
+/// Attempts to read a netlink list that changes while it is read. Then it counts as unknown.
 pub const NETLINK_TRIES: usize = 20;
 /// Control groups from a process up to the root: systemd and Kubernetes nest six to ten.
 pub const GROUPS_MAX: usize = 64;
-/// Threads of one process that are looked at; servers have some for each CPU.
+/// Threads read of a process; servers have a few per CPU.
 pub const THREADS_MAX: usize = 16_384;
-/// Descriptors of one process that are looked at for its listening sockets, which it opens before connections.
+/// Descriptors read of a process to find its listening sockets, which it opens before connections.
 pub const DESCRIPTORS_MAX: usize = 65_536;
 /// Disks and partitions read; a storage server has several hundred.
 pub const DISKS_MAX: usize = 4_096;
-/// Destinations kept per sample of local ports; a finding names only the fullest.
+/// Destinations kept per sample of local ports; a finding names only the one with the fewest free ports.
 pub const PORT_USES_MAX: usize = 4;

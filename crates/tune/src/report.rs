@@ -1,4 +1,4 @@
-//! A plan as text for people and as a shell script. As JSON it is `serde_json`'s business.
+//! Formats a plan as text and as a shell script.
 
 mod changes;
 
@@ -8,13 +8,13 @@ use crate::advise::{Action, Plan, Role, Sharing, Target};
 use crate::apply::resets_queues;
 use onrush_machine::cpus::CpuSet;
 
-/// Columns of a plan where nobody says how many there are.
+/// Default width of a plan.
 pub const COLUMNS: usize = 110;
-/// How much of a name or a sentence goes to a terminal as one line.
+/// Characters of a name or sentence that are printed to a terminal as one line.
 const LINE_MAX: usize = 2_000;
 
-/// A plan for people, in so many columns (40 at least). Changes with the same reason stand together, and those of the queues
-/// of an interface in ranges.
+/// Formats a plan as text of this width (at least 40). Changes with the same reason are grouped, and those of an
+/// interface's queues are shown as ranges.
 pub fn text(plan: &Plan, columns: usize) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -76,12 +76,12 @@ pub fn text(plan: &Plan, columns: usize) -> String {
     out
 }
 
-/// A text as it may go to a terminal. Names of interfaces, programs and files may have almost any bytes in them, and some
-/// tell a terminal what to do: those are replaced, and so are those that turn the direction of writing. White space stays.
+/// Replaces characters that control a terminal or the direction of text. Names of interfaces, programs and files can
+/// contain almost any bytes. White space is kept.
 pub fn printable(text: &str) -> String {
     let harmless = |letter: char| match letter {
         '\n' | '\t' => letter,
-        // Bidirectional embeddings, overrides and isolates, and the separators of lines (Unicode, UAX 9 and 14).
+        // Bidirectional embeddings, overrides and isolates, and line separators (Unicode, UAX 9 and 14).
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => {
             char::REPLACEMENT_CHARACTER
         }
@@ -91,13 +91,13 @@ pub fn printable(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// The same in one line, which is cut where nobody would read on.
+/// [`printable`], limited to one line of bounded length.
 pub fn one_line(text: &str) -> String {
     let text: String = text.chars().take(LINE_MAX).collect();
     printable(&text).replace(['\n', '\t'], "\u{fffd}")
 }
 
-/// With a space behind each comma, so that long lists can be broken.
+/// Adds a space after each comma, so that long lists can be wrapped.
 fn cpus(cpus: &CpuSet) -> String {
     match cpus.len() {
         0 => "none".to_owned(),
@@ -106,7 +106,7 @@ fn cpus(cpus: &CpuSet) -> String {
     }
 }
 
-/// Breaks a text at so many columns, behind a head and below it.
+/// Wraps a text at this width and indents it below `head`.
 pub fn wrapped(head: &str, text: &str, columns: usize) -> String {
     let mut lines = String::from(head);
     let width = head.chars().count();
@@ -124,9 +124,9 @@ pub fn wrapped(head: &str, text: &str, columns: usize) -> String {
     lines.trim_end().to_owned()
 }
 
-/// A plan as a script for `sh`. It goes on after a refusal and says so at the end; it does not undo. A device that gets
-/// another number of queues gets other interrupts with them, which nobody knows before: what is set for its queues is for a
-/// second script, and the first one says so.
+/// Formats a plan as a script for `sh`. The script continues after errors, reports them at the end, and does not undo.
+/// Changing a device's number of queues changes its interrupts in an unknown way, so the settings of these queues are
+/// left for a second script, as the first one prints.
 pub fn script(plan: &Plan) -> String {
     let mut out = String::from(
         "#!/bin/sh\n# Made by `onrush tune plan --script`. To be run as root. `onrush tune apply` does the same with a\n\
@@ -147,7 +147,7 @@ pub fn script(plan: &Plan) -> String {
     let mut reason = "";
     for action in plan.actions.iter().filter(is_known) {
         if action.reason != reason {
-            // Reasons are ours, but names of interfaces in them are not: no line may end the comment.
+            // Reasons contain names of interfaces, which must not end the comment.
             let comment = printable(&action.reason).replace('\n', " ");
             out.push_str(&format!("\n# {comment}\n"));
             reason = &action.reason;
@@ -185,7 +185,7 @@ fn command(action: &Action) -> String {
     }
 }
 
-/// A word as the shell takes it literally.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-,:".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! A picture of the machine: nodes, cores, siblings, and what each CPU does for the network. Pure.
+//! Diagram of the machine: nodes, cores, SMT siblings, and each CPU's network work. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,29 +15,28 @@ mod drawing;
 
 pub use drawing::svg;
 
-/// What a CPU does.
+/// Kind of work of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// Takes interrupts.
+    /// Handles interrupts.
     Interrupts,
-    /// Is handed packets by others.
+    /// Receives packets by packet steering (RPS).
     Steering,
     /// Runs the application.
     Application,
-    /// Runs everything else.
+    /// Reserved for everything else.
     System,
 }
 
-/// What every CPU does: the interrupts of which queues, packets of which interface that are handed to it, the name of a
-/// program that runs there.
+/// Work of each CPU: interrupts by queue, steered packets by interface, and programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
-    /// By CPU: the queues of an interface, which are empty for other work.
+    /// By CPU, kind and name: the queues of an interface, empty for other work.
     work: BTreeMap<usize, BTreeMap<(Work, String), CpuSet>>,
 }
 
 impl View {
-    /// As the machine is set now, and where the threads of a process ran last.
+    /// Current settings, and the CPUs on which a process's threads ran last.
     pub fn now(facts: &Facts, process: Option<&Process>) -> View {
         let mut view = View::default();
         if let Some(process) = process {
@@ -55,7 +54,7 @@ impl View {
                 let Some(queue) = irq.queue else {
                     continue;
                 };
-                // An interrupt that may go to many CPUs goes to the one that is in effect.
+                // An interrupt that is allowed on several CPUs is delivered to the effective one.
                 let cpus = irq.effective.as_ref().or(irq.affinity.as_ref());
                 for cpu in cpus
                     .filter(|cpus| cpus.len() == 1)
@@ -80,7 +79,7 @@ impl View {
         view
     }
 
-    /// As a plan would have it.
+    /// Settings of a plan.
     pub fn planned(placement: &Placement) -> View {
         let mut view = View::default();
         for interface in &placement.interfaces {
@@ -134,8 +133,7 @@ impl View {
     }
 }
 
-/// A line for each core, its CPUs beside each other as far as the columns allow, under a line for each node. Loads may be
-/// empty.
+/// Formats a line per node and core, with the CPUs of a core side by side if the width allows. `loads` may be empty.
 pub fn text(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>, columns: usize) -> String {
     let mut out = String::new();
     let mut node = None;
@@ -195,7 +193,7 @@ fn devices_at(facts: &Facts, node: Option<usize>) -> Vec<String> {
     devices.map(|interface| one_line(&interface.name)).collect()
 }
 
-/// Devices of which the machine does not say where they are, when there are several places.
+/// Devices of unknown node, on a machine with several nodes.
 fn unknown(facts: &Facts) -> Vec<String> {
     let is_lost = |interface: &&Interface| interface.is_device && interface.node.is_none();
     let lost = facts.interfaces.iter().filter(is_lost);
@@ -205,13 +203,13 @@ fn unknown(facts: &Facts) -> Vec<String> {
     }
 }
 
-/// Cores within a tenth of the fastest are of its kind.
+/// Whether a core is more than a tenth slower than the fastest.
 fn is_slow(core: &Core, facts: &Facts) -> bool {
     let fastest = facts.topology.cores.iter().map(|core| core.capacity).max();
     core.capacity * 10 < fastest.unwrap_or(0) * 9
 }
 
-/// `CPU 8    97 % `, and what it does.
+/// `CPU 8    97 % ` and its work.
 fn cell(cpu: usize, view: &View, loads: &BTreeMap<usize, Load>) -> (String, String) {
     let load = loads
         .get(&cpu)

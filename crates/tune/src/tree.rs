@@ -1,8 +1,8 @@
-//! Where facts are read: /proc, /sys and /etc below a root directory, or the recording of such a reading in one file.
+//! Source of facts: /proc, /sys and /etc below a root directory, or a snapshot of them in one file.
 //!
-//! A snapshot is what was read, file by file, not what was understood of it: whoever receives one can read it again
-//! with a newer program. All paths here are absolute, as the kernel's documents spell them; links of a recorded machine
-//! never lead out of its root.
+//! A snapshot contains the files as read, not the interpreted facts, so that a newer program can interpret it again.
+//! All paths are absolute, as in the kernel's documentation; symbolic links of a recorded machine never lead out of its
+//! root.
 
 pub(crate) mod below;
 mod snapshot;
@@ -27,17 +27,17 @@ use self::below::{link_below, names_in, open_below, open_root, read_below, read_
 use self::snapshot::read_snapshot;
 pub use snapshot::{SNAPSHOT_SCHEMA, Snapshot, write_snapshot};
 
-/// A place to read facts from.
+/// A source of facts.
 pub struct Tree {
     source: Source,
     recording: RefCell<Snapshot>,
-    /// Files that exist and could not be read, each once, with the reason.
+    /// Files that exist but could not be read, with the reason.
     troubles: RefCell<BTreeMap<String, String>>,
     records: Cell<bool>,
     driver_counters: Option<AskCounters>,
 }
 
-/// What asks a driver of this machine for the counters it has by names of its own.
+/// Function that reads driver-specific counters of an interface on this machine.
 pub type AskCounters = fn(&str) -> io::Result<Vec<(String, u64)>>;
 
 enum Source {
@@ -69,24 +69,24 @@ impl Tree {
         }
     }
 
-    /// With a way to ask drivers for their counters. Netlink has no message for them and the ioctl takes `unsafe`, so who
-    /// opens the tree brings it.
+    /// Sets the function that reads driver counters. Netlink has no message for them and the ioctl needs `unsafe`, so
+    /// the caller provides it.
     pub fn asking(mut self, driver_counters: AskCounters) -> Tree {
         self.driver_counters = Some(driver_counters);
         self
     }
 
-    /// A snapshot in memory, as if it had been read from a file.
+    /// Creates a tree from a snapshot in memory.
     pub fn of_snapshot(snapshot: Snapshot) -> Tree {
         Tree::of(Source::Snapshot(Box::new(snapshot)))
     }
 
-    /// From now on everything that is read is kept for [`Tree::recorded`].
+    /// Starts recording everything read, for [`Tree::recorded`].
     pub fn record(&self) {
         self.records.set(true);
     }
 
-    /// What was read since [`Tree::record`].
+    /// Everything read since [`Tree::record`].
     pub fn recorded(&self) -> Snapshot {
         Snapshot {
             onrush_snapshot: SNAPSHOT_SCHEMA,
@@ -96,12 +96,12 @@ impl Tree {
         }
     }
 
-    /// Whether this is the machine the program runs on: drivers can be asked, and settings changed.
+    /// Whether this is the machine that the program runs on, where drivers can be queried and settings changed.
     pub fn is_live(&self) -> bool {
         matches!(&self.source, Source::Root { path, .. } if path == Path::new("/"))
     }
 
-    /// The root directory; none for a snapshot, in which nothing can be changed.
+    /// Root directory; `None` for a snapshot, in which nothing can be changed.
     pub fn root(&self) -> Option<&Path> {
         match &self.source {
             Source::Root { path, .. } => Some(path),
@@ -109,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// Files that exist and could not be read, with the reason.
+    /// Files that exist but could not be read, with the reason.
     pub fn troubles(&self) -> BTreeMap<String, String> {
         let mut troubles = self.troubles.borrow().clone();
         if let Source::Snapshot(snapshot) = &self.source {
@@ -118,13 +118,13 @@ impl Tree {
         troubles
     }
 
-    /// The text of a file without white space at its end; `None` when there is none, or when it cannot be read, which
-    /// is then one of the [`Tree::troubles`].
+    /// Contents of a file, without trailing white space. `None` if it does not exist or cannot be read; the latter is
+    /// added to [`Tree::troubles`].
     pub fn text(&self, path: &str) -> Option<String> {
         self.lines(path, |_| true)
     }
 
-    /// The same of a file of which only some lines are anybody's business: no others are recorded.
+    /// Lines of a file that satisfy `is_meant`; others are not recorded either.
     pub fn lines(&self, path: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
         let text = match &self.source {
             Source::Snapshot(snapshot) => snapshot.files.get(path).cloned(),
@@ -150,13 +150,13 @@ impl Tree {
         Some(text)
     }
 
-    /// The value of a file that holds one; a text that is none is one of the [`Tree::troubles`].
+    /// Parsed value of a file; an invalid one is added to [`Tree::troubles`].
     pub fn value<T: FromStr>(&self, path: &str) -> Option<T> {
         let text = self.text(path)?;
         self.understood(path, &text, text.trim().parse().ok())
     }
 
-    /// `understood`, or a trouble that says what is there instead.
+    /// Returns `understood`; if it is `None`, adds the contents to [`Tree::troubles`].
     pub fn understood<T>(&self, path: &str, text: &str, understood: Option<T>) -> Option<T> {
         if understood.is_none() {
             let start: String = text.chars().take(40).collect();
@@ -169,7 +169,7 @@ impl Tree {
         understood
     }
 
-    /// The names in a directory, sorted, with numbers in them in the order of numbers; empty when there is none.
+    /// Names in a directory, sorted with embedded numbers in numeric order; empty if it does not exist.
     pub fn names(&self, path: &str) -> Vec<String> {
         let mut names = match &self.source {
             Source::Snapshot(snapshot) => {
@@ -193,8 +193,8 @@ impl Tree {
         names
     }
 
-    /// On this machine the root of another process is another mount namespace, behind a link that is not followed below a
-    /// root (openat2(2), RESOLVE_IN_ROOT).
+    /// Whether a path of this machine is below another process's root. That is another mount namespace, behind a link
+    /// that openat2(2) does not follow with RESOLVE_IN_ROOT.
     fn is_of_another_root(&self, path: &str) -> bool {
         let behind = path.strip_prefix("/proc/");
         let behind = behind.and_then(|behind| behind.split_once('/'));
@@ -219,8 +219,8 @@ impl Tree {
         names_in(opened)
     }
 
-    /// The numbers behind a prefix in the names of a directory, ascending: `cpu` of `cpu0`, `cpu12`, `cpufreq` gives 0
-    /// and 12.
+    /// Numbers after a prefix in the names of a directory, ascending: with `cpu`, the names `cpu0`, `cpu12` and
+    /// `cpufreq` give 0 and 12.
     pub fn numbers(&self, path: &str, prefix: &str) -> Vec<usize> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
         let mut numbers: Vec<usize> = self.names(path).iter().filter_map(number).collect();
@@ -228,7 +228,7 @@ impl Tree {
         numbers
     }
 
-    /// The last part of what a symbolic link leads to.
+    /// Last component of a symbolic link's target.
     pub fn link(&self, path: &str) -> Option<String> {
         let target = match &self.source {
             Source::Snapshot(snapshot) => snapshot.links.get(path).cloned(),
@@ -243,7 +243,7 @@ impl Tree {
         target.rsplit('/').next().map(str::to_owned)
     }
 
-    /// What drivers say of an interface: of this machine from the kernel, of a recorded one from the snapshot.
+    /// Ethtool settings of an interface, from the kernel or the snapshot.
     pub fn ethtool(&self, interface: &str, ask: impl FnOnce(&str) -> Ethtool) -> Option<Ethtool> {
         let answer = match &self.source {
             Source::Snapshot(snapshot) => snapshot.ethtool.get(interface).cloned(),
@@ -258,8 +258,7 @@ impl Tree {
         Some(answer)
     }
 
-    /// What a driver counts by names of its own: of this machine from the driver, of a recorded one from the snapshot.
-    /// Nothing where it cannot be asked.
+    /// Driver-specific counters of an interface, from the driver or the snapshot; empty if unavailable.
     pub fn driver_counters(&self, interface: &str) -> BTreeMap<String, u64> {
         let counters: BTreeMap<String, u64> = match &self.source {
             Source::Snapshot(snapshot) => snapshot.driver_counters.get(interface).cloned(),
@@ -279,7 +278,7 @@ impl Tree {
         counters
     }
 
-    /// The sockets that wait for connections: of this machine from the kernel, of a recorded one from the snapshot.
+    /// Listening sockets, from the kernel or the snapshot.
     pub fn listening(
         &self,
         ask: impl FnOnce() -> Option<Vec<Listening>>,
@@ -287,7 +286,7 @@ impl Tree {
         self.answer(ask, |snapshot| &snapshot.listening, |to| &mut to.listening)
     }
 
-    /// How many rules packet filters have: of this machine from the kernel, of a recorded one from the snapshot.
+    /// Numbers of packet filter rules, from the kernel or the snapshot.
     pub fn packet_rules(&self, ask: impl FnOnce() -> Option<Rules>) -> Option<Rules> {
         self.answer(
             ask,
@@ -296,7 +295,7 @@ impl Tree {
         )
     }
 
-    /// How packets wait to be sent, by interface: of this machine from the kernel, of a recorded one from the snapshot.
+    /// Queueing disciplines by interface, from the kernel or the snapshot.
     pub fn qdiscs(
         &self,
         ask: impl FnOnce() -> Option<BTreeMap<String, Qdisc>>,
@@ -304,7 +303,7 @@ impl Tree {
         self.answer(ask, |snapshot| &snapshot.qdiscs, |to| &mut to.qdiscs)
     }
 
-    /// What only the kernel of this machine can be asked, and where that is in a snapshot.
+    /// Asks the kernel of this machine, or reads the answer from the snapshot.
     fn answer<T: Clone>(
         &self,
         ask: impl FnOnce() -> Option<T>,
@@ -321,13 +320,13 @@ impl Tree {
         answer
     }
 
-    /// Notes what could not be found out, and why.
+    /// Records that something could not be determined, and why.
     pub(crate) fn trouble(&self, about: &str, why: String) {
         self.troubles.borrow_mut().insert(about.to_owned(), why);
     }
 
     fn note_trouble(&self, path: &str, error: &io::Error) {
-        // What is not there is a fact. Files of a device that is down, or has no such property, say so by these.
+        // A missing file is a fact. The other errors are returned for devices that are down or lack the property.
         let is_fact = matches!(
             rustix::io::Errno::from_io_error(error),
             Some(
@@ -345,7 +344,7 @@ impl Tree {
     }
 }
 
-/// A name with its trailing number apart, so that `rx-10` comes after `rx-9`.
+/// Splits off the trailing number, so that `rx-10` sorts after `rx-9`.
 fn number_order(name: &str) -> (String, u64) {
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))

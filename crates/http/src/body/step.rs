@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Result of [`BodyReader::advance`](crate::BodyReader::advance).
+/// Result of [`BodyReader::advance`](super::BodyReader::advance).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes consumed from the start of the input; pass the rest again.
@@ -24,7 +24,7 @@ impl Step {
     }
 }
 
-/// Result of [`BodyReader::pass`](crate::BodyReader::pass).
+/// Result of [`BodyReader::pass`](super::BodyReader::pass).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passing {
     /// Bytes consumed from the start of the input; pass the rest again.

@@ -1,5 +1,4 @@
-//! Which CPUs take received packets: those that the interrupts of receive queues go to, or those that a queue's packets are
-//! handed to (packet steering).
+//! CPUs that process received packets: the targets of receive interrupts, or of packet steering.
 
 use super::interface::{self, Interface, ReceiveQueue};
 use super::interrupt::{self, Purpose};
@@ -7,16 +6,16 @@ use super::topology;
 use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 
-/// Which CPUs take packets of a machine.
+/// CPUs that process received packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// CPUs that run. On the loopback interface a packet is taken where its sender runs.
+    /// Online CPUs. On the loopback interface the sender's CPU processes the packet.
     pub online: CpuSet,
-    /// CPUs that take packets of the network, or why that is not known.
+    /// CPUs for packets from the network, or why they are unknown.
     pub network: Result<CpuSet, String>,
 }
 
-/// Reads what says it, and nothing else.
+/// Reads only the necessary files.
 pub fn read(tree: &Tree) -> Arrival {
     let interfaces = interface::read(tree, &interrupt::read(tree));
     Arrival {
@@ -25,7 +24,7 @@ pub fn read(tree: &Tree) -> Arrival {
     }
 }
 
-/// The CPUs that take packets of these interfaces, as far as they are up; the loopback is none of them.
+/// CPUs that process packets of these interfaces, if up. The loopback must not be included.
 pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
     let mut all = CpuSet::new();
     for interface in interfaces.iter().filter(|interface| interface.is_up()) {
@@ -39,7 +38,8 @@ pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
 
 fn of_one(interface: &Interface) -> Result<CpuSet, String> {
     let mut all = CpuSet::new();
-    // Packets of a stacked interface (a bond, a VLAN) arrive at its lower devices, packets of a representor at its parent.
+    // Packets of a stacked interface (a bond, a VLAN) arrive at its lower devices, and packets of a representor at its
+    // parent.
     let stands_on_others = !interface.lower.is_empty() || interface.device.is_some();
     if !interface.is_device && stands_on_others {
         return Ok(all);
@@ -56,7 +56,7 @@ fn of_one(interface: &Interface) -> Result<CpuSet, String> {
     Ok(all)
 }
 
-/// Reason why the CPUs of an interface are unknown.
+/// Message that the CPUs of an interface are unknown.
 pub(crate) fn unknown(interface: &Interface) -> String {
     format!(
         "it is not known which CPUs take packets of {}",

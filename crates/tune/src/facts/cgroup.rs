@@ -1,8 +1,8 @@
-//! Control groups: which a process is in, up to the root of their hierarchy, and what each allows it of CPUs.
+//! Control groups of a process up to the root of the hierarchy, with their CPU limits.
 //!
-//! Version 1 has a hierarchy for each controller, version 2 one for all (cgroups(7)). Where they are mounted stands in
-//! mountinfo, and may be hidden: `ip netns exec` mounts a /sys without them. Then they are looked for in the mounts of
-//! the process that is asked about, and of the first process.
+//! Version 1 has a hierarchy per controller, version 2 a single one (cgroups(7)). Their mount points are in mountinfo
+//! and may be hidden: `ip netns exec` mounts a /sys without them. They are then searched in the mounts of the process
+//! and of process 1.
 
 use serde::Serialize;
 
@@ -12,30 +12,30 @@ use onrush_machine::cgroup::{self, Version};
 use onrush_machine::cpus::CpuSet;
 use onrush_machine::process::number;
 
-/// A control group, as far as it limits CPU time.
+/// A control group with its limit of CPU time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// From the root of its hierarchy, as /proc/PID/cgroup has it.
+    /// Path from the root of the hierarchy, as in /proc/PID/cgroup.
     pub path: String,
-    /// Microseconds of CPU time that it may use in each period, and the microseconds of a period (`cpu.max`, or
-    /// `cpu.cfs_quota_us` and `cpu.cfs_period_us`); none is unlimited.
+    /// CPU time in microseconds allowed per period, and the period in microseconds (`cpu.max`, or `cpu.cfs_quota_us`
+    /// and `cpu.cfs_period_us`); `None` is unlimited.
     pub quota: Option<(u64, u64)>,
-    /// Periods in which it ran (`nr_periods` in cpu.stat); they are counted only while it has a quota.
+    /// Periods in which it ran (`nr_periods` in cpu.stat); counted only while it has a quota.
     pub periods: u64,
-    /// Periods in which it was stopped, since its quota was used up (`nr_throttled`).
+    /// Periods in which it was throttled (`nr_throttled`).
     pub throttled: u64,
-    /// The version of its hierarchy, by which its files are called.
+    /// Version of the hierarchy, which determines the names of files.
     pub version: Version,
 }
 
 impl Group {
-    /// CPUs' worth of time that it may use; none is unlimited.
+    /// Allowed CPU time in CPUs; `None` is unlimited.
     pub fn cpus(&self) -> Option<f64> {
         let (quota, period) = self.quota?;
         Some(quota as f64 / period.max(1) as f64)
     }
 
-    /// The files that its quota stands in.
+    /// Files that contain the quota.
     pub fn quota_files(&self) -> &'static str {
         match self.version {
             Version::One => "cpu.cfs_quota_us in each cpu.cfs_period_us",
@@ -44,8 +44,8 @@ impl Group {
     }
 }
 
-/// The groups of a process that limit CPU time or once did, the nearest first; of this program when none is named. What
-/// the process may use is the least that any of them allows.
+/// Groups of a process, by default this one, that have or had a CPU quota; the nearest first. The smallest quota
+/// applies.
 pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
     let Some(chain) = Chain::of(tree, process, "cpu") else {
         return Vec::new();
@@ -78,29 +78,29 @@ pub(super) fn is_hidden(tree: &Tree, process: Option<u32>) -> bool {
     is_below && Chain::of(tree, process, "cpu").is_none()
 }
 
-/// `50000 100000`, or `max 100000`, which is no limit.
+/// Parses `50000 100000`, or `max 100000`, which is no limit.
 fn quota_of_two(text: &str) -> Option<(u64, u64)> {
     let (quota, period) = text.split_once(' ')?;
     pair(quota, period)
 }
 
-/// A quota of -1 is no limit.
+/// A quota of -1, no limit, fails to parse.
 fn pair(quota: &str, period: &str) -> Option<(u64, u64)> {
     Some((quota.trim().parse().ok()?, period.trim().parse().ok()?))
 }
 
-/// Which CPUs the control group of a process allows.
+/// CPUs that the control group of a process allows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Allowed {
-    /// There is no group, or none that limits them.
+    /// No group limits them.
     All,
-    /// These.
+    /// Only these.
     These(CpuSet),
-    /// There is a group, and what it allows cannot be seen from here.
+    /// There is a group, but its limit is not visible.
     Hidden,
 }
 
-/// The CPUs that the control group of a process allows; of this program when none is named.
+/// CPUs that the control group of a process, by default this one, allows.
 pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
     let Some(text) = memberships(tree, process) else {
         return Allowed::All;
@@ -111,7 +111,7 @@ pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
             false => Allowed::All,
         };
     };
-    // A group in which the controller is off has no such file, and what the nearest above it allows.
+    // A group without the controller has no such file and inherits from the nearest group above it.
     let files: &[&str] = match chain.version {
         Version::Two => &["cpuset.cpus.effective"],
         Version::One => &VERSION_1_CPUS,
@@ -128,8 +128,8 @@ pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
     found.map_or(Allowed::All, Allowed::These)
 }
 
-/// Files of version 1 with the CPUs of a group: the effective CPUs since Linux 3.17, and without the prefix if the hierarchy is
-/// mounted as `cpuset` or with `noprefix` (cpuset(7)).
+/// Files of version 1 with the CPUs of a group: effective CPUs since Linux 3.17, and without a prefix if mounted as
+/// `cpuset` or with `noprefix` (cpuset(7)).
 const VERSION_1_CPUS: [&str; 4] = [
     "cpuset.effective_cpus",
     "cpuset.cpus",
@@ -137,7 +137,7 @@ const VERSION_1_CPUS: [&str; 4] = [
     "cpus",
 ];
 
-/// The groups of a process by hierarchy. If only `/proc/PID/cpuset` exists (cpuset(7)), its path is used for version 1.
+/// Groups of a process by hierarchy. If only `/proc/PID/cpuset` exists (cpuset(7)), its path is used for version 1.
 fn memberships(tree: &Tree, process: Option<u32>) -> Option<String> {
     let name = name_of(process);
     let groups = tree
@@ -156,20 +156,19 @@ fn name_of(process: Option<u32>) -> String {
     process.map_or_else(|| "self".to_owned(), |number| number.to_string())
 }
 
-/// Whether there is a group that may limit CPUs at all: one of version 2, or one of version 1 for them.
+/// Whether there is a group that can limit CPUs: of version 2, or of the cpuset controller in version 1.
 fn is_in_some(memberships: &str) -> bool {
     cgroup::path(memberships, "cpuset").is_some()
 }
 
-/// A group and those above it, the nearest first, each with the directory where its files are.
+/// A group and its ancestors, nearest first, with their directories.
 struct Chain {
     version: Version,
     places: Vec<(String, String)>,
 }
 
 impl Chain {
-    /// Of a process for a controller; `None` where it has no group for it, or the hierarchy is mounted nowhere that can
-    /// be seen.
+    /// Chain of a process for a controller; `None` if it has no group, or if no visible mount contains the hierarchy.
     fn of(tree: &Tree, process: Option<u32>, controller: &str) -> Option<Chain> {
         let (version, path) = cgroup::path(&memberships(tree, process)?, controller)?;
         let mut viewers = vec!["self".to_owned()];
@@ -183,7 +182,7 @@ impl Chain {
             .collect();
         let is_there = |(_, point): &&(String, String)| !tree.names(point).is_empty();
         let found = reaching.iter().find(is_there);
-        // A recording may have left the directory out.
+        // A recording may lack the directory.
         let recorded = reaching.first().filter(|_| !tree.is_live());
         let (inside, point) = found.or(recorded)?.clone();
         let mut places = Vec::new();
@@ -202,13 +201,13 @@ impl Chain {
     }
 }
 
-/// Where the hierarchy of a controller is mounted, as a process sees it: the group that is the root of the mount, and the
-/// directory by which we reach it.
+/// Mounts of a controller's hierarchy in the view of a process: the group at the root of the mount, and its directory
+/// in our view.
 fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<(String, String)> {
-    // Other mounts have names of servers and their directories in them.
+    // Other mounts contain names of servers and directories, which must not be recorded.
     let is_group = |line: &str| line.contains(" - cgroup") || line.contains(" - cpuset ");
     let Some(text) = tree.lines(&format!("/proc/{viewer}/mountinfo"), is_group) else {
-        // A recording without it: where systemd mounts them.
+        // A recording without mountinfo: use systemd's mount points.
         let usual: &[&str] = match (version, controller) {
             (Version::Two, _) => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
             (Version::One, "cpu") => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
@@ -344,7 +343,7 @@ mod tests {
             let expected = CpuSet::parse_list("2-3").expect("a list");
             assert_eq!(allowed(&tree, Some(77)), Allowed::These(expected));
         }
-        // Outside of our namespace, and no mount that reaches there.
+        // Outside of our namespace, and no mount reaches it.
         let nowhere = files("77", "/");
         assert_eq!(of_process(&nowhere, Some(77)), []);
         assert_eq!(allowed(&nowhere, Some(77)), Allowed::Hidden);

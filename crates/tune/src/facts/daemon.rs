@@ -1,11 +1,11 @@
-//! Programs that change what a plan sets, or wake up by themselves.
+//! Daemons that change what a plan sets, or that wake up periodically.
 
 use serde::Serialize;
 
 use crate::limits::PROCESSES_MAX;
 use crate::tree::Tree;
 
-/// Programs that wake up by themselves or change what a plan sets, by their name in /proc/PID/comm (15 letters).
+/// Known daemons, by the name in /proc/PID/comm (15 characters).
 const DAEMONS: [(&str, Daemon); 20] = [
     ("irqbalance", Daemon::Manages("interrupts")),
     (
@@ -35,17 +35,17 @@ const DAEMONS: [(&str, Daemon); 20] = [
     ("kubelet", Daemon::Wakes),
 ];
 
-/// Why a program matters to measurements.
+/// Why a daemon matters to measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Daemon {
-    /// It changes these by itself, and may undo a plan.
+    /// It changes these settings, and may undo a plan.
     Manages(&'static str),
-    /// It wakes up now and then and takes a CPU.
+    /// It wakes up periodically and uses a CPU.
     Wakes,
 }
 
-/// A running program of [`DAEMONS`]: its process, its name, and why it matters.
+/// A running daemon: process, name, reason.
 pub(super) type Running = (usize, &'static str, Daemon);
 
 pub(super) fn running(tree: &Tree) -> Vec<Running> {
@@ -58,7 +58,7 @@ pub(super) fn running(tree: &Tree) -> Vec<Running> {
     processes.filter_map(daemon).collect()
 }
 
-/// Their names, each once.
+/// Names without duplicates.
 pub(super) fn names(running: &[Running]) -> Vec<(String, Daemon)> {
     let named = running
         .iter()
@@ -69,8 +69,8 @@ pub(super) fn names(running: &[Running]) -> Vec<(String, Daemon)> {
     found
 }
 
-/// Interrupts that the running irqbalance leaves alone (`--banirq=40`, `-i 40`), by its command line: a changed file of options
-/// counts only after a restart.
+/// Interrupts that the running irqbalance ignores (`--banirq=40`, `-i 40`), from its command line: a changed
+/// configuration file takes effect only after a restart.
 pub(super) fn banned_interrupts(tree: &Tree, running: &[Running]) -> Vec<usize> {
     let process = running.iter().find(|(_, name, _)| *name == "irqbalance");
     let text = process.and_then(|(process, ..)| tree.text(&format!("/proc/{process}/cmdline")));
@@ -88,7 +88,7 @@ pub(super) fn banned_interrupts(tree: &Tree, running: &[Running]) -> Vec<usize> 
     (0..words.len()).filter_map(number).collect()
 }
 
-/// Those that some target wants, by the links that systemctl or a package has made, and that nobody has masked.
+/// Enabled systemd timers, by the links that systemctl or a package created, without masked ones.
 pub(super) fn timers(tree: &Tree) -> Vec<String> {
     if tree.text("/proc/1/comm").as_deref() != Some("systemd") {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! What drivers say of their interfaces and let be changed: channels, rings, coalescing, offloads, the spreading table.
-//! By the kernel's ethtool netlink family (Documentation/networking/ethtool-netlink.rst), not by the program.
+//! Settings of an interface's driver: channels, rings, coalescing, offloads, the RSS indirection table. Uses the
+//! kernel's ethtool netlink family (Documentation/networking/ethtool-netlink.rst), not the ethtool program.
 
 use std::io;
 
@@ -16,21 +16,21 @@ use serde::{Deserialize, Serialize};
 
 use super::netlink::{self, attribute};
 
-/// What a driver says of its interface. What it does not know is `None`, and `refusals` says why.
+/// Settings of an interface. Unsupported ones are `None`, with the reason in `refusals`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ethtool {
-    /// Queues: how many of each kind there are, and how many there can be.
+    /// Current and maximum numbers of queues.
     pub channels: Option<Channels>,
-    /// Packets a queue can hold.
+    /// Ring sizes in packets.
     pub rings: Option<Rings>,
-    /// How long interrupts wait for more packets.
+    /// Interrupt coalescing.
     pub coalescing: Option<Coalescing>,
-    /// Work that is on: `tx-checksum-ipv4`, `rx-gro` …
+    /// Enabled offloads: `tx-checksum-ipv4`, `rx-gro` …
     pub features: Vec<String>,
-    /// The receive queue of each slot of the table that spreads packets by their hash; none when it cannot be read.
+    /// RSS indirection table: the receive queue of each slot; `None` if it cannot be read.
     pub spreading: Option<Vec<u32>>,
-    /// What could not be asked, and why: a virtual device has no rings.
+    /// Settings that could not be read, and why: a virtual device has no rings.
     pub refusals: Vec<String>,
 }
 
@@ -38,35 +38,35 @@ pub struct Ethtool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Channels {
-    /// For received packets only.
+    /// Receive only.
     pub receive: Option<u32>,
-    /// See `receive`.
+    /// Maximum of `receive`.
     pub receive_max: Option<u32>,
-    /// For packets to be sent only.
+    /// Transmit only.
     pub transmit: Option<u32>,
-    /// See `transmit`.
+    /// Maximum of `transmit`.
     pub transmit_max: Option<u32>,
-    /// For both.
+    /// Receive and transmit.
     pub combined: Option<u32>,
-    /// See `combined`.
+    /// Maximum of `combined`.
     pub combined_max: Option<u32>,
 }
 
-/// Packets a queue can hold.
+/// Ring sizes in packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rings {
-    /// Received.
+    /// Receive ring.
     pub receive: Option<u32>,
-    /// The most the device can.
+    /// Maximum of `receive`.
     pub receive_max: Option<u32>,
-    /// To be sent.
+    /// Transmit ring.
     pub transmit: Option<u32>,
-    /// The most the device can.
+    /// Maximum of `transmit`.
     pub transmit_max: Option<u32>,
 }
 
-/// How long interrupts wait for more packets.
+/// Interrupt coalescing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Coalescing {
@@ -74,32 +74,32 @@ pub struct Coalescing {
     pub receive_microseconds: Option<u32>,
     /// Microseconds after a packet was sent.
     pub transmit_microseconds: Option<u32>,
-    /// Whether the driver chooses the first by itself.
+    /// Whether the driver adapts the receive delay.
     pub receive_adaptive: Option<bool>,
-    /// Whether the driver chooses the second by itself.
+    /// Whether the driver adapts the transmit delay.
     pub transmit_adaptive: Option<bool>,
 }
 
-/// One number of a driver that can be changed.
+/// A setting that can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// Queues for received packets.
+    /// Receive queues.
     ChannelsReceive,
-    /// Queues for packets to be sent.
+    /// Transmit queues.
     ChannelsTransmit,
-    /// Queues for both.
+    /// Combined queues.
     ChannelsCombined,
-    /// Packets that wait to be received.
+    /// Size of the receive ring.
     RingReceive,
-    /// Whether the driver chooses how long interrupts of received packets wait: 0 or 1.
+    /// Whether the driver adapts the receive delay: 0 or 1.
     AdaptiveReceive,
-    /// Microseconds that interrupts of received packets wait.
+    /// Receive interrupt delay in microseconds.
     MicrosecondsReceive,
 }
 
 impl Knob {
-    /// Every knob.
+    /// All settings.
     pub const ALL: [Knob; 6] = [
         Knob::ChannelsReceive,
         Knob::ChannelsTransmit,
@@ -109,7 +109,7 @@ impl Knob {
         Knob::MicrosecondsReceive,
     ];
 
-    /// How it is spelt in paths and journals, after the options of the program `ethtool`.
+    /// Name in paths and journals, after the options of `ethtool`.
     pub fn name(self) -> &'static str {
         match self {
             Knob::ChannelsReceive => "channels/rx",
@@ -121,7 +121,7 @@ impl Knob {
         }
     }
 
-    /// The command of the program `ethtool` that does the same.
+    /// Equivalent `ethtool` command.
     pub fn command(self, interface: &str, value: &str) -> String {
         let on = if value == "0" { "off" } else { "on" };
         match self {
@@ -134,7 +134,7 @@ impl Knob {
         }
     }
 
-    /// Its value among what the driver said.
+    /// Current value.
     pub fn value(self, said: &Ethtool) -> Option<u32> {
         match self {
             Knob::ChannelsReceive => said.channels?.receive,
@@ -146,7 +146,7 @@ impl Knob {
         }
     }
 
-    /// The message that sets it and the attribute it has there (include/uapi/linux/ethtool_netlink.h).
+    /// Netlink command and attribute that set it (include/uapi/linux/ethtool_netlink.h).
     fn attribute(self) -> (u8, u16) {
         match self {
             Knob::ChannelsReceive => (CHANNELS_SET, 6),
@@ -169,11 +169,11 @@ const COALESCE_GET: u8 = 19;
 const COALESCE_SET: u8 = 20;
 const RSS_GET: u8 = 38;
 
-/// In every message: which interface is meant.
+/// Attribute with the interface, in every message.
 const HEADER: u16 = 1;
 const HEADER_NAME: u16 = 2;
 
-/// Asks the kernel about an interface of this machine.
+/// Reads the settings of an interface on this machine.
 pub fn ask(interface: &str) -> Ethtool {
     let mut said = Ethtool::default();
     let mut talk = match Talk::new() {
@@ -222,7 +222,7 @@ pub fn ask(interface: &str) -> Ethtool {
     said
 }
 
-/// Changes one number of an interface of this machine. The kernel's refusal is the error.
+/// Changes a setting of an interface on this machine.
 pub fn set(interface: &str, knob: Knob, value: u32) -> io::Result<()> {
     let (command, attribute) = knob.attribute();
     let bytes = match knob {
@@ -261,7 +261,7 @@ impl Talk {
         Ok(talk)
     }
 
-    /// Sends a command about an interface, and returns the reply; an empty one when there is none but "done".
+    /// Sends a command about an interface and returns the reply, empty if there is only an acknowledgement.
     fn exchange(
         &mut self,
         command: u8,
@@ -289,7 +289,7 @@ impl Talk {
             .unwrap_or_default())
     }
 
-    /// One question and everything that is said until the kernel's "done" or "no".
+    /// Sends a request and collects the messages until the kernel's acknowledgement or error.
     fn send<F>(
         &self,
         mut question: NetlinkMessage<GenlMessage<F>>,
@@ -302,7 +302,7 @@ impl Talk {
     }
 }
 
-/// A message of the ethtool family: its command and attributes to be sent, or the bytes of those received.
+/// A message of the ethtool family: command and attributes to send, or received bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Message {
     command: u8,
@@ -311,12 +311,11 @@ struct Message {
 }
 
 impl Message {
-    /// The bytes of an attribute.
     fn attribute(&self, kind: u16) -> Option<&[u8]> {
         attribute(&self.bytes, kind)
     }
 
-    /// A number of one byte or four.
+    /// Attribute of one byte or four as a number.
     fn number(&self, kind: u16) -> Option<u32> {
         match self.attribute(kind)? {
             [byte] => Some(u32::from(*byte)),
@@ -330,7 +329,7 @@ impl Message {
         self.attribute(kind)?.chunks(4).map(word).collect()
     }
 
-    /// The names in a bit set that is a list of those that are on.
+    /// Names in a bit set that lists the enabled bits.
     fn names_of_bits(&self, kind: u16) -> Vec<String> {
         const BITS: u16 = 3;
         const NAME: u16 = 2;

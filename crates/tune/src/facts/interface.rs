@@ -1,4 +1,4 @@
-//! Network interfaces: device, node, queues, interrupts, masks, counters, and what bonds and VLANs stand on.
+//! Network interfaces: device, node, queues, interrupts, masks, counters, and lower devices of bonds and VLANs.
 
 mod channel;
 mod irq;
@@ -19,118 +19,118 @@ const NET: &str = "/sys/class/net";
 /// A network interface.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Interface {
-    /// `eth0`.
+    /// Name, e.g. `eth0`.
     pub name: String,
-    /// The driver of its device; none for virtual ones.
+    /// Driver; `None` for virtual interfaces.
     pub driver: Option<String>,
-    /// Its number in its network namespace (`ifindex`), which it keeps when it is renamed.
+    /// Number in the network namespace (`ifindex`); unchanged by renaming.
     pub index: Option<u32>,
-    /// Where its device is: `0000:81:00.0`, `virtio0`.
+    /// Bus address of the device: `0000:81:00.0`, `virtio0`.
     pub device: Option<String>,
-    /// Which port of its device it is (`dev_port`).
+    /// Port of the device (`dev_port`).
     pub port: Option<u32>,
-    /// The device that it is a virtual function of; none when it is none.
+    /// Physical function, if this is a virtual function.
     pub physical_function: Option<String>,
-    /// Whether it is a device of its own, not built on others. The representor of a virtual function is not, although it has the
-    /// device of its parent: its packets come by the parent's interrupts.
+    /// Whether it is a device, not built on other interfaces. The representor of a virtual function is not one,
+    /// although it has its parent's device: its packets arrive by the parent's interrupts.
     pub is_device: bool,
-    /// What the kernel says of its link: `up`, `down`, `unknown` …
+    /// Link state: `up`, `down`, `unknown` …
     pub state: Option<String>,
-    /// Megabits per second; none when it does not say.
+    /// Link speed in megabits per second, if reported.
     pub speed_mbps: Option<u64>,
-    /// The node its device is attached to; `None` is unknown, which firmware and clouds spell -1.
+    /// NUMA node of the device; `None` if unknown, which firmware and clouds report as -1.
     pub node: Option<usize>,
-    /// Interfaces it stands on: the members of a bond, the device of a VLAN.
+    /// Lower interfaces: the members of a bond, the device of a VLAN.
     pub lower: Vec<String>,
-    /// Queues for received packets, by index.
+    /// Receive queues by index.
     pub receive: Vec<ReceiveQueue>,
-    /// Queues for packets to be sent, by index.
+    /// Transmit queues by index.
     pub transmit: Vec<TransmitQueue>,
-    /// Interrupts of its device, by queue, those that serve none last.
+    /// Interrupts of the device by queue, those without a queue last.
     pub irqs: Vec<Irq>,
-    /// Why some interrupts of its device are nobody's, or of no queue.
+    /// Why some interrupts of the device cannot be assigned to an interface or queue.
     pub irqs_unclear: Option<Unclear>,
-    /// CPUs of interrupts that may bring its packets, but whose queue is unknown.
+    /// CPUs of packet interrupts with an unknown queue.
     pub unclear_cpus: CpuSet,
-    /// What the driver says; none when it was not asked.
+    /// Driver settings; `None` if they were not read.
     pub ethtool: Option<Ethtool>,
-    /// Nanoseconds that packets may wait for company after an interrupt.
+    /// Nanoseconds that GRO may hold packets (`gro_flush_timeout`).
     pub gro_flush_timeout: Option<u64>,
-    /// How many empty polls come before interrupts are on again.
+    /// Empty polls before interrupts are enabled again (`napi_defer_hard_irqs`).
     pub napi_defer_hard_irqs: Option<u64>,
-    /// In what order packets wait to be sent; none when it cannot be asked.
+    /// Queueing disciplines; `None` if unknown.
     pub qdisc: Option<Qdisc>,
-    /// The largest packet.
+    /// MTU.
     pub mtu: Option<u64>,
-    /// Width and rate of the slot, where it has less than the device can use: `x4 of x8`.
+    /// PCIe link, if it is slower than the device supports: `x4 of x8`.
     pub slot_downgrade: Option<String>,
 }
 
-/// A queue for received packets.
+/// A receive queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReceiveQueue {
-    /// Its index.
+    /// Index of the queue.
     pub index: usize,
-    /// CPUs that packets are handed to (`rps_cpus`), as the kernel spells it; none when it cannot be read.
+    /// RPS mask (`rps_cpus`) in the kernel's spelling; `None` if it cannot be read.
     pub steering: Option<String>,
-    /// Entries of its flow table (`rps_flow_cnt`).
+    /// Entries of the RFS flow table (`rps_flow_cnt`).
     pub flows: Option<u64>,
 }
 
-/// A queue for packets to be sent.
+/// A transmit queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TransmitQueue {
-    /// Its index.
+    /// Index of the queue.
     pub index: usize,
-    /// CPUs that send through it (`xps_cpus`), as the kernel spells it; none when there is only one queue.
+    /// XPS mask (`xps_cpus`) in the kernel's spelling; `None` if there is only one queue.
     pub senders: Option<String>,
 }
 
 /// An interrupt of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Irq {
-    /// The number it has now.
+    /// Current number.
     pub number: usize,
-    /// Its name in /proc/interrupts; empty when there is none.
+    /// Name in /proc/interrupts; empty if unknown.
     pub name: String,
-    /// What it is for.
+    /// Purpose.
     pub purpose: Purpose,
-    /// The queue it serves, the first one of several; `None` for control, or if its name does not show it.
+    /// Queue it serves, the first of several; `None` for control, or if unknown.
     pub queue: Option<usize>,
     /// Number of queues it serves, from `queue` on.
     pub queues: usize,
-    /// CPUs it may go to.
+    /// Allowed CPUs.
     pub affinity: Option<CpuSet>,
-    /// The CPU it does go to.
+    /// CPU to which it is delivered.
     pub effective: Option<CpuSet>,
-    /// The file that takes its CPUs, and whether that is spelt as a list or a mask; none when there is no such file.
+    /// File that sets its CPUs, if any.
     pub file: Option<AffinityFile>,
 }
 
-/// Why it is not clear whose an interrupt is.
+/// Why interrupts cannot be assigned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Unclear {
-    /// The device is that of other interfaces, too, and names do not tell.
+    /// Other interfaces have the same device, and the names do not distinguish them.
     Shared(Vec<String>),
-    /// Several say that they serve one queue in one direction.
+    /// Several claim the same queue in the same direction.
     Twice,
-    /// Packets come by the portals of the processor (`dpio.N`), one per CPU, which all interfaces share.
+    /// Packets arrive by portals of the processor (`dpio.N`), one per CPU, shared by all interfaces.
     Portals,
 }
 
-/// How an interrupt is moved.
+/// File that sets the CPUs of an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum AffinityFile {
-    /// `smp_affinity_list`, and what it says.
+    /// `smp_affinity_list` and its contents.
     List(String),
-    /// `smp_affinity`, and what it says.
+    /// `smp_affinity` and its contents.
     Mask(String),
-    /// `channels/N/cpu` of the device, and its content: a channel of the Hyper-V bus takes the number of one CPU.
+    /// `channels/N/cpu` of the device and its contents: the CPU of a VMBus channel.
     Channel(String),
 }
 
 impl Interface {
-    /// Whether packets can come in: a link that is down has none. What does not say is taken to be up.
+    /// Whether packets can be received; an unknown state counts as up.
     pub fn is_up(&self) -> bool {
         !matches!(
             self.state.as_deref(),
@@ -138,12 +138,12 @@ impl Interface {
         )
     }
 
-    /// The interrupts of a queue, in either direction.
+    /// Interrupts of a queue in either direction.
     pub fn irqs_of(&self, queue: usize) -> impl Iterator<Item = &Irq> {
         self.irqs.iter().filter(move |irq| irq.serves(queue))
     }
 
-    /// The interrupt that announces received packets of a queue.
+    /// Receive interrupt of a queue.
     pub fn receive_irq(&self, queue: usize) -> Option<&Irq> {
         self.irqs_of(queue)
             .find(|irq| matches!(irq.purpose, Purpose::Both | Purpose::Receive))
@@ -157,7 +157,7 @@ impl Irq {
         first.is_some_and(|first| queue - first < self.queues)
     }
 
-    /// Whether it has a number in /proc/irq; channels do not.
+    /// Whether it is in /proc/irq; channels are not.
     pub fn is_numbered(&self) -> bool {
         matches!(
             self.file,
@@ -165,7 +165,7 @@ impl Irq {
         )
     }
 
-    /// The CPUs it goes to: the effective ones, or else the allowed ones.
+    /// CPUs of the interrupt: the effective ones, else the allowed ones.
     pub fn cpus(&self) -> CpuSet {
         let effective = self.effective.as_ref().filter(|cpus| !cpus.is_empty());
         effective
@@ -174,7 +174,7 @@ impl Irq {
             .unwrap_or_default()
     }
 
-    /// Path of the file with its CPUs.
+    /// Path of the file that sets its CPUs.
     pub fn path(&self, interface: &str) -> Option<String> {
         let number = self.number;
         Some(match self.file.as_ref()? {
@@ -187,7 +187,7 @@ impl Irq {
     }
 }
 
-/// What a provider limits, by the counter of packets it held back for that (AWS ENA); none for any other counter.
+/// Limit of the cloud provider that a counter of AWS ENA belongs to; `None` for other counters.
 pub fn allowance(counter: &str) -> Option<&'static str> {
     Some(match counter.strip_suffix("_allowance_exceeded")? {
         "pps" => "packet-rate allowance",

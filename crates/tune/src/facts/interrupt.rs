@@ -1,4 +1,4 @@
-//! /proc/interrupts: which interrupt was taken where, and how often; and what the names of interrupts say.
+//! Parses /proc/interrupts and the names of interrupts.
 
 use onrush_machine::per_cpu::{self, Row};
 use serde::Serialize;
@@ -6,35 +6,34 @@ use serde::Serialize;
 use crate::limits::QUEUES_MAX;
 use crate::tree::Tree;
 
-/// One numbered interrupt.
+/// A numbered interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interrupt {
-    /// As the kernel numbers it; it changes when a device gets other queues.
+    /// Current number; it changes with the number of queues.
     pub number: usize,
-    /// The names of those who handle it, separated by commas.
+    /// Names of the handlers, separated by commas.
     pub name: String,
-    /// How often it was taken since the start, on each CPU, as `(cpu, count)` where that is not zero.
+    /// Nonzero counts since boot, as `(cpu, count)`.
     pub counts: Vec<(usize, u64)>,
 }
 
-/// What an interrupt of a network device is for.
+/// Purpose of a network device's interrupt.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
-    /// Packets in both directions of a queue pair.
+    /// Receive and transmit of a queue pair.
     Both,
-    /// Received packets of a queue.
+    /// Receive.
     Receive,
-    /// Sent packets of a queue.
+    /// Transmit.
     Transmit,
     /// Link changes, management, errors.
     Control,
 }
 
-/// The numbered rows of /proc/interrupts, in their order. Rows that make no sense, as in a file that was cut off, are
-/// left out.
+/// Numbered rows of /proc/interrupts in order. Invalid rows, as in a truncated file, are skipped.
 pub(crate) fn read(tree: &Tree) -> Vec<Interrupt> {
     let text = tree.text("/proc/interrupts").unwrap_or_default();
     let row = |row: Row<'_>| {
@@ -51,8 +50,8 @@ pub(crate) fn read(tree: &Tree) -> Vec<Interrupt> {
     per_cpu::rows(&text).filter_map(row).collect()
 }
 
-/// Behind the counts stand the controller, the number there and the trigger, in one word or several, and then the names.
-/// The names begin after the last word that is about the hardware.
+/// Parses the handler names. They follow the controller, its interrupt number and the trigger, which take several
+/// words, and begin after the last word that describes the hardware.
 fn handlers(words: &[&str]) -> String {
     let is_hardware = |word: &&str| {
         let trigger = [
@@ -72,7 +71,7 @@ fn handlers(words: &[&str]) -> String {
                 && word.chars().any(|letter| letter.is_ascii_digit())
             || word.starts_with("PCI-MSI")
             || word.starts_with("xen-")
-            // Xen's kind stands apart from its controller: `xen-dyn    -event`, `xen-pirq    -msi-x`.
+            // Xen has a space between controller and kind: `xen-dyn    -event`, `xen-pirq    -msi-x`.
             || word.starts_with('-')
             || [
                 "IO-APIC", "GICv3", "GICv2", "ITS-MSI", "ITS-MSIX", "XIVE-IRQ", "XICS", "MSI",
@@ -86,44 +85,43 @@ fn handlers(words: &[&str]) -> String {
     words[names..].join(" ")
 }
 
-/// Part of the names of gVNIC (`gve`) interrupts except the management one: `gve-ntfy-blk3@pci:…`, and before Linux 6.4
-/// `eth%d-ntfy-block.3`, with the percent sign.
+/// Part of the names of gVNIC (`gve`) interrupts, except the management interrupt: `gve-ntfy-blk3@pci:…`, and before
+/// Linux 6.4 `eth%d-ntfy-block.3`, with a literal percent sign.
 const BLOCK: &str = "ntfy-bl";
 
-/// Whether an interrupt is one of gVNIC's blocks.
+/// Whether it is one of gVNIC's blocks.
 pub(crate) fn is_block(name: &str) -> bool {
     name.contains(BLOCK)
 }
 
-/// Whether an interrupt serves all queues of a virtio device with too few interrupts: `virtio3-virtqueues`
+/// Whether it serves all queues of a virtio device with too few interrupts: `virtio3-virtqueues`
 /// (vp_request_msix_vectors in drivers/virtio/virtio_pci_common.c).
 pub(crate) fn is_virtqueues(name: &str) -> bool {
     name.ends_with("-virtqueues")
 }
 
-/// Whether an interrupt belongs to a portal of DPAA2: `dpio.3`.
+/// Whether it belongs to a portal of DPAA2: `dpio.3`.
 pub(crate) fn is_portal(name: &str) -> bool {
     let number = name.strip_prefix("dpio.");
     number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
-/// Whether an interrupt serves a queue of every port of its device: `mana_q3` serves queue 3 of each port of MANA. The ports share
-/// the event queues of the device; event queue N has vector N + 1, and its interrupt is named `mana_qN` (mana_create_eq,
-/// mana_add_rx_queues and mana_gd_setup_irqs in drivers/net/ethernet/microsoft/mana, Linux 6.2). In later kernels a port can have
-/// vectors of its own, named by their number: `mana_msi4`.
+/// Whether it serves a queue of every port of the device: `mana_q3` serves queue 3 of each port of MANA. The ports
+/// share the device's event queues; event queue N has vector N + 1, and its interrupt is named `mana_qN`
+/// (mana_create_eq, mana_add_rx_queues and mana_gd_setup_irqs in drivers/net/ethernet/microsoft/mana, Linux 6.2). In
+/// later kernels a port can have its own vectors, named by number: `mana_msi4`.
 pub(crate) fn is_of_all_ports(name: &str) -> bool {
     name.starts_with("mana_q")
 }
 
-/// Start of the names of MANA's interrupts that are numbered by vector; the first vector, `mana_hwc`, is for control.
+/// Prefix of MANA's interrupts that are numbered by vector; the first vector, `mana_hwc`, is for control.
 const MANA_VECTOR: &str = "mana_msi";
 
-/// Whether an interrupt is one of MANA's vectors.
 pub(crate) fn is_mana_vector(name: &str) -> bool {
     name.starts_with(MANA_VECTOR)
 }
 
-/// The first and the last queue in `ice-eth0-TxRx-0-1`.
+/// First and last queue in `ice-eth0-TxRx-0-1`.
 pub(crate) fn range(name: &str) -> Option<(usize, usize)> {
     let (_, numbers) = name.split_once("TxRx-")?;
     let (first, last) = numbers.split_once('-')?;
@@ -131,21 +129,19 @@ pub(crate) fn range(name: &str) -> Option<(usize, usize)> {
     Some((number(first)?, number(last)?))
 }
 
-/// What mlx4 calls the interrupts of its completion queues: `mlx4-3@0000:04:00.0` (drivers/net/ethernet/mellanox/mlx4/eq.c).
+/// Prefix of mlx4's completion interrupts: `mlx4-3@0000:04:00.0` (drivers/net/ethernet/mellanox/mlx4/eq.c).
 const VECTOR: &str = "mlx4-";
 
-/// Whether an interrupt is one of mlx4's completion vectors.
 pub(crate) fn is_vector(name: &str) -> bool {
     let number = name.strip_prefix(VECTOR);
     number.is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
-/// What the name of an interrupt says: its purpose and the queue it serves. Drivers agree on little, so this knows the
-/// spellings: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`, `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`,
-/// `mlx4-3@0000:…`, `eth0-q3-rx`, `vif0-q3-rx`, `eth0-3`.
+/// Purpose and queue according to the name. Spellings differ by driver: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`,
+/// `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`, `mlx4-3@0000:…`, `eth0-q3-rx`, `vif0-q3-rx`, `eth0-3`.
 pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
-    // Behind the @ stands the address of the device, whose digits are no queue. The interface's own name may contain
-    // any of these words, and digits.
+    // The digits of the device address after the @ are not a queue. The interface's name may contain any of these
+    // words, and digits.
     let name = name.split('@').next().unwrap_or(name).to_lowercase();
     let rest = name.replace(&interface.to_lowercase(), "\u{1}");
     const CONTROL: [&str; 12] = [
@@ -169,9 +165,9 @@ pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
         ("rx", Purpose::Receive),
         ("tx", Purpose::Transmit),
         ("-q", Purpose::Both),
-        // Numbered by vectors of the device, of which the first is not a queue's in most kernels.
+        // Numbered by vector; in most kernels the first vector does not serve a queue.
         (VECTOR, Purpose::Both),
-        // Which half of these it is in says more, and takes all of them to know.
+        // Receive or transmit depends on the half that the block is in, which requires all blocks.
         (BLOCK, Purpose::Both),
         (MANA_VECTOR, Purpose::Both),
         // MANA before Linux 6.2, without numbers.

@@ -1,5 +1,5 @@
-//! Sockets that wait for connections: how many wait at each, how many can, and how many were turned away. By sock_diag(7),
-//! which alone knows the last two; /proc/net/tcp has the first for networks that we cannot ask.
+//! Listening sockets: queue lengths, limits and drops, by sock_diag(7). /proc/net/tcp contains only the queue lengths,
+//! and is used for other network namespaces.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,44 +16,44 @@ use serde::{Deserialize, Serialize};
 
 use super::netlink;
 
-/// A socket that waits for connections.
+/// A listening socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Listening {
-    /// The port.
+    /// Local port.
     pub port: u16,
-    /// The number of its file, by which the process is found that has it open.
+    /// Socket inode, which identifies its process.
     pub inode: u64,
-    /// Connections that are complete and not accepted yet.
+    /// Length of the accept queue.
     pub waiting: u64,
-    /// How many may wait: what was given to listen(), and no more than net.core.somaxconn was then. The kernel takes one
-    /// more. None when it cannot be asked.
+    /// Limit of the accept queue: the backlog given to listen(), capped by net.core.somaxconn at that time. The kernel
+    /// accepts one more. `None` if unknown.
     pub limit: Option<u64>,
-    /// Connections and packets that it turned away since it was made. None when it cannot be asked.
+    /// Connections and packets dropped since the socket was created; `None` if unknown.
     pub dropped: Option<u64>,
 }
 
-/// The sockets of one port together: one for each family of addresses, and any number that share it (SO_REUSEPORT).
+/// All sockets of one port: one per address family, and any number with SO_REUSEPORT.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Port {
-    /// The port.
+    /// Port number.
     pub number: u16,
-    /// How many sockets it has.
+    /// Number of sockets.
     pub sockets: usize,
-    /// How many of them can take no further connection.
+    /// Number of sockets with a full accept queue.
     pub full: usize,
-    /// Connections that wait at all of them.
+    /// Sum of the queue lengths.
     pub waiting: u64,
-    /// How many may wait at all of them; none when that is not known of each.
+    /// Sum of the limits; `None` unless all are known.
     pub limit: Option<u64>,
-    /// The smallest limit of one of them.
+    /// Smallest limit.
     pub limit_min: Option<u64>,
-    /// What they turned away between two readings.
+    /// Connections and packets dropped between two readings.
     pub dropped: u64,
 }
 
-/// Sockets by port, with what they turned away since an earlier reading: those that dropped or keep the most waiting
-/// first.
+/// Groups sockets by port, with the drops since an earlier reading; ports with the most drops and then the longest
+/// queues come first.
 pub fn ports(before: &[Listening], after: &[Listening]) -> Vec<Port> {
     let then: BTreeMap<u64, u64> = before
         .iter()
@@ -67,7 +67,7 @@ pub fn ports(before: &[Listening], after: &[Listening]) -> Vec<Port> {
             ..Port::default()
         });
         let dropped = socket.dropped.unwrap_or(0);
-        // One that was not there before has dropped everything since.
+        // A new socket has dropped everything since.
         let before = then.get(&socket.inode).copied().unwrap_or(0);
         port.sockets += 1;
         port.full += usize::from(socket.limit.is_some_and(|limit| socket.waiting > limit));
@@ -84,14 +84,14 @@ pub fn ports(before: &[Listening], after: &[Listening]) -> Vec<Port> {
     ports
 }
 
-/// Asks the kernel about the network namespace we are in; none when it does not answer.
+/// Lists the listening sockets of the current network namespace; `None` if the kernel does not answer.
 pub(super) fn ask() -> Option<Vec<Listening>> {
     let questions = [
         (AF_INET, SocketId::new_v4()),
         (AF_INET6, SocketId::new_v6()),
     ];
     let answers = questions.map(|(family, any)| of_family(family, any).ok());
-    // A kernel without IPv6 still knows the others.
+    // A kernel without IPv6 still lists IPv4.
     let known: Vec<Vec<Listening>> = answers.into_iter().flatten().collect();
     (!known.is_empty()).then(|| known.concat())
 }
@@ -118,15 +118,15 @@ fn listening(answer: &InetResponse) -> Listening {
     Listening {
         port: answer.header.socket_id.source_port,
         inode: u64::from(answer.header.inode),
-        // Of a listening socket these two are counts of connections, not of bytes.
+        // For a listening socket these two fields are numbers of connections, not bytes.
         waiting: u64::from(answer.header.recv_queue),
         limit: Some(u64::from(answer.header.send_queue)),
         dropped: answer.nlas.iter().find_map(dropped),
     }
 }
 
-/// A row of /proc/net/tcp or tcp6, when it is of a listening socket. Its queue of connections stands where others have
-/// the bytes that wait to be read.
+/// Parses a row of /proc/net/tcp or tcp6 of a listening socket. Its receive queue field contains the length of the
+/// accept queue.
 ///
 /// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000005 00:00000000 00000000 0 0 777 …`
 pub(super) fn row(line: &str) -> Option<Listening> {
@@ -160,7 +160,7 @@ mod tests {
             dropped: Some(dropped),
         };
         let before = [socket(1, 80, 0, 100), socket(9, 443, 0, 5)];
-        // The third is new, the fourth has the number of one that is gone, and begins to count anew.
+        // The third is new; the fourth has the inode of a closed one, so its counter starts again.
         let after = [
             socket(1, 80, 129, 117),
             socket(2, 80, 3, 0),

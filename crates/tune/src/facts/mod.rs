@@ -1,7 +1,7 @@
-//! Everything about a machine that matters to network servers, read and never changed.
+//! Facts about a machine that matter to network servers; read-only.
 //!
-//! What cannot be read is absent rather than wrong, and [`Facts::troubles`] says why. Only without any CPU there are no
-//! facts.
+//! Unreadable facts are absent, and [`Facts::troubles`] contains the reason. Only a machine without any CPU is an
+//! error.
 
 pub mod arrival;
 pub mod cgroup;
@@ -52,47 +52,46 @@ pub use system::System;
 pub use topology::Topology;
 pub use unread::{Unread, read as unread};
 
-/// Everything that was read of a machine.
+/// Facts about a machine.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Facts {
     /// CPUs.
     pub topology: Topology,
-    /// Network interfaces but the loopback, by name.
+    /// Network interfaces by name, without the loopback.
     pub interfaces: Vec<Interface>,
-    /// Interrupts with a number.
+    /// Numbered interrupts.
     pub interrupts: Vec<Interrupt>,
     /// Everything else.
     pub system: System,
-    /// The threads of the program that was asked for, by number.
+    /// Threads of the given process by TID.
     pub application: BTreeMap<u32, process::Thread>,
-    /// What the kernel counted until now.
+    /// Kernel counters.
     pub counts: Counts,
-    /// Files that exist and could not be read or understood, with the reason.
+    /// Files that exist but could not be read or parsed, with the reason.
     pub troubles: BTreeMap<String, String>,
 }
 
-/// What the kernel counted since the start of the machine.
+/// Kernel counters since boot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// Time of each CPU in ticks of a hundredth of a second, by CPU.
+    /// CPU time in ticks of 10 ms, by CPU.
     pub cpus: BTreeMap<usize, CpuTime>,
-    /// Packets handled by each CPU, by CPU.
+    /// Packet processing statistics by CPU.
     pub softnet: BTreeMap<usize, Softnet>,
-    /// Softirqs of received and sent packets of each CPU, by CPU.
+    /// NET_RX and NET_TX softirqs by CPU.
     pub softirqs: BTreeMap<usize, (u64, u64)>,
-    /// Counters of TCP and IP by their names in /proc/net/snmp and /proc/net/netstat: `TcpRetransSegs`,
+    /// TCP and IP counters by their names in /proc/net/snmp and /proc/net/netstat: `TcpRetransSegs`,
     /// `TcpExtListenOverflows`.
     pub network: BTreeMap<String, u64>,
-    /// Packets, errors and drops of each interface, by its name and that of the counter: the kernel's, and the driver's own.
+    /// Counters of each interface by name, the kernel's and the driver's.
     pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
-    /// The control groups of the process that was asked for, or else of this program, that limit CPU time: the nearest
-    /// first.
+    /// Control groups of the given process, or of this one, that limit CPU time; nearest first.
     pub groups: Vec<cgroup::Group>,
-    /// Sockets of the network namespace we are in that wait for connections; none where the kernel cannot be asked.
+    /// Listening sockets of the current network namespace; empty if the kernel cannot be asked.
     pub listening: Vec<Listening>,
-    /// The process that was asked for.
+    /// The given process.
     pub process: Option<Process>,
-    /// What had arrived and was not read; none where nobody looked, which only [`unread`] does.
+    /// Unread data; only [`unread`] reads it.
     pub unread: Option<Unread>,
     /// Whether the process is in a CPU control group whose files are not visible.
     pub has_hidden_group: bool,
@@ -104,29 +103,29 @@ pub struct Counts {
     pub programs: Option<BTreeMap<u32, Program>>,
     /// Samples of queues and tables in order of time; only [`sample()`] takes them.
     pub samples: Vec<Sample>,
-    /// Seconds since the start of the machine: what rates are made with.
+    /// Seconds since boot, for rates.
     pub uptime: f64,
 }
 
-/// Where the time of a CPU went.
+/// Time of a CPU by mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CpuTime {
-    /// In programs.
+    /// User mode.
     pub user: u64,
-    /// In the kernel, for programs.
+    /// Kernel mode.
     pub system: u64,
-    /// In the kernel, for interrupts and for packets.
+    /// Interrupts and softirqs.
     pub interrupts: u64,
-    /// Nothing to do.
+    /// Idle.
     pub idle: u64,
     /// Idle while a task of this CPU waits for I/O.
     pub iowait: u64,
-    /// Taken by others on the same hardware.
+    /// Stolen by the hypervisor.
     pub steal: u64,
 }
 
 impl CpuTime {
-    /// All of it.
+    /// Sum of all modes.
     pub fn total(&self) -> u64 {
         let parts = [
             self.user,
@@ -136,25 +135,25 @@ impl CpuTime {
             self.iowait,
             self.steal,
         ];
-        // What was read from a file may be any number.
+        // Saturating, because a file may contain any number.
         parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
-/// What one CPU did with packets.
+/// Packet processing statistics of a CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Softnet {
-    /// Packets handled.
+    /// Packets processed.
     pub processed: u64,
-    /// Packets dropped because its queue was full.
+    /// Packets dropped because the backlog was full.
     pub dropped: u64,
-    /// Times it had to stop with packets left.
+    /// Times that the budget ran out with packets left.
     pub squeezed: u64,
-    /// Times another CPU handed it packets.
+    /// Packets received from other CPUs by packet steering.
     pub steered: u64,
 }
 
-/// Reads the facts of the machine below a root directory, or of a snapshot. With a process, its limits and threads too.
+/// Reads the facts of a machine or snapshot, and the limits and threads of a process if given.
 pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     let topology = topology::read(tree, process);
     let Some(first) = topology.online.first() else {
@@ -184,7 +183,7 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
 }
 
 impl Facts {
-    /// Refuses to change what would be two machines: the interfaces of one network namespace and the settings of another.
+    /// Returns an error if the interfaces and the settings are from different network namespaces.
     pub fn check_namespace(&self) -> Result<(), Error> {
         match self.troubles.contains_key(namespace::ABOUT) {
             true => Err(Error::Request(format!(
@@ -196,20 +195,20 @@ impl Facts {
         }
     }
 
-    /// An interface, by its name.
+    /// Interface with this name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         self.interfaces
             .iter()
             .find(|interface| interface.name == name)
     }
 
-    /// The devices an interface stands on, down through bonds and VLANs; itself when it is one, with those below it.
+    /// Devices below an interface, e.g. a bond or VLAN. A device includes itself and the devices below it.
     pub fn devices_of(&self, name: &str) -> Vec<&Interface> {
         let mut devices = Vec::new();
         let mut names = vec![name.to_owned()];
         let mut seen: Vec<String> = Vec::new();
         while let Some(name) = names.pop() {
-            // Nothing stands on itself, but a recording may say so.
+            // A recording may contain a cycle.
             if seen.contains(&name) {
                 continue;
             }
@@ -219,7 +218,7 @@ impl Facts {
             if interface.lower.is_empty() || interface.is_device {
                 devices.push(interface);
             }
-            // A device may stand on another one: netvsc on its virtual function, which most packets come by.
+            // A device may have a lower device: netvsc has its virtual function, which receives most packets.
             names.extend(interface.lower.iter().cloned());
             seen.push(name);
         }
@@ -228,8 +227,8 @@ impl Facts {
     }
 }
 
-/// Reads what was counted, and nothing else: cheap enough for once a second. With a process, TCP's counters are those of
-/// the network it is in.
+/// Reads the counters only, cheap enough for once a second. With a process, the TCP counters are those of its network
+/// namespace.
 pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     let stat = tree.text("/proc/stat").unwrap_or_default();
     let uptime = tree.text("/proc/uptime").unwrap_or_default();
@@ -237,7 +236,7 @@ pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     for file in ["snmp", "netstat"] {
         let its = process.and_then(|process| tree.text(&format!("/proc/{process}/net/{file}")));
         let text = its.or_else(|| tree.text(&format!("/proc/net/{file}")));
-        // Settings among the counters may be -1: skip them.
+        // Skip settings among the counters that may be -1.
         for (table, name, value) in network::counters(&text.unwrap_or_default()) {
             if let Ok(value) = value.parse() {
                 counters.insert(format!("{table}{name}"), value);
@@ -305,7 +304,7 @@ fn softnet(text: &str, cpus: &BTreeMap<usize, CpuTime>) -> BTreeMap<usize, Softn
     network::softnet(text).enumerate().filter_map(row).collect()
 }
 
-/// Received and sent packets' softirqs of each CPU.
+/// NET_RX and NET_TX softirqs by CPU.
 fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
     let mut all: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
     for row in per_cpu::rows(text) {
@@ -321,9 +320,9 @@ fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
     all
 }
 
-/// CPUs that took interrupts of a device, with how many, from the most to the least.
+/// CPUs that handled interrupts of a device.
 pub fn taken_by(interface: &Interface, interrupts: &[Interrupt]) -> CpuSet {
-    // Channels have numbers of their own.
+    // Channels have no rows in /proc/interrupts.
     let has_row =
         |irq: &&interface::Irq| !matches!(irq.file, Some(interface::AffinityFile::Channel(_)));
     let irqs = interface.irqs.iter().filter(has_row);

@@ -1,7 +1,7 @@
-//! Whether the files of /sys and the kernel's answers are of the same network namespace.
+//! Checks whether /sys and the kernel's answers belong to the same network namespace.
 //!
-//! /sys shows the interfaces of the namespace in which it was mounted, whoever reads it; netlink, /proc/net and
-//! /proc/sys/net are of the one we are in. `ip netns exec` mounts a /sys of its own, `nsenter --net` does not.
+//! /sys shows the interfaces of the namespace in which it was mounted; netlink, /proc/net and /proc/sys/net show those
+//! of the current one. `ip netns exec` mounts its own /sys, `nsenter --net` does not.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,13 +14,11 @@ use super::qdisc;
 use crate::limits::NETLINK_TRIES;
 use crate::tree::Tree;
 
-/// What the trouble is about.
 pub(super) const ABOUT: &str = "/sys";
-/// What the trouble is.
 pub(super) const WHY: &str = "is of another network namespace than this program: use `ip netns exec`, which mounts the right one";
 
-/// Compares the interfaces of this machine's /sys with those that the kernel tells of. If they are others, that is one of
-/// the tree's troubles.
+/// Compares the interfaces in this machine's /sys with those reported by netlink, and adds a trouble to the tree if
+/// they differ.
 pub(super) fn check(tree: &Tree) {
     if !tree.is_live() {
         return;
@@ -31,11 +29,11 @@ pub(super) fn check(tree: &Tree) {
         let Ok(told) = qdisc::links() else {
             return;
         };
-        // Without any there is no /sys here.
+        // No interfaces: /sys is not mounted.
         if shown.is_empty() || shown == told {
             return;
         }
-        // Interfaces come and go between one look and the other: only lists that stay different are.
+        // Interfaces may appear or disappear between the two reads; only a difference that persists counts.
         let now = Some((shown, told));
         if now == before {
             tree.trouble(ABOUT, WHY.to_owned());
@@ -45,13 +43,13 @@ pub(super) fn check(tree: &Tree) {
     }
 }
 
-/// Whether a process is in another network namespace; `None` when the link cannot be read.
+/// Whether a process is in another network namespace; `None` if the link cannot be read.
 pub(super) fn is_other(tree: &Tree, process: u32) -> Option<bool> {
     let of = |process: &str| tree.link(&format!("/proc/{process}/ns/net"));
     Some(of(&process.to_string())? != of("self")?)
 }
 
-/// Runs a function on a thread in the network namespace of a process; `None` when the namespace cannot be entered.
+/// Runs a function on a thread in the network namespace of a process; `None` if the namespace cannot be entered.
 pub(super) fn within<T: Send>(process: u32, ask: impl FnOnce() -> T + Send) -> Option<T> {
     let file = File::open(format!("/proc/{process}/ns/net")).ok()?;
     let work = || {
@@ -61,10 +59,10 @@ pub(super) fn within<T: Send>(process: u32, ask: impl FnOnce() -> T + Send) -> O
     thread::scope(|scope| scope.spawn(work).join().ok().flatten())
 }
 
-/// The number of each interface in /sys, by its name.
+/// Interface numbers in /sys by name.
 fn shown(tree: &Tree) -> BTreeMap<String, u32> {
     let names = tree.names("/sys/class/net").into_iter();
-    // What has no number is none: the list of bonds is a file beside the interfaces.
+    // Entries without a number are not interfaces: `bonding_masters` is a file.
     let numbered = |name: String| {
         let number = tree.text(&format!("/sys/class/net/{name}/ifindex"))?;
         Some((name, number.parse().ok()?))

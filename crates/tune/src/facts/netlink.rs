@@ -1,5 +1,4 @@
-//! Questions to the kernel by netlink: messages out and in, lists that are told in many of them, attributes within one.
-//! What a message means is known where it is asked for.
+//! Netlink: requests, responses in several messages, and attributes. The callers interpret the messages.
 
 use std::convert::Infallible;
 use std::fmt::Debug;
@@ -13,7 +12,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 use crate::limits::{NETLINK_ANSWERS_MAX, NETLINK_BYTES_MAX, NETLINK_TRIES};
 
-/// A socket to the kernel.
+/// Opens a socket to the kernel.
 pub(super) fn connect(protocol: isize) -> io::Result<Socket> {
     let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
@@ -21,8 +20,8 @@ pub(super) fn connect(protocol: isize) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// One question, and what is to be kept of everything that is said until the kernel's "done" or "no". A list that changed
-/// while it was told is an error of the kind `Interrupted`.
+/// Sends a request and collects what `keep` returns for each message until the kernel's "done" or error. Fails with
+/// `Interrupted` if the list changed meanwhile.
 pub(super) fn ask<M, T>(
     socket: &Socket,
     mut question: NetlinkMessage<M>,
@@ -51,7 +50,7 @@ where
     }
 }
 
-/// What is to be kept of a whole list. One that changed while it was told is asked for again.
+/// Reads a whole list, again if it changed while it was read.
 pub(super) fn list<M, T>(
     protocol: isize,
     question: &M,
@@ -76,7 +75,7 @@ where
     once()
 }
 
-/// What was said until now.
+/// Response received so far.
 struct Answer<T> {
     kept: Vec<T>,
     is_complete: bool,
@@ -94,7 +93,7 @@ impl<T> Default for Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// Takes the messages that came together.
+    /// Parses the messages of one datagram.
     fn read<M: NetlinkDeserializable + Debug>(
         &mut self,
         mut rest: &[u8],
@@ -102,7 +101,7 @@ impl<T> Answer<T> {
     ) -> io::Result<()> {
         while !rest.is_empty() && !self.is_complete {
             let message = NetlinkMessage::<M>::deserialize(rest).map_err(io::Error::other)?;
-            // Messages are padded to four bytes; a length of nothing would never end.
+            // Messages are padded to four bytes. The minimum guarantees progress.
             let length = (message.header.length as usize).next_multiple_of(4).max(4);
             rest = rest.get(length..).unwrap_or_default();
             self.has_changed |= message.header.flags & NLM_F_DUMP_INTR != 0;
@@ -126,7 +125,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// A message whose meaning is known to who asks only: its type, and what stands behind the header.
+/// An uninterpreted message: type and payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Raw {
     pub kind: u16,
@@ -158,13 +157,13 @@ impl NetlinkDeserializable for Raw {
     }
 }
 
-/// The text of an attribute, which ends with a zero.
+/// NUL-terminated string of an attribute.
 pub(super) fn text(bytes: &[u8], kind: u16) -> Option<String> {
     let text = attribute(bytes, kind)?.strip_suffix(&[0])?;
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// The value of the first attribute of a kind.
+/// Value of the first attribute of a type.
 pub(super) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     let mut rest = bytes;
     while let Some(Ok(attribute)) = NlasIterator::new(rest).next() {
@@ -194,7 +193,7 @@ mod tests {
         bytes
     }
 
-    /// What is kept of messages that came together, and whether they were the whole list.
+    /// Kept messages of a datagram, and whether the list was complete.
     fn read(bytes: &[u8]) -> io::Result<(Vec<Vec<u8>>, bool)> {
         let mut answer = Answer::default();
         answer.read(bytes, &mut |message: Raw| Some(message.bytes))?;
@@ -215,7 +214,7 @@ mod tests {
         let changed = [&rows[..], &changed].concat();
         assert_eq!(read(&changed).expect("a list"), (kept, false));
 
-        // EPERM, first as the answer to the question, then as the end of a list.
+        // EPERM, first as the answer to a request, then as the end of a list.
         let refused = [&(-1i32).to_ne_bytes()[..], &[0; 16]].concat();
         for (kind, bytes) in [(NLMSG_ERROR, &refused[..]), (NLMSG_DONE, &refused[..4])] {
             let error = read(&message(kind, 0, bytes)).expect_err("refused");
@@ -244,7 +243,7 @@ mod tests {
         pair.as_slice().emit(&mut whole);
         assert_eq!(attribute(&whole, 2), Some(&b"value"[..]));
         assert_eq!(attribute(&whole, 3), None);
-        // The padding behind the last one may be missing.
+        // The padding after the last attribute may be missing.
         for end in 0..8 + 4 + 5 {
             assert_eq!(attribute(&whole[..end], 2), None, "cut at {end}");
         }

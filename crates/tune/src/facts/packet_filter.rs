@@ -1,13 +1,13 @@
-//! How many rules packets may have to pass: those of nftables, among which are those that today's iptables makes. By
-//! nf_tables' netlink messages (include/uapi/linux/netfilter/nf_tables.h); what a rule says is not read.
+//! Counts nftables rules, including those that iptables-nft creates, by netlink
+//! (include/uapi/linux/netfilter/nf_tables.h). The contents of rules are not read.
 
 use std::io;
 
 use super::packet_rules::{Rules, ask};
 use crate::tree::Tree;
 
-/// The rules of the network namespace we are in; none when they cannot be counted. That there are some which cannot be
-/// counted for want of a right is one of the [`Tree::troubles`].
+/// Rules of the current network namespace; `None` if they cannot be counted. Missing permission to count existing rules
+/// is added to [`Tree::troubles`].
 pub(super) fn read(tree: &Tree, iptables: &[String]) -> Option<Rules> {
     let mut is_refused = false;
     let rules = tree.packet_rules(|| match can_ask(tree).then(ask)? {
@@ -26,7 +26,7 @@ pub(super) fn read(tree: &Tree, iptables: &[String]) -> Option<Rules> {
     rules
 }
 
-/// Whether nf_tables is in the kernel already. The question would load it otherwise, and reading changes nothing.
+/// Whether nf_tables is loaded. Asking would load it otherwise, and reading must not change anything.
 fn can_ask(tree: &Tree) -> bool {
     let has_no_loader = || {
         tree.text("/proc/sys/kernel/modprobe")
@@ -40,7 +40,7 @@ fn can_ask(tree: &Tree) -> bool {
     !tree.names("/sys/module/nf_tables").is_empty() || has_no_loader() || is_built_in()
 }
 
-/// Whether somebody has chains in it, as far as everybody may see.
+/// Whether nf_tables is used, according to a file that everybody may read.
 fn is_used(tree: &Tree) -> bool {
     tree.value::<u64>("/sys/module/nf_tables/refcnt")
         .is_some_and(|users| users > 0)

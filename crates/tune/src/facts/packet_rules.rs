@@ -1,4 +1,4 @@
-//! The rules of nftables, as the kernel counts them out.
+//! Counts nftables rules by netlink.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ pub type Rules = BTreeMap<String, u64>;
 // NFNL_SUBSYS_NFTABLES in the high byte, NFT_MSG_NEWRULE and NFT_MSG_GETRULE in the low one.
 const RULE_NEW: u16 = 10 << 8 | 6;
 const RULE_GET: u16 = 10 << 8 | 7;
-/// What comes before the attributes: `struct nfgenmsg`, whose first byte is the family; 0 are all.
+/// Size of `struct nfgenmsg`, which precedes the attributes. Its first byte is the family; 0 means all.
 const HEADER_BYTES: usize = 4;
 const RULE_TABLE: u16 = 1;
 
@@ -30,7 +30,7 @@ pub(super) fn ask() -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// The family and table of a rule, as the program nft calls them.
+/// Family and table of a rule, in the spelling of nft.
 fn table(message: &Raw) -> Option<String> {
     (message.kind == RULE_NEW).then_some(())?;
     let (header, attributes) = message.bytes.split_at_checked(HEADER_BYTES)?;
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_of_a_family_and_a_table() {
-        // As `nft add rule inet t c counter` is told on a little-endian machine: length 6, kind 1, "t" and its zero.
+        // Message for `nft add rule inet t c counter` on a little-endian machine: length 6, type 1, "t" and NUL.
         if cfg!(target_endian = "big") {
             return;
         }

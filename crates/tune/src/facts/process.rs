@@ -1,5 +1,5 @@
-//! One running program with all that it started: threads and the CPUs they run on, open files, and the connections that
-//! wait for it. Servers often run a process for each CPU below one that watches them.
+//! A running program, i.e. a process and its descendants: threads and their CPUs, open files, listening sockets.
+//! Servers often run a process per CPU below a master process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,28 +11,27 @@ use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 use onrush_machine::process::{field, name, on_cpu_and_queued, state, ticks, value};
 
-/// A program as it was at one moment: a process, and those that it started, directly or not.
+/// Snapshot of a program: a process and its descendants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Process {
-    /// The number of the first.
+    /// PID of the first process.
     pub number: u32,
-    /// The name of its program, 15 letters at most.
+    /// Program name, at most 15 characters.
     pub name: String,
-    /// CPUs that any of its threads may run on.
+    /// CPUs on which any of its threads may run.
     pub allowed: CpuSet,
-    /// Threads, by number.
+    /// Threads by TID.
     pub threads: BTreeMap<u32, Thread>,
-    /// Files, sockets among them, that the process of it has open which is nearest to its limit; none when that cannot be
-    /// seen.
+    /// Number of open files, including sockets, of the process nearest to its limit; `None` if it cannot be read.
     pub files: Option<u64>,
-    /// How many that one may have; none is unlimited or unknown.
+    /// Limit of that process; `None` if unlimited or unknown.
     pub files_max: Option<u64>,
-    /// Sockets that wait for connections, each once.
+    /// Listening sockets without duplicates.
     pub listening: Vec<Listening>,
 }
 
 impl Process {
-    /// Whether all its threads were stopped, by a signal or a debugger.
+    /// Whether all its threads are stopped, by a signal or a debugger.
     pub fn is_stopped(&self) -> bool {
         let is_stopped = |thread: &Thread| matches!(thread.state, Some('T' | 't'));
         !self.threads.is_empty() && self.threads.values().all(is_stopped)
@@ -42,27 +41,26 @@ impl Process {
 /// A thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Its name.
+    /// Thread name.
     pub name: String,
-    /// The process it is of.
+    /// PID of its process.
     pub process: u32,
-    /// When it started, in ticks of a hundredth of a second since the machine did: what tells it from another that is given
-    /// its number later.
+    /// Start time in ticks of 10 ms since boot. It distinguishes threads that had the same TID.
     pub started: u64,
-    /// Whether it runs (`R`), sleeps (`S`, `D`, `I`) or was stopped (`T`, `t`): proc_pid_stat(5).
+    /// State: running (`R`), sleeping (`S`, `D`, `I`) or stopped (`T`, `t`), see proc_pid_stat(5).
     pub state: Option<char>,
     /// CPU time in ticks.
     pub ticks: u64,
-    /// Nanoseconds on a run queue without a CPU (`schedstat`); `None` when the kernel does not count it.
+    /// Nanoseconds spent waiting on a run queue (`schedstat`); `None` if the kernel does not count it.
     pub delayed: Option<u64>,
-    /// The CPU it ran on last.
+    /// CPU on which it ran last.
     pub cpu: usize,
-    /// CPUs it may run on.
+    /// CPUs on which it may run.
     pub allowed: CpuSet,
 }
 
-/// Reads a program; `None` when there is no such process any more. With the sockets of the network namespace we are in,
-/// where the kernel could be asked about them.
+/// Reads a program; `None` if the process does not exist. `known` are the listening sockets of the current network
+/// namespace, if the kernel could be asked.
 pub fn read(tree: &Tree, number: u32, known: Option<&[Listening]>) -> Option<Process> {
     let name = tree.text(&format!("/proc/{number}/comm"))?;
     let family = family(tree, number);
@@ -96,7 +94,7 @@ pub fn read(tree: &Tree, number: u32, known: Option<&[Listening]>) -> Option<Pro
     })
 }
 
-/// The threads of a process and of all that it started, by number; empty when there is no such process.
+/// Threads of a process and its descendants by TID; empty if the process does not exist.
 pub fn threads(tree: &Tree, number: u32) -> BTreeMap<u32, Thread> {
     threads_of(tree, &family(tree, number))
 }
@@ -117,7 +115,7 @@ fn threads_of(tree: &Tree, family: &[u32]) -> BTreeMap<u32, Thread> {
     threads
 }
 
-/// A process and its descendants, the oldest first.
+/// A process and its descendants, parents first.
 fn family(tree: &Tree, process: u32) -> Vec<u32> {
     let mut children: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     let processes = tree.numbers("/proc", "").into_iter().take(PROCESSES_MAX);
@@ -131,7 +129,7 @@ fn family(tree: &Tree, process: u32) -> Vec<u32> {
     let mut at = 0;
     while let Some(parent) = family.get(at) {
         let next = children.remove(&u64::from(*parent)).unwrap_or_default();
-        // Nobody is his own grandfather, but a recording may say so.
+        // A recording may contain a cycle.
         let is_new = |child: &u32| !family.contains(child);
         let next: Vec<u32> = next.into_iter().filter(is_new).collect();
         family.extend(next);
@@ -140,7 +138,7 @@ fn family(tree: &Tree, process: u32) -> Vec<u32> {
     family
 }
 
-/// A thread of a process, by its `stat` and its `status`.
+/// Parses a thread's `stat` and `status`.
 pub(crate) fn thread(process: u32, stat: &str, status: &str) -> Option<Thread> {
     let (user, system) = ticks(stat)?;
     Some(Thread {
@@ -155,7 +153,7 @@ pub(crate) fn thread(process: u32, stat: &str, status: &str) -> Option<Thread> {
     })
 }
 
-/// The sockets that a process and all that it started have open.
+/// Inodes of the sockets that a process and its descendants have open.
 pub(super) fn sockets_of(tree: &Tree, number: u32) -> BTreeSet<u64> {
     let of = |member: u32| {
         let names = tree.names(&format!("/proc/{member}/fd"));
@@ -164,7 +162,7 @@ pub(super) fn sockets_of(tree: &Tree, number: u32) -> BTreeSet<u64> {
     family(tree, number).into_iter().flat_map(of).collect()
 }
 
-/// The sockets among the open files of a process.
+/// Inodes of the sockets among the open files of a process.
 fn sockets(tree: &Tree, process: u32, files: &[String]) -> Vec<u64> {
     let inode = |file: &String| {
         let target = tree.link(&format!("/proc/{process}/fd/{file}"))?;
@@ -175,8 +173,8 @@ fn sockets(tree: &Tree, process: u32, files: &[String]) -> Vec<u64> {
     files.filter_map(inode).collect()
 }
 
-/// The listening sockets among these: of those we know already when the process is in our network, else of the rows of
-/// its own. A busy server has as many rows as connections.
+/// Listening sockets among these inodes: from `known` if the process is in our network namespace, else from its
+/// /proc/PID/net, which has a row per connection.
 fn listening(
     tree: &Tree,
     process: u32,

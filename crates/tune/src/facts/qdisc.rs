@@ -1,4 +1,4 @@
-//! In what order packets wait to be sent: the queueing discipline of each interface and those below it, by rtnetlink(7).
+//! Queueing disciplines of interfaces, by rtnetlink(7).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use super::netlink::{self, Raw};
 use super::socket::number;
 
-/// How packets wait at an interface.
+/// Queueing disciplines of an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Qdisc {
-    /// What they come to first: `fq`, `pfifo_fast`, `noqueue`, or `mq`, which only hands them to one for each queue.
+    /// Root discipline: `fq`, `pfifo_fast`, `noqueue`, or `mq`, which only distributes to one discipline per queue.
     pub root: String,
-    /// The kinds below it, each once; empty when there are none or they cannot be asked.
+    /// Kinds of the child disciplines, without duplicates; empty if there are none or they are unknown.
     pub below: Vec<String>,
 }
 
 impl Qdisc {
-    /// The disciplines that packets do wait in. Below an `mq` that says nothing it is the default one.
+    /// Disciplines in which packets are queued. The children of an `mq`, if unknown, are the default discipline.
     pub fn leaves<'here>(&'here self, default: Option<&'here str>) -> Vec<&'here str> {
         if !self.below.is_empty() {
             return self.below.iter().map(String::as_str).collect();
@@ -40,18 +40,19 @@ pub(super) const QDISC_GET: u16 = 38;
 pub(super) const LINK_NAME: u16 = 3;
 const LINK_QDISC: u16 = 6;
 pub(super) const QDISC_KIND: u16 = 1;
-/// What comes before the attributes: `struct ifinfomsg` and `struct tcmsg`. Both have the interface's number at 4.
+/// Sizes of `struct ifinfomsg` and `struct tcmsg`, which precede the attributes. Both have the interface's number at
+/// offset 4.
 pub(super) const LINK_BYTES: usize = 16;
 pub(super) const QDISC_BYTES: usize = 20;
-/// What a discipline that is below no other is below (include/uapi/linux/pkt_sched.h).
+/// Parent of a root discipline (include/uapi/linux/pkt_sched.h).
 const ROOT: u32 = 0xFFFF_FFFF;
-/// Where received packets are looked at; nothing waits there.
+/// Parent of ingress disciplines, which do not queue packets.
 pub(super) const INGRESS: u32 = 0xFFFF_FFF1;
 
-/// Asks the kernel about the interfaces of the network namespace we are in, by name; none when it does not answer.
+/// Reads the disciplines of the current network namespace by interface; `None` if the kernel does not answer.
 pub fn ask() -> Option<BTreeMap<String, Qdisc>> {
     let links = list(LINK_GET, LINK_BYTES, link).ok()?;
-    // A kernel without traffic control still has the roots.
+    // A kernel without traffic control still reports the roots.
     let mut below: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
     for (index, kind) in list(QDISC_GET, QDISC_BYTES, self::below).unwrap_or_default() {
         below.entry(index).or_default().insert(kind);
@@ -64,7 +65,7 @@ pub fn ask() -> Option<BTreeMap<String, Qdisc>> {
     Some(links.into_iter().map(of).collect())
 }
 
-/// The number of each interface of the network namespace we are in, by its name.
+/// Interface numbers of the current network namespace by name.
 pub(super) fn links() -> io::Result<BTreeMap<String, u32>> {
     let links = list(LINK_GET, LINK_BYTES, named)?.into_iter();
     Ok(links.map(|(number, name)| (name, number)).collect())
@@ -78,21 +79,20 @@ fn list<T>(kind: u16, bytes: usize, understand: fn(&Raw) -> Option<T>) -> io::Re
     netlink::list(NETLINK_ROUTE, &question, |message| understand(&message))
 }
 
-/// Number, name and discipline of an interface.
+/// Number, name and root discipline of an interface.
 fn link(message: &Raw) -> Option<(u32, String, String)> {
     let (number, name) = named(message)?;
     let attributes = message.bytes.get(LINK_BYTES..)?;
     Some((number, name, netlink::text(attributes, LINK_QDISC)?))
 }
 
-/// Number and name of an interface.
 fn named(message: &Raw) -> Option<(u32, String)> {
     (message.kind == LINK_NEW).then_some(())?;
     let (header, attributes) = message.bytes.split_at_checked(LINK_BYTES)?;
     Some((number(header, 4)?, netlink::text(attributes, LINK_NAME)?))
 }
 
-/// A discipline that is below another: the number of its interface, and its kind.
+/// Number of the interface and kind of a child discipline.
 fn below(message: &Raw) -> Option<(u32, String)> {
     (message.kind == QDISC_NEW).then_some(())?;
     let (header, attributes) = message.bytes.split_at_checked(QDISC_BYTES)?;
@@ -137,7 +137,7 @@ mod tests {
     fn only_what_is_below_another_is_below() {
         let of = |parent: u32| message(QDISC_NEW, &[0, 7, 0, parent, 0], &[(QDISC_KIND, "fq")]);
         assert_eq!(below(&of(0x0001_0002)), Some((7, "fq".to_owned())));
-        // The children of an mq that was made by the kernel have it without a number: 0:1.
+        // The children of an mq created by the kernel have a parent without a major number: 0:1.
         assert_eq!(below(&of(1)), Some((7, "fq".to_owned())));
         assert_eq!((below(&of(ROOT)), below(&of(INGRESS))), (None, None));
     }

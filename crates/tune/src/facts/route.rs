@@ -1,11 +1,11 @@
-//! By which interface an address is reached: the one that must not be cut off while somebody works over it.
+//! Finds the interface that leads to an address, so that a remote user is not cut off.
 
 use std::net::IpAddr;
 
 use crate::tree::Tree;
 
-/// The interface that packets to an address leave by, after the kernel's main tables of routes; none for an address of
-/// the machine itself, or where no route says.
+/// Interface of the route to an address in the kernel's main routing table; `None` for an address of the machine
+/// itself, or without a route.
 pub fn towards(tree: &Tree, address: IpAddr) -> Option<String> {
     let address = address.to_canonical();
     if address.is_loopback() {
@@ -30,16 +30,16 @@ pub fn towards(tree: &Tree, address: IpAddr) -> Option<String> {
             == 0
     };
     let best = routes.lines().filter_map(read).filter(leads);
-    // The most special one, and of equals the one that costs least.
+    // Longest prefix first, then lowest metric.
     best.min_by_key(|route| (128 - route.length, route.metric))
         .map(|route| route.interface)
 }
 
 struct Route {
     interface: String,
-    /// The network's address, from the highest bit.
+    /// Network address in the high bits.
     network: u128,
-    /// How many of its bits count.
+    /// Prefix length.
     length: u32,
     metric: u32,
 }
@@ -56,7 +56,7 @@ fn is_open(flags: u32) -> bool {
     flags & UP != 0 && flags & REJECT == 0
 }
 
-/// `eth0 0002000A 00000000 0001 0 0 100 00FFFFFF 0 0 0`: addresses as they lie in memory.
+/// `eth0 0002000A 00000000 0001 0 0 100 00FFFFFF 0 0 0`: addresses in memory order.
 fn old_route(line: &str) -> Option<Route> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [interface, network, _, flags, _, _, metric, mask, ..] = words[..] else {
@@ -107,7 +107,7 @@ fd000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000
 
     #[test]
     fn the_most_special_route_leads_to_an_address() {
-        // As they lie in the memory of a machine of this kind.
+        // The table is in the byte order of this machine.
         if cfg!(target_endian = "big") {
             return;
         }

@@ -1,4 +1,4 @@
-//! TCP and UDP sockets as sock_diag(7) lists them.
+//! Lists TCP and UDP sockets by sock_diag(7).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

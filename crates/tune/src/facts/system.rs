@@ -1,4 +1,4 @@
-//! The rest of the machine: settings, clock, governor, memory, limits, who else is at work, what was counted.
+//! Other facts: sysctls, clock, frequency governor, memory, limits, daemons.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::packet_filter;
 use super::packet_rules::Rules;
 use crate::tree::Tree;
 
-/// Settings below /proc/sys that advice or explanations need, by their file there.
+/// Settings below /proc/sys that are read, by path.
 pub const SETTINGS: &[&str] = &[
     "net/core/somaxconn",
     "net/core/netdev_max_backlog",
@@ -71,64 +71,64 @@ pub const SETTINGS: &[&str] = &[
     "vm/max_map_count",
 ];
 
-/// What is not about a CPU or an interface.
+/// Facts that do not belong to a CPU or an interface.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct System {
     /// `uname -r`.
     pub kernel: Option<String>,
-    /// Files below /proc/sys; `None` for those that this kernel, or this network namespace, does not have.
+    /// Settings below /proc/sys; `None` for those that this kernel or network namespace does not have.
     pub settings: BTreeMap<String, Option<String>>,
-    /// What the kernel reads the time from.
+    /// Current clock source.
     pub clocksource: Option<String>,
-    /// What it could.
+    /// Available clock sources.
     pub clocksources: Vec<String>,
-    /// Who chooses the frequencies of the CPUs, by policy (`policy0`); empty in most virtual machines.
+    /// CPU frequency governors by policy (`policy0`); empty in most virtual machines.
     pub governors: BTreeMap<String, String>,
-    /// Idle states that are on, with the microseconds they take to leave; polling takes none and is left out.
+    /// Enabled idle states with their exit latency in microseconds, without polling.
     pub idle_states: BTreeMap<String, u64>,
-    /// `always`, `madvise` or `never`.
+    /// Transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    /// Whether siblings are used: `on`, `off`, `notsupported` …
+    /// SMT: `on`, `off`, `notsupported` …
     pub siblings_control: Option<String>,
     /// Total memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Who made the (virtual) machine, when it is virtual.
+    /// Vendor of a virtual machine.
     pub virtualization: Option<String>,
-    /// Programs that wake up or manage, that are running.
+    /// Known daemons that are running.
     pub daemons: Vec<(String, Daemon)>,
-    /// Timers of systemd that are wanted at boot: `apt-daily.timer`. None where systemd does not run.
+    /// Enabled systemd timers: `apt-daily.timer`. Empty without systemd.
     pub timers: Vec<String>,
     /// Values of /proc/net/sockstat by name: `TCP tw`, `TCP mem` (pages).
     pub sockets: BTreeMap<String, u64>,
-    /// Interrupts that the running irqbalance leaves alone.
+    /// Interrupts that the running irqbalance ignores.
     pub banned_interrupts: Vec<usize>,
-    /// Lines of /etc/sysctl.conf and of the directories of sysctl.d(5) that set something, as `(file, key, value)`, in the
-    /// order in which they are read.
+    /// Settings in /etc/sysctl.conf and the directories of sysctl.d(5), as `(file, key, value)`, in the order in which
+    /// they are applied.
     pub configured: Vec<(String, String, String)>,
     /// Mitigations of CPU flaws.
     pub mitigations: BTreeMap<String, String>,
-    /// Parameters the kernel was started with.
+    /// Kernel command line.
     pub command_line: Option<String>,
-    /// Sockets that see every packet (tcpdump, dhclient).
+    /// Packet sockets, which receive every packet (tcpdump, dhclient).
     pub taps: usize,
-    /// Tables of packet filters in use, as iptables' kernel part names them: `filter`, `nat`. The rules of nftables are
-    /// not among them.
+    /// Tables of legacy iptables in use: `filter`, `nat`; without nftables.
     pub packet_tables: Vec<String>,
-    /// Rules of nftables by family and table; none when they cannot be counted.
+    /// nftables rules by family and table; `None` if they cannot be counted.
     pub packet_rules: Option<Rules>,
-    /// Whether this is another network namespace than the machine's own: what is not of the network is everybody's.
+    /// Whether this is not the initial network namespace. Facts that are not about the network are then shared with
+    /// others.
     pub is_in_network_namespace: bool,
-    /// Limits of a process that was asked for, by their name: `Max open files` gives soft and hard.
+    /// Resource limits of the given process by name: `Max open files` with soft and hard limit.
     pub process_limits: BTreeMap<String, (String, String)>,
 }
 
 impl System {
-    /// A setting, by its file below /proc/sys.
+    /// Setting below /proc/sys.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name)?.as_deref()
     }
 
-    /// The microseconds that the quickest idle state takes to leave, where there is a slower one.
+    /// Exit latency in microseconds of the shallowest idle state, if there is a deeper one.
     pub fn quickest_idle_state(&self) -> Option<u64> {
         let quickest = self.idle_states.values().copied().min()?;
         let is_slower = |latency: &u64| *latency > quickest;
@@ -181,8 +181,8 @@ pub(crate) fn read(tree: &Tree, first_cpu: usize, process: Option<u32>) -> Syste
     }
 }
 
-/// The first process is in the machine's own, unless it is one of a container. The length of the backlog is a setting of
-/// that one only (net/core/sysctl_net_core.c).
+/// Compares with process 1, which is in the initial namespace except in a container. The backlog setting exists in that
+/// namespace only (net/core/sysctl_net_core.c).
 fn is_in_network_namespace(tree: &Tree) -> bool {
     let namespace = |process: &str| tree.link(&format!("/proc/{process}/ns/net"));
     let is_other = namespace("self")
@@ -198,12 +198,12 @@ fn setting(tree: &Tree, name: &str) -> Option<String> {
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The word in brackets: `always [madvise] never`.
+/// The selected word: `always [madvise] never`.
 fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
-/// The names are in a file for each family.
+/// Each family has a file with names.
 fn packet_tables(tree: &Tree) -> Vec<String> {
     let tables = |family: &str| {
         let text = tree
@@ -306,7 +306,7 @@ fn sockets(tree: &Tree) -> BTreeMap<String, u64> {
 }
 
 fn configured(tree: &Tree) -> Vec<(String, String, String)> {
-    /// Files of sysctl.d(5): the first of several files with the same name counts.
+    /// Directories of sysctl.d(5), by precedence: a file replaces files with the same name in later ones.
     const DIRECTORIES: [&str; 5] = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"];
     let mut by_name: BTreeMap<String, String> = BTreeMap::new();
     for directory in DIRECTORIES.map(|directory| format!("{directory}/sysctl.d")) {
@@ -344,7 +344,7 @@ fn mitigations(tree: &Tree) -> BTreeMap<String, String> {
     tree.names(path).into_iter().filter_map(state).collect()
 }
 
-/// `Max open files            1024                 524288               files`: columns are two spaces apart at least.
+/// `Max open files            1024                 524288               files`: columns are at least two spaces apart.
 pub(super) fn limits(tree: &Tree, process: u32) -> BTreeMap<String, (String, String)> {
     let text = tree
         .text(&format!("/proc/{process}/limits"))

@@ -1,4 +1,4 @@
-//! CPUs and how they hang together: nodes, packages, cores with their siblings, shared caches, kinds of cores.
+//! CPU topology: nodes, packages, cores with their SMT siblings, shared caches, kinds of cores.
 
 use std::collections::BTreeMap;
 
@@ -16,92 +16,91 @@ const NODE: &str = "/sys/devices/system/node";
 /// CPUs of a machine.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Topology {
-    /// CPUs that run.
+    /// Online CPUs.
     pub online: CpuSet,
-    /// CPUs that exist and do not run.
+    /// Offline CPUs.
     pub offline: CpuSet,
-    /// CPUs that the control group may use; all that are online where there is no limit.
+    /// CPUs that the control group allows; all online ones without a limit.
     pub allowed: CpuSet,
-    /// CPUs that were set aside when the kernel started (`isolcpus`, `nohz_full`): for programs that ask for them, and
-    /// nothing else.
+    /// CPUs isolated at boot (`isolcpus`, `nohz_full`), for programs that are pinned to them.
     pub isolated: CpuSet,
-    /// NUMA nodes that have CPUs, by number. A machine without NUMA has one.
+    /// NUMA nodes with CPUs, by number. A machine without NUMA has one.
     pub nodes: Vec<Node>,
-    /// Cores that run, in the order of [`Core::place`].
+    /// Cores with online CPUs, ordered by [`Core::place`].
     pub cores: Vec<Core>,
-    /// Sockets.
+    /// Number of sockets.
     pub packages: usize,
 }
 
 /// A NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// As the kernel numbers it.
+    /// Number of the node.
     pub id: usize,
-    /// Its CPUs that run.
+    /// Online CPUs.
     pub cpus: CpuSet,
-    /// Its distance to each node, by node number, including nodes without CPUs; 10 is the node itself.
+    /// Distances by node, including nodes without CPUs; 10 is the node itself.
     pub distances: BTreeMap<usize, usize>,
 }
 
-/// A core: one CPU, or several siblings that share its execution units.
+/// A core: one CPU, or several SMT siblings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Core {
-    /// Its CPUs that run.
+    /// Online CPUs.
     pub cpus: CpuSet,
-    /// Where it is.
+    /// Position in the topology.
     pub place: Place,
-    /// CPUs that share its last level of cache; its own when the machine does not say.
+    /// CPUs that share the last-level cache; its own CPUs if unknown.
     pub cache: CpuSet,
-    /// How fast it is beside the other cores of a machine with several kinds, 1024 for the fastest.
+    /// Relative speed on a machine with several kinds of cores; 1024 is the fastest.
     pub capacity: usize,
 }
 
-/// Where a core is, from the outside in. Cores are ordered by it and never by the numbers of their CPUs, which a
-/// firmware hands out as it likes.
+/// Position of a core, from the outermost level. Cores are ordered by position, never by CPU number, because firmware
+/// assigns those arbitrarily.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// Its NUMA node; `None` when the machine has nodes and this core is in none of them.
+    /// NUMA node; `None` if the machine has nodes but this core is in none.
     pub node: Option<usize>,
-    /// Its socket.
+    /// Socket.
     pub package: i64,
-    /// Its die, where a socket has several.
+    /// Die within the socket.
     pub die: i64,
-    /// Its number in the die.
+    /// Core number within the die.
     pub core: i64,
-    /// Its lowest CPU, for machines that give all cores the same number.
+    /// Lowest CPU, for machines that give all cores the same number.
     pub cpu: usize,
 }
 
 impl Core {
-    /// The CPU that stands for the core where only one sibling is to be used.
+    /// CPU to use when only one sibling of the core is used.
     pub fn cpu(&self) -> usize {
         self.place.cpu
     }
 }
 
 impl Topology {
-    /// The node of a CPU.
+    /// Node of a CPU.
     pub fn node_of(&self, cpu: usize) -> Option<usize> {
         let node = self.nodes.iter().find(|node| node.cpus.contains(cpu))?;
         Some(node.id)
     }
 
-    /// The CPUs of a node; none when there is no such node.
+    /// CPUs of a node; empty if the node does not exist.
     pub fn node_cpus(&self, id: usize) -> CpuSet {
         let node = self.nodes.iter().find(|node| node.id == id);
         node.map(|node| node.cpus.clone()).unwrap_or_default()
     }
 
-    /// All CPUs of the cores that the given CPUs belong to.
+    /// All CPUs of the cores that contain the given CPUs.
     pub fn with_siblings(&self, cpus: &CpuSet) -> CpuSet {
         let touched = self.cores.iter().filter(|core| core.cpus.intersects(cpus));
         touched.fold(cpus.clone(), |all, core| all.union(&core.cpus))
     }
 }
 
-/// Reads what the machine says of its CPUs, and which of them the control group of a process allows, or else that of this
-/// program. Without /sys there is one core for each CPU of /proc/stat.
+/// Reads the topology, and the CPUs that the control group of a process, by default this one, allows. Without /sys,
+/// each CPU of /proc/stat is a core.
 pub(crate) fn read(tree: &Tree, process: Option<u32>) -> Topology {
     let present: CpuSet = bounded(tree.numbers(CPU, "cpu"));
     let online = online(tree, &present);
@@ -131,7 +130,7 @@ fn bounded(numbers: Vec<usize>) -> CpuSet {
         .collect()
 }
 
-/// A file that holds a list of CPUs. "(null)" is how some kernels spell the empty `nohz_full`.
+/// Parses a file with a list of CPUs. Some kernels write an empty `nohz_full` as "(null)".
 fn list(tree: &Tree, path: &str) -> Option<CpuSet> {
     let text = tree.text(path).filter(|text| text.trim() != "(null)")?;
     tree.understood(path, &text, CpuSet::parse_list(&text))
@@ -146,7 +145,7 @@ fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
     if let Some(online) = list(tree, &format!("{CPU}/online")).filter(|online| !online.is_empty()) {
         return online;
     }
-    // Before Linux 2.6.26 only each CPU says it of itself; CPU 0 often does not, since it cannot be put offline.
+    // Before Linux 2.6.26 only each CPU's own file shows it; CPU 0, which often cannot be offline, may not have one.
     let runs = |cpu: &usize| {
         tree.text(&format!("{CPU}/cpu{cpu}/online"))
             .is_none_or(|text| text.trim() != "0")
@@ -159,9 +158,9 @@ fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
     bounded(cpu_time::by_cpu(&stat).map(|(cpu, _)| cpu).collect())
 }
 
-/// What the control group allows, else everything. What this process itself may use is no limit to the machine: a shell
-/// that somebody pinned to a few CPUs, as systemd's `CPUAffinity` does, plans for all of them, and `isolcpus` takes from
-/// every process the CPUs that the application is to get. Only where the group cannot be seen it is all that is known.
+/// CPUs allowed by the control group, else all. The affinity of this process is not a limit of the machine: a shell
+/// pinned to a few CPUs, e.g. by systemd's `CPUAffinity`, must still plan for all of them, and `isolcpus` removes from
+/// every process the CPUs meant for the application. The affinity is used only if the group is not visible.
 fn allowed(tree: &Tree, online: &CpuSet, process: Option<u32>) -> CpuSet {
     let limit = match cgroup::allowed(tree, process) {
         Allowed::All => None,
@@ -186,7 +185,7 @@ fn allowed(tree: &Tree, online: &CpuSet, process: Option<u32>) -> CpuSet {
     }
 }
 
-/// `Cpus_allowed_list: 0-3` (proc_pid_status(5)): what sched_getaffinity(2) answers.
+/// CPU affinity from `Cpus_allowed_list: 0-3` (proc_pid_status(5)), equal to sched_getaffinity(2).
 fn own_cpus(tree: &Tree, process: Option<u32>) -> Option<CpuSet> {
     let name = process.map_or_else(|| "self".to_owned(), |number| number.to_string());
     let status = tree.text(&format!("/proc/{name}/status"))?;
@@ -206,11 +205,10 @@ fn nodes(tree: &Tree, online: &CpuSet) -> Vec<Node> {
             .unwrap_or_else(|| bounded(tree.numbers(&path, "cpu")))
             .intersection(online);
         if cpus.is_empty() {
-            continue; // memory only
+            continue; // has only memory
         }
         let distances = tree.text(&format!("{path}/distance")).unwrap_or_default();
-        // One for each node that is online, in their order; numbers may have gaps (node_read_distance in
-        // drivers/base/node.c).
+        // One per online node, in order; node numbers may have gaps (node_read_distance in drivers/base/node.c).
         let distances: Option<Vec<usize>> = distances
             .split_whitespace()
             .map(|text| text.parse().ok())
@@ -292,7 +290,7 @@ fn cores(tree: &Tree, online: &CpuSet, nodes: &[Node]) -> Vec<Core> {
     cores
 }
 
-/// The CPUs that share the highest level of cache; usually the third, index 3.
+/// CPUs that share the last-level cache, usually index 3.
 fn last_cache(tree: &Tree, cpu: usize) -> Option<CpuSet> {
     let path = format!("{CPU}/cpu{cpu}/cache");
     let level = |index: &usize| tree.value::<usize>(&format!("{path}/index{index}/level"));
@@ -302,7 +300,7 @@ fn last_cache(tree: &Tree, cpu: usize) -> Option<CpuSet> {
         .or_else(|| mask(tree, &format!("{path}/index{highest}/shared_cpu_map")))
 }
 
-/// How fast each CPU is beside the others, where they differ: Arm says so itself, x86 by kinds of performance counters.
+/// Relative speeds of the CPUs, if they differ: Arm reports them, x86 by kinds of performance counters.
 fn capacities(tree: &Tree, online: &CpuSet) -> BTreeMap<usize, usize> {
     let mut capacities = BTreeMap::new();
     // Efficient cores, and low-power cores, which some kernels list separately (intel_hybrid_pmu_type_map in

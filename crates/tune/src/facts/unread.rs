@@ -1,4 +1,4 @@
-//! Connections whose bytes have arrived and that nobody has read yet: what a program that stands still leaves behind.
+//! Connections with unread data, as a stalled program leaves them.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use crate::tree::Tree;
 
-/// What waits to be read at one moment.
+/// Unread data at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Unread {
-    /// Connections with bytes that wait.
+    /// Connections with unread bytes.
     pub connections: u64,
-    /// How many bytes.
+    /// Sum of these bytes.
     pub bytes: u64,
 }
 
-/// Reads what waits in the connections of a process and all that it started, or of the network namespace we are in when
-/// none is named. It takes a row for each connection there is, so it is for the end of a look and not for every second.
+/// Reads the unread data of a process and its descendants, or of the current network namespace. It reads a row per
+/// connection: call it once at the end of a run.
 pub fn read(tree: &Tree, process: Option<u32>) -> Unread {
     let inodes = process.map(|process| super::process::sockets_of(tree, process));
     let place = process.map_or_else(|| "/proc".to_owned(), |process| format!("/proc/{process}"));
@@ -36,11 +36,11 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Unread {
     unread
 }
 
-/// The bytes that wait in a row of /proc/net/tcp, when it is of a connection whose file is among these.
+/// Unread bytes in a row of /proc/net/tcp, if its inode is among these.
 ///
 /// `0: 0100007F:1F90 0100007F:C350 01 00000000:00000075 00:00000000 00000000 0 0 777 …`
 fn waiting(line: &str, inodes: Option<&BTreeSet<u64>>) -> Option<u64> {
-    /// Established, and closed by the other side only (include/net/tcp_states.h).
+    /// ESTABLISHED and CLOSE_WAIT (include/net/tcp_states.h).
     const STATES: [&str; 2] = ["01", "08"];
     let mut words = line.split_whitespace();
     let state = words.nth(3).filter(|state| STATES.contains(state));

@@ -1,25 +1,24 @@
-//! Changes that stand together, and those of queues in ranges: `queues 0-15  all -> 48-63, one each`.
+//! Groups changes, and joins those of queues into ranges: `queues 0-15  all -> 48-63, one each`.
 
 use crate::advise::{Action, Spelling, Target};
 use crate::facts::Purpose;
 use onrush_machine::cpus::CpuSet;
 
-/// Ranges of queues that are shown; the rest is counted. A plan is to be read, and JSON has them all.
+/// Maximum number of ranges shown; the rest is counted. The JSON report has all.
 const RANGES_MAX: usize = 6;
 
-/// Changes of one kind.
 pub(super) struct Group<'plan> {
     pub(super) actions: Vec<&'plan Action>,
 }
 
 #[derive(PartialEq)]
 enum Key<'plan> {
-    /// Of the queues of an interface.
+    /// Changes of an interface's queues.
     Queues(&'plan str, &'static str),
     Reason(&'plan str),
 }
 
-/// The changes of a plan in their order, those that belong together behind the first of them.
+/// Groups the changes of a plan, in the order of each group's first change.
 pub(super) fn groups(actions: &[Action]) -> Vec<Group<'_>> {
     let mut groups: Vec<(Key<'_>, Group<'_>)> = Vec::new();
     for action in actions {
@@ -62,7 +61,7 @@ fn key(action: &Action) -> Key<'_> {
 }
 
 impl Group<'_> {
-    /// Why, with the words for the first where they differ by queue.
+    /// Reason of the group; if reasons differ by queue, the first one.
     pub(super) fn reason(&self) -> String {
         let first = &self.actions[0].reason;
         let others = self.actions.iter().filter(|action| action.reason != *first);
@@ -72,7 +71,7 @@ impl Group<'_> {
         }
     }
 
-    /// What is changed to what.
+    /// Old and new values.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         match (self.actions.as_slice(), key(self.actions[0])) {
             ([_, _, ..], Key::Queues(interface, what)) => self.ranges(interface, what),
@@ -113,16 +112,15 @@ impl Group<'_> {
     }
 }
 
-/// Queues with numbers that follow each other, which had the same and are to have the same, or each the CPU behind that of
-/// the one before.
+/// Consecutive queues with the same old value, whose new value is the same or a sequence of CPUs, one per queue.
 struct Range {
     first: usize,
     last: usize,
     now: String,
     then: String,
-    /// The CPU of the first, where it is to have one only.
+    /// New CPU of the first queue, if it is a single one.
     cpu: Option<usize>,
-    /// Whether each has a CPU of its own; none while there is one queue.
+    /// Whether each queue has its own CPU; `None` while there is one queue.
     steps: Option<bool>,
 }
 
@@ -166,7 +164,7 @@ impl Range {
         self.last - self.first + 1
     }
 
-    /// Whether another range of one queue goes on where this one ends. Then it is that kind of range.
+    /// Appends a range of one queue if it continues this one. This decides the kind of range.
     fn takes(&mut self, next: &Range) -> bool {
         if next.first != self.last + 1 || next.now != self.now {
             return false;

@@ -1,4 +1,4 @@
-//! The picture of the machine as SVG: a box for each CPU, filled by its load, framed by its work.
+//! Diagram of the machine as SVG: a box for each CPU, filled by its load, framed by its work.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,15 +12,15 @@ use crate::report::one_line;
 const BOX: usize = 104;
 /// Height of a CPU's box.
 const ROW: usize = 46;
-/// Cores beside each other in a node.
+/// Cores side by side in a node.
 const COLUMNS: usize = 16;
-/// Letters of 10 pixels that fit into a box.
+/// Characters of 10 pixels that fit into a box.
 const LETTERS: usize = 19;
-/// Where the first node begins: below the title and the legend.
+/// Top of the first node, below the title and the legend.
 const TOP: usize = 96;
-/// The legend needs this much.
+/// Width of the legend.
 const WIDTH_MIN: usize = 900;
-/// The colors of work, with what they mean.
+/// Colors and labels of the kinds of work.
 const FRAMES: [(Option<Work>, &str, &str); 5] = [
     (Some(Work::Interrupts), "#c0392b", "takes interrupts"),
     (Some(Work::Steering), "#e67e22", "is handed packets"),
@@ -29,7 +29,7 @@ const FRAMES: [(Option<Work>, &str, &str); 5] = [
     (None, "#bbbbbb", "nothing of these"),
 ];
 
-/// A drawing with a title, a legend, and each node with its interfaces. Loads may be empty; then none is drawn.
+/// Draws a title, a legend, and each node with its interfaces. `loads` may be empty.
 pub fn svg(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>) -> String {
     let mut body = String::new();
     let mut top = TOP;
@@ -104,7 +104,6 @@ fn title(facts: &Facts, loads: &BTreeMap<usize, Load>) -> String {
     )
 }
 
-/// What frames and fills mean.
 fn legend(loads: &BTreeMap<usize, Load>) -> String {
     let mut out = String::new();
     let mut x = 10;
@@ -136,7 +135,7 @@ fn fill(busy: f64) -> String {
     format!("#ff{rest:02x}{rest:02x}")
 }
 
-/// A node, or what is in none, with interfaces and the speeds of their links.
+/// Heading of a node, with its interfaces and their link speeds.
 fn head(name: &str, devices: &[String], facts: &Facts, y: usize) -> String {
     let words = |device: &String| {
         let speed = facts.interface(device).and_then(|found| found.speed_mbps);
@@ -199,7 +198,7 @@ fn drawn(cpu: usize, x: usize, y: usize, view: &View, loads: &BTreeMap<usize, Lo
     )
 }
 
-/// As much as fits into a box; the title of the box has it all.
+/// Truncates a word to the box; the tooltip contains all of it.
 fn short(word: &str) -> String {
     match word.chars().count() <= LETTERS {
         true => word.to_owned(),
@@ -207,7 +206,7 @@ fn short(word: &str) -> String {
     }
 }
 
-/// Names of interfaces come from outside. Most control characters may not stand in XML at all (XML 1.0, section 2.2).
+/// Escapes a name from outside. XML does not allow most control characters (XML 1.0, section 2.2).
 fn escaped(text: &str) -> String {
     one_line(text)
         .replace('&', "&amp;")

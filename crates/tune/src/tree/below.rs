@@ -1,4 +1,4 @@
-//! Files below a root: what lies outside of it is not opened, whatever links say.
+//! Access to files below a root; symbolic links cannot lead out of it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use crate::Error;
 use crate::limits::{FILE_BYTES_MAX, OPEN_TRIES};
 
-/// Opens a path as if `root` were the root directory: links and `..` stay below it.
+/// Opens a path with `root` as the root directory: links and `..` stay below it.
 pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     let relative = match path.trim_start_matches('/') {
@@ -28,7 +28,7 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
         outcome = open();
     }
     match outcome {
-        // Linux before 5.6, or a filter of system calls that does not know it: links of a real machine lead nowhere bad.
+        // Linux before 5.6, or a seccomp filter without openat2. On a real machine links are harmless.
         Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {
             Ok(rustix::fs::openat(root, relative, flags, Mode::empty())?)
         }
@@ -36,8 +36,8 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
     }
 }
 
-/// Where a path is below a root, for those who write there: as if that were the root directory, so that links do not lead
-/// out of it. What does not exist yet stands below what does. Its last part is not looked at, and may be a link.
+/// Resolves a path below a root for writing, with links resolved as if `root` were the root directory. Missing
+/// components are appended to the existing ones. The last component is not resolved and may be a link.
 pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
     let place = root.join(path.trim_start_matches('/'));
     if root == Path::new("/") {
@@ -54,9 +54,9 @@ pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
         let found = directory.and_then(|directory| real_path(&directory));
         let next = match found {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            // Nothing is there, or a link that leads to nothing.
+            // Missing, or a dangling link.
             Err(_) => Some(real.join(part)).filter(|next| next.symlink_metadata().is_err()),
-            // Out of the root only where the kernel cannot hold links below one.
+            // Only an old kernel can leave the root.
             Ok(found) => Some(found).filter(|found| found.starts_with(&bounds)),
         };
         let Some(next) = next else {
@@ -71,18 +71,17 @@ pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
     Ok(real.join(name))
 }
 
-/// Opens a root directory, to go on from there.
 pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(CWD, root, flags, Mode::empty())?)
 }
 
-/// Where a directory is.
+/// Path of an open directory.
 fn real_path(directory: &OwnedFd) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
-/// Where a link leads. The directories above it may be links themselves, which must not lead out of the root.
+/// Target of a symbolic link. The directories above it may be links, but must not lead out of the root.
 pub(crate) fn link_below(root: &OwnedFd, path: &str) -> io::Result<String> {
     let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
     let above = open_below(root, above, OFlags::PATH | OFlags::DIRECTORY)?;
@@ -91,7 +90,7 @@ pub(crate) fn link_below(root: &OwnedFd, path: &str) -> io::Result<String> {
 }
 
 pub(crate) fn read_below(root: &OwnedFd, path: &str) -> io::Result<String> {
-    // Not to wait for ever at a pipe that a recording has in the place of a file.
+    // Does not block on a pipe in place of a file.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     read_bounded(File::from(open_below(root, path, flags)?), FILE_BYTES_MAX)
 }

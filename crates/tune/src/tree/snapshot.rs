@@ -1,4 +1,4 @@
-//! The recording of what was read of a machine, in one file.
+//! Snapshot: everything read from a machine, in one file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,44 +18,45 @@ use crate::facts::packet_rules::Rules;
 use crate::facts::{Listening, Qdisc};
 use crate::limits::SNAPSHOT_BYTES_MAX;
 
-/// Version of the format of snapshots; within one, keys are only added.
+/// Version of the snapshot format; within a version keys are only added.
 pub const SNAPSHOT_SCHEMA: u32 = 1;
 
-/// How much of a name is shown in a sentence about it.
+/// Characters shown of a name in an error message.
 const NAME_SHOWN_MAX: usize = 100;
 
-/// What was read of a machine.
+/// Data read from a machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// [`SNAPSHOT_SCHEMA`].
     pub onrush_snapshot: u32,
-    /// Version of the program that took it.
+    /// Version of the program that wrote it.
     pub version: String,
-    /// The text of every file that could be read.
+    /// Contents of the files that could be read.
     pub files: BTreeMap<String, String>,
-    /// The names in every directory that was listed.
+    /// Names in the directories that were listed.
     pub directories: BTreeMap<String, Vec<String>>,
-    /// Where symbolic links lead.
+    /// Targets of symbolic links.
     pub links: BTreeMap<String, String>,
-    /// Files that exist and could not be read, with the reason.
+    /// Files that exist but could not be read, with the reason.
     pub troubles: BTreeMap<String, String>,
-    /// What drivers say of their interfaces; only the machine itself can be asked.
+    /// Ethtool settings by interface.
     pub ethtool: BTreeMap<String, Ethtool>,
-    /// What drivers count by names of their own, by interface.
+    /// Driver-specific counters by interface.
     #[serde(default)]
     pub driver_counters: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Sockets that wait for connections; none when the kernel was not asked or did not answer.
+    /// Listening sockets; `None` if the kernel was not asked or did not answer.
     #[serde(default)]
     pub listening: Option<Vec<Listening>>,
-    /// Rules of packet filters by family and table; none when they could not be counted.
+    /// Packet filter rules by family and table; `None` if they could not be counted.
     #[serde(default)]
     pub packet_rules: Option<Rules>,
-    /// How packets wait to be sent, by interface; none when it could not be asked.
+    /// Queueing disciplines by interface; `None` if unavailable.
     #[serde(default)]
     pub qdiscs: Option<BTreeMap<String, Qdisc>>,
 }
 
-/// Writes a snapshot as one file, a new one readable by its owner only: names of processes and interfaces are in it.
+/// Writes a snapshot to one file. A new file is readable by its owner only, because it contains names of processes and
+/// interfaces.
 pub fn write_snapshot(snapshot: &Snapshot, file: Output) -> Result<(), Error> {
     let path = file.path().to_owned();
     let text = serde_json::to_string_pretty(snapshot).map_err(io::Error::from);
@@ -67,7 +68,7 @@ pub fn write_snapshot(snapshot: &Snapshot, file: Output) -> Result<(), Error> {
 pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
     let failed = |error: io::Error| Error::Read(path.to_owned(), error);
     let unusable = |why: String| Error::Snapshot(path.to_owned(), why);
-    // Not to wait for ever at a pipe that nobody writes to.
+    // Does not block on a pipe without a writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(CWD, path, flags, Mode::empty());
     let file = File::from(file.map_err(|error| failed(error.into()))?);
@@ -105,7 +106,7 @@ pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
             ));
         }
     }
-    // From the text, since only that knows its lines.
+    // Parses the text again, for the line number of the error.
     serde_json::from_str(&text).map_err(|error| {
         let key = wrong_key(&json).unwrap_or_default();
         let words = error.to_string();
@@ -114,9 +115,9 @@ pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
     })
 }
 
-/// The first key whose value is of another type than it should be, with a colon: `files."/proc/stat": `.
+/// First key whose value has the wrong type, with a colon: `files."/proc/stat": `.
 fn wrong_key(json: &Value) -> Option<String> {
-    /// Says where a value is wrong, if it is.
+    /// Returns the position of an error in a value.
     type Wrong = fn(&Value) -> Option<String>;
     let keys: [(&str, Wrong); 11] = [
         ("version", single::<String>),
@@ -137,12 +138,12 @@ fn wrong_key(json: &Value) -> Option<String> {
     })
 }
 
-/// Where a value is wrong that is one: nowhere below itself.
+/// Checks a single value.
 fn single<T: DeserializeOwned>(value: &Value) -> Option<String> {
     T::deserialize(value).is_err().then(String::new)
 }
 
-/// Where values by name are wrong.
+/// Checks a map of values.
 fn entries<T: DeserializeOwned>(values: &Value) -> Option<String> {
     let Some(values) = values.as_object() else {
         return (!values.is_null()).then(String::new);

@@ -1,5 +1,5 @@
-//! Channels of the Hyper-V bus, which carry the packets of netvsc. They have no interrupt numbers; the file `cpu` of each has
-//! the CPU that it interrupts (Documentation/ABI/stable/sysfs-bus-vmbus).
+//! Channels of the Hyper-V bus (VMBus), which netvsc uses for packets. They have no interrupt numbers; the file `cpu`
+//! of each contains the CPU that it interrupts (Documentation/ABI/stable/sysfs-bus-vmbus).
 
 use super::{AffinityFile, Irq, NET};
 use crate::facts::interrupt::Purpose;
@@ -7,13 +7,13 @@ use crate::limits::QUEUES_MAX;
 use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 
-/// The channels of an interface as interrupts, one per queue; empty if its device has no channels.
+/// Channels of an interface as interrupts, one per queue; empty if its device has none.
 pub(super) fn read(tree: &Tree, interface: &str) -> Vec<Irq> {
     let path = format!("{NET}/{interface}/device/channels");
     let channel = |number: usize| {
         let text = tree.text(&format!("{path}/{number}/cpu"))?;
         let cpu = CpuSet::parse_list(&text)?;
-        // Index of the channel within its device: the first is for queue 0 (netvsc_sc_open in drivers/net/hyperv).
+        // Index of the channel within its device: the first belongs to queue 0 (netvsc_sc_open in drivers/net/hyperv).
         let queue = tree.value(&format!("{path}/{number}/subchannel_id"));
         Some(Irq {
             number,

@@ -1,4 +1,4 @@
-//! Which interrupts are those of which interface and queue.
+//! Assigns interrupts to interfaces and queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use crate::facts::interrupt::{Interrupt, Purpose, is_of_all_ports, is_portal, me
 use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 
-/// Gives interfaces the interrupts of their devices. The ports of one device (Chelsio, MANA), and the interfaces that
-/// stand for those of virtual machines (mlx5), share one table of interrupts. Each gets the interrupts with its name and those
-/// that serve all ports, and none if the interrupts have no names.
+/// Assigns each interface the interrupts of its device. The ports of one device (Chelsio, MANA), and representors of
+/// virtual functions (mlx5), share one table of interrupts. Each gets the interrupts with its name and those that serve
+/// all ports, and none if the interrupts have no names.
 pub(super) fn assign(
     tree: &Tree,
     interfaces: &mut [Interface],
@@ -66,8 +66,8 @@ pub(super) fn assign(
     }
 }
 
-/// The driver of DPAA2, whose interfaces have no interrupts for packets: packets come by the portals of the processor, one per
-/// CPU (drivers/soc/fsl/dpio/dpio-driver.c).
+/// Driver of DPAA2, whose interfaces have no packet interrupts: packets arrive by portals of the processor, one per CPU
+/// (drivers/soc/fsl/dpio/dpio-driver.c).
 const BY_PORTALS: &str = "fsl_dpaa2_eth";
 
 fn portals(tree: &Tree, interface: &mut Interface, interrupts: &BTreeMap<usize, &Interrupt>) {
@@ -78,7 +78,7 @@ fn portals(tree: &Tree, interface: &mut Interface, interrupts: &BTreeMap<usize, 
     }
 }
 
-/// Notes an interrupt for packets of an unknown one of several interfaces.
+/// Records a packet interrupt that belongs to an unknown one of several interfaces.
 fn unshared(interface: &mut Interface, irq: &Irq, claimants: &[String]) {
     if irq.purpose == Purpose::Control {
         return;
@@ -88,10 +88,10 @@ fn unshared(interface: &mut Interface, irq: &Irq, claimants: &[String]) {
     interface.unclear_cpus = interface.unclear_cpus.union(&irq.cpus());
 }
 
-/// Whose an interrupt is, of those in whose tables it stands: the only one, or the one whose name it has.
+/// Interface that owns an interrupt, of those whose tables contain it: the only one, or the one with its name.
 fn owner<'name>(irq: &str, claimants: &'name [String]) -> Option<&'name str> {
     if let [only] = claimants {
-        // Of a renamed interface it may have the old name, which may be another's now.
+        // The interrupt of a renamed interface keeps the old name, which another interface may have now.
         return Some(only);
     }
     let mut named = claimants.iter().filter(|name| has_word(irq, name));
@@ -101,7 +101,7 @@ fn owner<'name>(irq: &str, claimants: &'name [String]) -> Option<&'name str> {
         .map(String::as_str)
 }
 
-/// The interrupts of a device: those of its message-signalled table, of its single line, or with its name.
+/// Interrupts of a device: those in its MSI table, its single line, or those with its name.
 fn numbers(tree: &Tree, name: &str, interrupts: &BTreeMap<usize, &Interrupt>) -> BTreeSet<usize> {
     let path = format!("{NET}/{name}");
     let device = format!("{path}/device");
@@ -117,7 +117,7 @@ fn numbers(tree: &Tree, name: &str, interrupts: &BTreeMap<usize, &Interrupt>) ->
     line.into_iter().filter(|number| *number > 0).collect()
 }
 
-/// Interrupts whose name has the interface's or the device's: `virtio2-input.0`, `mlx5_comp0@pci:0000:81:00.0`.
+/// Interrupts named after the interface or device: `virtio2-input.0`, `mlx5_comp0@pci:0000:81:00.0`.
 fn named_after(
     tree: &Tree,
     path: &str,
@@ -126,7 +126,8 @@ fn named_after(
 ) -> BTreeSet<usize> {
     let device = tree.link(&format!("{path}/device"));
     let device = device.as_deref();
-    // Xen calls the device `vif-0` and its interrupts `vif0-q0-rx` (setup_netfront_split in drivers/net/xen-netfront.c).
+    // Xen names the device `vif-0` and its interrupts `vif0-q0-rx` (setup_netfront_split in
+    // drivers/net/xen-netfront.c).
     let of_xen = device.and_then(|device| device.strip_prefix("vif-"));
     let of_xen = of_xen.map(|number| format!("vif{number}"));
     let names = [
@@ -140,7 +141,7 @@ fn named_after(
     named.map(|row| row.number).collect()
 }
 
-/// Whether a name has another in it, not as a piece of a longer one.
+/// Whether `text` contains `part` as a whole word.
 fn has_word(text: &str, part: &str) -> bool {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
     text.match_indices(part).any(|(at, _)| {
@@ -157,7 +158,7 @@ fn irq(
     let path = format!("/proc/irq/{number}");
     let name = match interrupts.get(&number) {
         Some(row) => row.name.clone(),
-        // Each handler has a directory of its name here.
+        // Each handler has a directory with its name here.
         None => tree
             .names(&path)
             .into_iter()

@@ -1,4 +1,4 @@
-//! Interfaces, as /sys/class/net has them.
+//! Reads interfaces from /sys/class/net.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use crate::limits::{INTERFACES_MAX, QUEUES_MAX};
 use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 
-/// Reads all interfaces, by name.
 pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {
     let by_number: BTreeMap<usize, &Interrupt> =
         interrupts.iter().map(|row| (row.number, row)).collect();
@@ -32,7 +31,7 @@ pub(crate) fn read(tree: &Tree, interrupts: &[Interrupt]) -> Vec<Interface> {
     interfaces
 }
 
-/// `None` for a name that leads to nothing, as in a recording that left virtual interfaces out.
+/// `None` for a dangling name, as in a recording without virtual interfaces.
 fn interface(tree: &Tree, name: String) -> Option<Interface> {
     let path = format!("{NET}/{name}");
     let entries = tree.names(&path);
@@ -78,8 +77,8 @@ fn interface(tree: &Tree, name: String) -> Option<Interface> {
     })
 }
 
-/// Whether an interface stands for a function of a device on the other side of its switch, as its port is named then:
-/// `pf0vf3`, `c1pf0sf88` (devlink_port_phys_port_name_get in net/devlink/port.c). The port of the wire is `p0`.
+/// Whether an interface represents a function behind the device's switch, by its port name `pf0vf3` or `c1pf0sf88`
+/// (devlink_port_phys_port_name_get in net/devlink/port.c). The physical port is `p0`.
 fn is_representor(tree: &Tree, path: &str) -> bool {
     let name = tree.text(&format!("{path}/phys_port_name"));
     name.is_some_and(|name| {
@@ -92,7 +91,7 @@ fn is_representor(tree: &Tree, path: &str) -> bool {
     })
 }
 
-/// The counters of every interface but the loopback: the kernel's, and those its driver has besides.
+/// Counters of every interface except the loopback: the kernel's and the driver's.
 pub(crate) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
     let names = tree.names(NET).into_iter().filter(|name| name != "lo");
     let of = |name: String| {
@@ -103,7 +102,7 @@ pub(crate) fn counters(tree: &Tree) -> BTreeMap<String, BTreeMap<String, u64>> {
             Some((file, count))
         });
         let mut all = tree.driver_counters(&name);
-        // A name that both have is the kernel's: it means the same for all drivers.
+        // The kernel's counters take precedence: they have the same meaning for all drivers.
         all.extend(counters);
         (name, all)
     };

@@ -1,4 +1,4 @@
-//! Queues of interrupts whose own names do not show them, but whose driver or the names of the others do.
+//! Assigns queues to interrupts whose own names do not identify them, by driver or by the other names.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
     drop_twins(irqs)
 }
 
-/// Assigns all queues to the only interrupt of a device: it receives packets under any name.
+/// Assigns all queues to the only interrupt of a device, whatever its name.
 pub(super) fn serve_all(interface: &Interface, only: &mut Irq) {
     let all = interface.receive.len().max(1);
     (only.purpose, only.queue, only.queues) = (Purpose::Both, Some(0), all);
 }
 
-/// The first vector of tg3, `eth0-0`, is for the link, and the others are numbered from 1. A single transmit queue uses the
-/// first vector, too (tg3_request_irq, tg3_ints_init).
+/// The first vector of tg3, `eth0-0`, is for the link, and the others are numbered from 1. A single transmit queue also
+/// uses the first vector (tg3_request_irq, tg3_ints_init).
 fn skip_first_vector(irq: &mut Irq) {
     match (irq.purpose, irq.queue) {
         (Purpose::Both, Some(0)) => (irq.purpose, irq.queue) = (Purpose::Control, None),
@@ -36,9 +36,9 @@ fn skip_first_vector(irq: &mut Irq) {
     }
 }
 
-/// `TxRx-0-1`: the first and the last receive queue of a vector with several, as Intel's own ice driver names it from version
-/// 1.16 on (ice_vsi_req_single_irq_msix in src/ice_main.c of intel/ethernet-linux-ice). The ice driver of Linux has a vector for
-/// each queue, `TxRx-0` (ice_vsi_req_irq_msix in drivers/net/ethernet/intel/ice/ice_main.c).
+/// `TxRx-0-1`: first and last receive queue of a vector with several, in Intel's out-of-tree ice driver since version
+/// 1.16 (ice_vsi_req_single_irq_msix in src/ice_main.c of intel/ethernet-linux-ice). The ice driver of Linux has a
+/// vector for each queue, `TxRx-0` (ice_vsi_req_irq_msix in drivers/net/ethernet/intel/ice/ice_main.c).
 fn read_ranges(irqs: &mut [Irq]) {
     for irq in irqs {
         let Some((first, last)) = range(&irq.name) else {
@@ -58,8 +58,8 @@ fn skip_control_vector(irqs: &mut [Irq]) {
     }
 }
 
-/// gVNIC calls its interrupts blocks: the first half is for transmit queues, the second half for receive queues
-/// (gve.h: `gve_tx_idx_to_ntfy`, `gve_rx_idx_to_ntfy`).
+/// gVNIC calls its interrupts blocks: the first half is for transmit queues, the second for receive queues (gve.h:
+/// `gve_tx_idx_to_ntfy`, `gve_rx_idx_to_ntfy`).
 fn halve_blocks(irqs: &mut [Irq]) {
     let is_block = |irq: &&mut Irq| is_block(&irq.name);
     let half = irqs.iter_mut().filter(is_block).count() / 2;
@@ -71,7 +71,7 @@ fn halve_blocks(irqs: &mut [Irq]) {
     }
 }
 
-/// mlx4 numbers its vectors from 1, after the one for events, and older drivers from 0: the first one is for queue 0.
+/// mlx4 numbers its vectors from 1, after the event vector, and older drivers from 0: the first is for queue 0.
 fn count_vectors(irqs: &mut [Irq]) {
     let is_vector = |irq: &&mut Irq| is_vector(&irq.name);
     let first = irqs
@@ -84,7 +84,8 @@ fn count_vectors(irqs: &mut [Irq]) {
     }
 }
 
-/// Clears the queues of interrupts that claim the same one, since the right one is unknown. Returns whether there were any.
+/// Clears the queues of interrupts that claim the same one, because the right one is unknown. Returns whether there
+/// were any.
 fn drop_twins(irqs: &mut [Irq]) -> bool {
     let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
     let claims = |irq: &Irq| {
