@@ -1,6 +1,6 @@
-//! How connections should get to the cores of `onrush serve` (its key `accept`). Two layouts differ in that: every CPU of the
-//! server takes packets, and a connection belongs on the one that takes its own; or packets have CPUs of their own, and say
-//! nothing of where a connection should be. Pure.
+//! Recommends the key `accept` of `onrush serve`, i.e. how connections are assigned to its cores. Either every CPU of
+//! the server processes packets, and a connection belongs on the CPU that processes its packets; or packets have CPUs
+//! of their own, which say nothing about the best core. Pure.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use super::placement::{InterfacePlacement, Placement};
 use crate::facts::{Facts, Interface, arrival};
 use onrush_machine::cpus::CpuSet;
 
-/// What `accept` should be.
+/// Recommended values of `accept`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Accept {
-    /// As the machine is, for a server on all CPUs that it may use.
+    /// For the current settings and a server on all allowed CPUs.
     pub now: Fit,
-    /// As it is planned, for a server on the CPUs for the application.
+    /// For the plan and a server on the application's CPUs.
     pub planned: Fit,
 }
 
-/// What fits, and why.
+/// Recommended value with its reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Fit {
-    /// The value of the key.
+    /// Value of the key.
     pub accept: By,
-    /// A clause.
+    /// Reason, as a clause.
     pub because: String,
 }
 
-/// How a connection gets to its core.
+/// How connections are assigned to cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// To the one on the CPU that takes its packets.
+    /// To the core on the CPU that processes its packets.
     Cpu,
-    /// To any.
+    /// To any core.
     #[default]
     Hash,
 }
@@ -59,7 +59,7 @@ impl fmt::Display for Fit {
     }
 }
 
-/// What fits the machine now, and as it is planned.
+/// Recommendation for the current settings and for the plan.
 pub(super) fn advise(facts: &Facts, interfaces: &[&Interface], placement: &Placement) -> Accept {
     let now: Vec<Interface> = interfaces.iter().copied().cloned().collect();
     let planned = placement.interfaces.iter().zip(interfaces);
@@ -73,7 +73,7 @@ pub(super) fn advise(facts: &Facts, interfaces: &[&Interface], placement: &Place
     }
 }
 
-/// CPUs that are to take the packets of an interface.
+/// CPUs that will process the packets of an interface.
 fn planned_cpus(placed: &InterfacePlacement, interface: &Interface) -> Result<CpuSet, String> {
     let mut all = interface.unclear_cpus.clone();
     for queue in &placed.queues {
@@ -87,7 +87,7 @@ fn planned_cpus(placed: &InterfacePlacement, interface: &Interface) -> Result<Cp
     Ok(all)
 }
 
-/// What fits a server on CPUs `own` where these take packets.
+/// Recommendation for a server on the CPUs `own`, if `packets` are those that process packets.
 fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> Fit {
     let hash = |because| Fit {
         accept: By::Hash,

@@ -1,4 +1,4 @@
-//! One change of a plan, and what is only said.
+//! Changes and notes of a plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,45 +7,45 @@ use super::target::Target;
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Action {
-    /// What is changed, by names that survive a reset of the device.
+    /// Target, by names that survive a reset of the device.
     #[serde(skip)]
     pub target: Target,
-    /// Where that is now: a file, `ethtool:eth0/channels/combined`, `service:irqbalance`, or `thread:77/78`.
+    /// Current location: a file, `ethtool:eth0/channels/combined`, `service:irqbalance`, or `thread:77/78`.
     pub path: String,
-    /// What is there now, as the kernel spells it.
+    /// Current value in the kernel's spelling.
     pub current: String,
-    /// What should be there.
+    /// Proposed value.
     pub proposed: String,
-    /// Why, in one sentence.
+    /// Reason, in one sentence.
     pub reason: String,
-    /// Who says so.
+    /// Source of the recommendation.
     pub source: String,
-    /// What may go wrong.
+    /// Risk.
     pub risk: String,
-    /// What it takes to undo it.
+    /// How to undo it.
     pub revert: Revert,
-    /// What should be seen to change.
+    /// Expected effect.
     pub effect: String,
 }
 
-/// What it takes to undo a change.
+/// How to undo a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Revert {
-    /// Writing the old value back.
+    /// Write the old value.
     WriteBack,
-    /// Writing it back, with the interface reset for a moment.
+    /// Write the old value, which resets the interface briefly.
     WriteBackWithReset,
-    /// Starting the service again.
+    /// Start the service.
     StartService,
 }
 
-/// Something worth knowing.
+/// Information without a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// A setting, an interface, a program.
+    /// Subject: a setting, an interface, a program.
     pub about: String,
-    /// What about it, as the rest of a sentence.
+    /// Predicate: the rest of the sentence.
     pub text: String,
 }
 
@@ -57,7 +57,7 @@ impl Note {
         }
     }
 
-    /// About a file below /proc/sys, by the name that sysctl(8) has for it.
+    /// Note about a file below /proc/sys, by its sysctl(8) name.
     pub(super) fn of_setting(file: &str, text: &str) -> Note {
         Note::new(&file.replace('/', "."), text)
     }

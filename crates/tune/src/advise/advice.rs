@@ -1,4 +1,4 @@
-//! What changes of one interface are made of.
+//! Inputs and parts of the changes of one interface.
 
 use super::action::{Action, Revert};
 use super::placement::{InterfacePlacement, Placement};
@@ -6,7 +6,7 @@ use super::target::Target;
 use crate::facts::ethtool::Knob;
 use crate::facts::{Facts, Interface};
 
-/// One interface, and where everything goes.
+/// An interface and the placement.
 pub(super) struct Advice<'here> {
     pub(super) facts: &'here Facts,
     pub(super) interface: &'here Interface,
@@ -58,7 +58,7 @@ impl Advice<'_> {
         })
     }
 
-    /// Receive queues of all interfaces that interrupt a CPU.
+    /// Number of receive queues of all interfaces that interrupt a CPU.
     pub(super) fn queues_on(&self, cpu: usize) -> usize {
         let interfaces = self.placement.interfaces.iter();
         let queues = interfaces.flat_map(|interface| &interface.queues);
@@ -66,7 +66,7 @@ impl Advice<'_> {
     }
 }
 
-/// The rest of an action.
+/// Remaining fields of an action.
 pub(super) struct Why {
     pub(super) reason: String,
     pub(super) source: &'static str,

@@ -1,4 +1,4 @@
-//! How many cores each interface is due for its packets, and in which nodes. Pure.
+//! Number of cores that each interface is due for its packets, and their nodes. Pure.
 //!
 //! ```text
 //! weight    w = t + s/16 where traffic was measured, else s; rounded to a power of two
@@ -8,37 +8,38 @@
 //! cores     D = w / (sum of w) * (a quarter of the machine's cores, 2 at least), and no more than the smallest packets
 //!           that the link can carry take, at 260,000 a second for each core
 //! ```
-//! An interface that is due less than half a core gets none of its own, and does not count in the others' sum.
-//! A node gives at most half of its cores (if they differ in speed, half of the fast ones); the rest comes from other nodes of
-//! its package, the nearest first.
+//! An interface that is due less than half a core gets none of its own, and is not included in the sum of the others. A
+//! node gives at most half of its cores (if they differ in speed, half of the fast ones); the rest comes from other
+//! nodes of its package, the nearest first.
 
 use super::usable::{UsableNode, UsableTopology};
 use crate::facts::{Facts, Interface};
 
-/// The share of a machine's cores that takes interrupts when there are queues enough: 16 of 64 carried 4 million packets
-/// a second each way (HAProxy 2021 on a Graviton2, 32 queues).
+/// Share of a machine's cores that handles interrupts if there are enough queues: 16 of 64 carried 4 million packets a
+/// second each way (HAProxy 2021 on a Graviton2, 32 queues).
 const INTERRUPT_SHARE: usize = 4;
 
-/// Cores for interrupts where a quarter is less than that, but no more than half of the machine: one core for several
-/// queues would undo what they are for.
+/// Minimum number of cores for interrupts, but at most half of the machine: a single core would make several queues
+/// useless.
 const INTERRUPT_CORES_MIN: f64 = 2.0;
 
-/// Packets a second that one core takes, each way: 4.15 million on 16 cores (HAProxy 2021).
+/// Packets per second and core, each way: 4.15 million on 16 cores (HAProxy 2021).
 pub(super) const PACKETS_PER_CORE: f64 = 260_000.0;
 
-/// Packets a second that a megabit a second can carry at most: 64 bytes each and 20 bytes between them.
+/// Maximum packets per second and Mbit/s: 64 bytes each plus 20 bytes between them.
 const PACKETS_PER_MEGABIT: f64 = 1e6 / (84.0 * 8.0);
 
-/// Packets a second, over the time since the start, that are traffic: less is the talk of an idle machine.
+/// Average packets per second since boot below which a machine is idle.
 pub(super) const TRAFFIC_MIN: f64 = 100.0;
 
-/// An interface that is due fewer cores than this gets none of its own where others do.
+/// An interface that is due fewer cores gets none of its own if others do.
 pub(super) const GUEST_CORES: f64 = 0.5;
 
-/// What an idle link weighs beside the busiest of its speed: it may be the one that a failure makes busy.
+/// Divisor of an idle link's weight relative to the busiest of the same speed. It is not zero, because a failover may
+/// make the link busy.
 const IDLE_PART: f64 = 16.0;
 
-/// The cores that each interface is due, in the order of `interfaces`.
+/// Cores that each interface is due, in the order of `interfaces`.
 pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Interface]) -> Vec<f64> {
     let weights = weights(facts, interfaces);
     let all = usable.cores() as f64;
@@ -47,7 +48,7 @@ pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Inter
         false => quarter(usable),
     };
     let sum: f64 = weights.iter().sum();
-    // Those that are due less than half a core are guests on the cores of the others, and take nothing from them.
+    // Interfaces due less than half a core share the cores of the others and do not reduce them.
     let is_host = |weight: f64| budget * weight / sum >= GUEST_CORES;
     let hosts: f64 = weights
         .iter()
@@ -81,7 +82,7 @@ pub(super) fn interrupt_cores(usable: &UsableTopology) -> usize {
     quarter(usable) as usize
 }
 
-/// What each interface weighs beside the others. Powers of two, so that a plan does not change with every packet.
+/// Weight of each interface. Rounded to powers of two, so that a plan does not change with every packet.
 fn weights(facts: &Facts, interfaces: &[&Interface]) -> Vec<f64> {
     let packets = |interface: &Interface| {
         let counters = facts.counts.interfaces.get(&interface.name);
@@ -97,7 +98,7 @@ fn weights(facts: &Facts, interfaces: &[&Interface]) -> Vec<f64> {
         (Some(speed), Some(fastest)) => speed as f64 / fastest.max(1) as f64,
         _ => 1.0,
     };
-    // What a device's own virtual function receives is counted as the device's, too.
+    // Packets of a device's own virtual function are also counted by the device.
     let own = |interface: &Interface| match has_function(interface, interfaces) {
         true => 0.0,
         false => packets(interface),
@@ -123,7 +124,7 @@ fn weights(facts: &Facts, interfaces: &[&Interface]) -> Vec<f64> {
     }
 }
 
-/// Whether an interface is a virtual function of another one: its link is that one's.
+/// Whether an interface is a virtual function of another one and so shares its link.
 fn is_function_of_one(interface: &Interface, interfaces: &[&Interface]) -> bool {
     let parent = interface.physical_function.as_ref();
     parent.is_some()
@@ -132,7 +133,7 @@ fn is_function_of_one(interface: &Interface, interfaces: &[&Interface]) -> bool 
             .any(|other| other.device.as_ref() == parent)
 }
 
-/// Whether a device stands on another one of these: netvsc on its virtual function, which packets come by.
+/// Whether a device has one of these as lower device: netvsc receives most packets by its virtual function.
 fn has_function(interface: &Interface, interfaces: &[&Interface]) -> bool {
     let is_below = |other: &&&Interface| {
         other.is_device && other.is_up() && interface.lower.contains(&other.name)
@@ -143,13 +144,13 @@ fn has_function(interface: &Interface, interfaces: &[&Interface]) -> bool {
 /// Cores of some nodes for the packets of the interfaces of one home node.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
-    /// Indexes of the usable nodes with the cores that each gives when queues are enough, the home first.
+    /// Indexes of the usable nodes, the home first, with the cores that each gives if there are enough queues.
     pub(super) nodes: Vec<(usize, f64)>,
-    /// All of those.
+    /// Sum of these cores.
     pub(super) cores: f64,
 }
 
-/// For each usable node what its interfaces get, when they are due so many cores there.
+/// Pool of each usable node, given the cores due to its interfaces.
 pub(super) fn pools(facts: &Facts, usable: &UsableTopology, due: &[f64]) -> Vec<Pool> {
     let half = |node: &UsableNode| match node.is_mixed() {
         true => node.for_network.len() as f64,

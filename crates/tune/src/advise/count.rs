@@ -1,8 +1,8 @@
-//! How many receive queues each interface is to have, where its driver can have others. Pure.
+//! Number of receive queues of each interface whose driver can change it. Pure.
 //!
-//! The kernel's advice is the smallest number whose CPUs do not overflow. A number that is too large costs interrupts
-//! and little else, one that is too small costs CPUs, and changing it resets the interface: so queues are added where
-//! cores that take interrupts would have none, and taken away only where many were made for CPUs that they do not go to.
+//! The kernel documentation recommends the smallest number whose CPUs do not overflow. Too many queues cost some
+//! interrupts, too few cost CPUs, and a change resets the interface. So queues are added if cores for interrupts would
+//! have none, and removed only if far more exist than CPUs for them.
 
 use super::budget;
 use super::queue::changeable;
@@ -11,17 +11,17 @@ use super::usable::{UsableTopology, homes};
 use super::vectors::{self, present};
 use crate::facts::{Facts, Interface};
 
-/// Queues that a core may take before they are too many: 32 on 16 cores carried 4 million packets a second each way
-/// (HAProxy 2021).
+/// Queues per core above which they are too many: 32 on 16 cores carried 4 million packets a second each way (HAProxy
+/// 2021).
 const QUEUES_PER_CORE: usize = 2;
 
-/// The cores that an interface is due are at least this part of the machine, or else queues that it has are left alone.
+/// Queues are removed only if the interface is due at least this part of the machine's cores.
 const MACHINE_SHARE: usize = 16;
 
-/// Nodes with fewer cores keep the queues that they have: two of them are as many as take interrupts.
+/// Interfaces whose nodes have fewer cores keep their queues: two such cores are as many as handle interrupts.
 const CORES_MIN: usize = 8;
 
-/// For each interface.
+/// Number of queues of each interface.
 pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request) -> Vec<usize> {
     let beside = vectors::beside(facts, interfaces);
     let usable = beside.usable();
@@ -30,7 +30,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         return now;
     }
     let homes_of = |(interface, now): (&&Interface, &usize)| {
-        // Where a single queue would go says nothing of several.
+        // Use the maximum: the home of a single queue differs from those of several.
         let most = changeable(interface).map_or(0, |(_, most)| most);
         homes(facts, usable, interface, (*now).max(most), &mut Vec::new())
     };
@@ -51,7 +51,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
             .for_each(|home| due[*home] += cores / homes.len() as f64);
     }
     let pools = budget::pools(facts, usable, &due);
-    // What an interface gets of the cores of its nodes' pools.
+    // Cores of the nodes' pools for an interface.
     let share = |homes: &[usize], cores: f64| {
         let part = |home: &usize| match due[*home] > 0.0 {
             true => pools[*home].cores * cores / homes.len() as f64 / due[*home],
@@ -60,7 +60,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         (homes.iter().map(part).sum::<f64>() + 1e-9).floor() as usize
     };
     let count = |at: usize| {
-        // With another number of queues it would still be unknown which interrupt serves which queue.
+        // With another number of queues it would still be unknown which interrupt belongs to which queue.
         let changeable = changeable(interfaces[at]).filter(|_| vectors::are_known(interfaces[at]));
         let Some((_, most)) = changeable else {
             return now[at];
@@ -76,7 +76,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
     (0..interfaces.len()).map(count).collect()
 }
 
-/// A small machine, and one in which each queue may have a CPU, keeps the queues that it has.
+/// Whether queues should be removed. Small machines, and machines with a CPU for each queue, keep their queues.
 fn is_too_many(usable: &UsableTopology, homes: &[usize], now: usize, share: usize) -> bool {
     let near: usize = homes
         .iter()

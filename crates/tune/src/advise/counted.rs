@@ -1,4 +1,4 @@
-//! A number and what it is one of.
+//! Formats a count with its noun.
 
 pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

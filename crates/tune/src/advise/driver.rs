@@ -1,4 +1,4 @@
-//! What a driver is told of its device: how many queues, how large rings, how long interrupts wait.
+//! Driver settings: numbers of queues, ring sizes, interrupt coalescing.
 
 use super::action::{Action, Revert};
 use super::advice::{Advice, Why};
@@ -8,7 +8,7 @@ use super::request::{Goal, Request};
 use super::vectors::present;
 use crate::facts::ethtool::Knob;
 
-/// A ring that overflowed once while the machine started is no reason: more than one packet in a minute is.
+/// Whether more than one packet per minute was lost since boot. A few losses at startup do not count.
 fn lost_lately(uptime: &f64, lost: u64) -> bool {
     lost as f64 * 60.0 > *uptime
 }
@@ -54,7 +54,7 @@ impl Advice<'_> {
         ));
     }
 
-    /// Rings after drops, and how long interrupts wait.
+    /// Larger rings after drops, and interrupt coalescing.
     pub(super) fn driver(&self, request: &Request, actions: &mut Vec<Action>) {
         let Some(said) = &self.interface.ethtool else {
             return;

@@ -1,11 +1,11 @@
-//! Files outside of queues: clock, governor, huge pages.
+//! Files that do not belong to queues: clock source, frequency governor, huge pages.
 
 use super::action::{Action, Note, Revert};
 use super::request::{Goal, Request};
 use super::target::Target;
 use crate::facts::Facts;
 
-/// Changes of files, and what only a program that runs can change.
+/// Changes of files, and notes about settings that only a running program can change.
 pub(super) fn advise(
     facts: &Facts,
     request: &Request,
@@ -112,5 +112,5 @@ fn file(
     }
 }
 
-/// Clocks that are read by a system call.
+/// Clock sources that need a system call to be read.
 const SLOW_CLOCKS: [&str; 5] = ["xen", "hpet", "acpi_pm", "pit", "refined-jiffies"];

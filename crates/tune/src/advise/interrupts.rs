@@ -1,4 +1,4 @@
-//! Which CPU each queue interrupts.
+//! Moves the interrupts of queues to their CPUs.
 
 use super::action::{Action, Note, Revert};
 use super::advice::{Advice, Why};
@@ -32,7 +32,7 @@ impl Advice<'_> {
         }
     }
 
-    /// Why some interrupts stay where they are, when nothing says which are those of so many queues.
+    /// Why interrupts of `unknown` queues are not moved.
     fn unclear(&self, unknown: usize) -> Option<String> {
         let text = match &self.interface.irqs_unclear {
             Some(Unclear::Shared(others)) => {
@@ -98,7 +98,7 @@ impl Advice<'_> {
         ))
     }
 
-    /// Names of the other interfaces of the device that receive by this interrupt.
+    /// Other interfaces of the device that receive by this interrupt.
     fn also_served(&self, irq: &Irq) -> Option<String> {
         let device = self.interface.device.as_ref()?;
         let others = self.facts.interfaces.iter().filter(|other| {

@@ -1,4 +1,4 @@
-//! Facts and a wish in, recommendations out. Pure: nothing is read, asked or changed here.
+//! Makes a plan from facts and a request. Pure: reads and changes nothing.
 
 mod action;
 mod request;
@@ -40,23 +40,23 @@ pub use target::{Spelling, Target};
 use crate::Error;
 use crate::facts::{Facts, Interface};
 
-/// What should be where, and what to change for it.
+/// A placement, and the changes that implement it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Plan {
-    /// What was wished for.
+    /// Request of the plan.
     pub request: Request,
-    /// CPUs by part.
+    /// Assignment of CPUs.
     #[serde(flatten)]
     pub placement: Placement,
-    /// How connections of `onrush serve` should get to its cores.
+    /// Recommended value of `accept` of `onrush serve`.
     pub accept: Accept,
-    /// Changes, in the order in which they are safe.
+    /// Changes in a safe order.
     pub actions: Vec<Action>,
-    /// What is worth knowing and is not changed.
+    /// Information without a change.
     pub notes: Vec<Note>,
 }
 
-/// Makes a plan. An interface that was asked for and is not there is an error.
+/// Makes a plan. Fails if a requested interface does not exist.
 pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     let interfaces = chosen(facts, request)?;
     let counts = count::queues(facts, &interfaces, request);
@@ -94,7 +94,7 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     })
 }
 
-/// The devices to plan for, each once.
+/// Devices to plan for, without duplicates.
 fn chosen<'facts>(
     facts: &'facts Facts,
     request: &Request,

@@ -1,10 +1,10 @@
-//! Settings of old advice, and what became of them.
+//! Settings that were once recommended and are now obsolete.
 
 use super::action::Note;
 use crate::facts::Facts;
 
-/// Advice that is found in many places and does nothing, or harm, today: the file below /proc/sys, the value that is
-/// recommended there (any, when empty), and what is true.
+/// Widespread advice that is useless or harmful today: file below /proc/sys, recommended value (any, if empty), and
+/// explanation.
 pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
     (
         "net/ipv4/tcp_tw_recycle",
@@ -70,7 +70,7 @@ pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Old advice that somebody followed here, in files that are read at boot or in the running kernel.
+/// Notes about obsolete advice found in configuration files or in the running kernel.
 pub(super) fn advise(facts: &Facts, notes: &mut Vec<Note>) {
     for (file, advice, truth) in OBSOLETE {
         let is_advice = |value: &str| advice.is_empty() || value == *advice;
@@ -82,7 +82,7 @@ pub(super) fn advise(facts: &Facts, notes: &mut Vec<Note>) {
                 ));
             }
         }
-        // Being there says nothing of a setting that is not gone; only its value does.
+        // The existence of a setting means nothing; only its value does.
         if let Some(value) = facts.system.setting(file).filter(|value| value == advice) {
             notes.push(Note::of_setting(file, &format!("is {value}, but {truth}")));
         }

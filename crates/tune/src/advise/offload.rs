@@ -1,5 +1,5 @@
-//! What a device spreads, merges and delays by itself: worth knowing where it is not as it should be. Nothing here is
-//! changed, since each of these was set on purpose by somebody, or by a driver that knows more.
+//! Notes about a device's RSS, offloads and interrupt delays that are not as recommended. They are not changed, because
+//! somebody set them on purpose, or a driver that has more information.
 
 use super::action::Note;
 use super::budget::TRAFFIC_MIN;
@@ -19,7 +19,7 @@ pub(super) fn advise(
     };
     if let Some(said) = &interface.ethtool {
         note(spreading(interface, said));
-        // What a virtual interface does not do for itself, the device below it does.
+        // A virtual interface leaves these offloads to its device.
         for text in features(facts, interface, said)
             .into_iter()
             .filter(|_| interface.is_device)
@@ -31,8 +31,9 @@ pub(super) fn advise(
     note(datagram_fields(facts, interface));
 }
 
-/// Fields by which a device spreads datagrams. Many drivers use addresses alone, so that QUIC and DNS of few clients reach few
-/// queues. It matters if most received packets are datagrams, and if they are traffic: an idle machine receives answers of DNS.
+/// Note about the fields that RSS hashes for datagrams. Many drivers use only addresses, so that QUIC and DNS of few
+/// clients reach few queues. It matters if most received packets are datagrams and there is real traffic; an idle
+/// machine receives DNS responses.
 fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
     let count = |name: &str| facts.counts.network.get(name).copied().unwrap_or(0);
     let (datagrams, segments) = (count("UdpInDatagrams"), count("TcpInSegs"));
@@ -49,14 +50,14 @@ fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
     })
 }
 
-/// The table that spreads packets over queues by their hash: each queue should have as many slots as any other.
+/// Note about an uneven RSS indirection table: each queue should have the same number of slots.
 fn spreading(interface: &Interface, said: &Ethtool) -> Option<String> {
     let table = said.spreading.as_ref().filter(|table| !table.is_empty())?;
     let queues = interface.receive.len();
     let slots = |queue: usize| table.iter().filter(|slot| **slot as usize == queue).count();
     let counts: Vec<usize> = (0..queues).map(slots).collect();
     let (least, most) = (*counts.iter().min()?, *counts.iter().max()?);
-    // A table that cannot be divided evenly gives some queues one slot more.
+    // If the size is not a multiple, some queues have one slot more.
     let allowed = usize::from(table.len() % queues != 0);
     if queues < 2 || most - least <= allowed {
         return None;
@@ -75,7 +76,7 @@ fn spreading(interface: &Interface, said: &Ethtool) -> Option<String> {
     })
 }
 
-/// Work that a device, or the kernel for it, should do on many packets at once.
+/// Notes about offloads that batch packets.
 fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String> {
     const WISHED: [(&str, &str, &str); 3] = [
         (
@@ -97,7 +98,7 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
     let name = &interface.name;
     let has = |feature: &str| said.features.iter().any(|on| on == feature);
     let mut texts = Vec::new();
-    // A driver that could not be asked has nothing on.
+    // An empty list means that the driver could not be asked.
     for (feature, option, cost) in WISHED {
         if !said.features.is_empty() && !has(feature) {
             texts.push(format!(
@@ -121,7 +122,7 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
     texts
 }
 
-/// Interrupts that wait by order of the kernel.
+/// Note about software interrupt coalescing.
 fn waiting(interface: &Interface, request: &Request) -> Option<String> {
     let nanoseconds = interface.gro_flush_timeout.filter(|time| *time > 0)?;
     let polls = interface.napi_defer_hard_irqs.unwrap_or(0);
@@ -240,7 +241,7 @@ mod tests {
         check_with(4, 1_001, 10.0, &["ethtool -N eth0 rx-flow-hash udp4 sdfn"]);
         check_with(4, 1_000, 10.0, &[]);
         check_with(1, 1_001, 10.0, &[]);
-        // Fewer than 100 a second.
+        // Fewer than 100 per second.
         check_with(4, 1_001, 11.0, &[]);
         check_with(4, 1_001, 0.0, &[]);
     }

@@ -1,7 +1,7 @@
-//! Which CPUs take interrupts, which handle packets for them, which run the application and which the rest. Pure.
+//! Assigns CPUs to interrupts, packet steering, the application, and the rest. Pure.
 //!
-//! Cores are taken in the order of their place in the machine, never by their CPU numbers, so that a machine whose
-//! firmware numbers CPUs differently gets the same plan.
+//! Cores are taken in the order of their position, never by CPU number, so that the plan does not depend on how the
+//! firmware numbers CPUs.
 //!
 //! ```text
 //! few queues: the queue's interrupts go to one core, and its packets to up to 7 beside it
@@ -24,63 +24,63 @@ use super::vectors::{self, Beside};
 use crate::facts::{Facts, Interface};
 use onrush_machine::cpus::CpuSet;
 
-/// Where everything goes.
+/// CPUs by purpose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Placement {
-    /// By interface, in the order they were asked for.
+    /// By interface, in the order of the request.
     pub interfaces: Vec<InterfacePlacement>,
-    /// CPUs for the server, proxy or client.
+    /// CPUs for the application.
     pub application_cpus: CpuSet,
-    /// CPUs for everything else: daemons, shells, the siblings of CPUs that take interrupts.
+    /// CPUs for everything else: daemons, shells, SMT siblings of CPUs that handle interrupts.
     pub system_cpus: CpuSet,
-    /// What the application has to share, and why.
+    /// CPUs that the application shares with the network.
     pub sharing: Sharing,
 }
 
-/// Which CPUs the application has in common with the network.
+/// CPUs that the application shares with the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// None: interrupts, steering, application and system are apart.
+    /// None: interrupts, steering, application and system are separate.
     #[default]
     Nothing,
-    /// Those that packets are steered to, since these are all but the ones with interrupts.
+    /// CPUs for packet steering, which are all CPUs without interrupts.
     Steering,
     /// All: the machine is too small to set any aside.
     Everything,
 }
 
-/// An interface's CPUs.
+/// CPUs of an interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct InterfacePlacement {
-    /// `eth0`.
+    /// Name, e.g. `eth0`.
     pub name: String,
-    /// The node its device is attached to; -1 is unknown.
+    /// NUMA node of the device; -1 is unknown.
     pub numa_node: i64,
-    /// CPUs that take its interrupts, including interrupts that are not moved.
+    /// CPUs that handle its interrupts, including interrupts that are not moved.
     pub irq_cpus: CpuSet,
-    /// CPUs its packets are handed to.
+    /// CPUs to which its packets are steered.
     pub steering_cpus: CpuSet,
-    /// The same, queue by queue.
+    /// CPUs by queue.
     pub queues: Vec<QueuePlacement>,
-    /// Why, in sentences.
+    /// Reasons, as sentences.
     pub reasons: Vec<String>,
 }
 
-/// A receive queue's CPUs.
+/// CPUs of a receive queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct QueuePlacement {
-    /// Its index.
+    /// Index of the queue.
     pub queue: usize,
-    /// CPU that takes its interrupts; `None` for a virtual interface, and if its interrupt is unknown.
+    /// CPU that handles its interrupts; `None` for a virtual interface, and if its interrupt is unknown.
     pub irq_cpu: Option<usize>,
-    /// CPUs its packets are handed to.
+    /// CPUs to which its packets are steered.
     pub steering_cpus: CpuSet,
 }
 
-/// Places the queues of some interfaces, the application and the rest on the CPUs that may be used.
+/// Assigns the usable CPUs to the queues of some interfaces, the application and the rest.
 ///
-/// `counts` are the receive queues that each interface is to have.
+/// `counts` contains the planned number of receive queues of each interface.
 pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: Goal) -> Placement {
     let beside = vectors::beside(facts, interfaces);
     let usable = beside.usable();
@@ -165,7 +165,8 @@ fn put(
                 irq_cpu: has_interrupts.then_some(cpus.cpu),
                 steering_cpus: match has_interrupts {
                     true => cpus.others.clone(),
-                    // Packets of a virtual interface are handled where they were sent; they go to the CPUs of all queues.
+                    // Packets of a virtual interface are processed where they were sent; they are steered to the CPUs
+                    // of all queues.
                     false => placement.all(),
                 },
             };
@@ -213,9 +214,9 @@ fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Besid
     });
 }
 
-/// Number of cores that take interrupts if nothing is set aside, on a machine with few cores and queues for nearly all of them;
-/// `None` if CPUs are set aside. One core more, or one queue fewer, lowers the number by a few, down to the number of cores that
-/// would be set aside, so that the plan changes gradually with the size of the machine.
+/// Number of cores that handle interrupts if nothing is set aside, on a machine with few cores and queues for nearly
+/// all of them; `None` if CPUs are set aside. One core more, or one queue fewer, lowers the number by a few, down to
+/// the number of cores that would be set aside, so that the plan changes gradually with the size of the machine.
 ///
 /// ```text
 /// n cores with a queue for each:  3 4 5 6 7 8 9 10 11 | 12 ...
@@ -226,7 +227,7 @@ fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
     if usable.is_tiny() {
         return Some(cores);
     }
-    // Isolated CPUs are already set aside, and of several kinds of cores the application keeps half of the fast ones.
+    // Isolated CPUs are already set aside, and with several kinds of cores the application keeps half of the fast ones.
     let is_mixed = usable.nodes.iter().any(UsableNode::is_mixed);
     if parts.is_empty() || usable.has_isolated || is_mixed {
         return None;
@@ -250,7 +251,7 @@ fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
 /// Maximum number of cores that all take interrupts if there is a queue for each.
 const ALL_SHARED_MAX: usize = 7;
 
-/// Cores that take no interrupts any more for each core beyond that, and for each core without a queue.
+/// Decrease of the number of cores with interrupts for each core beyond that, and for each core without a queue.
 const SHARED_STEP: usize = 2;
 
 fn blank(interface: &Interface, queues: usize) -> InterfacePlacement {
@@ -266,12 +267,12 @@ fn blank(interface: &Interface, queues: usize) -> InterfacePlacement {
     }
 }
 
-/// Whether packets of an interface come with interrupts of their own.
+/// Whether an interface has packet interrupts of its own.
 fn has_interrupts(interface: &Interface) -> bool {
     interface.is_device
 }
 
-/// Sets nothing aside.
+/// A placement without any CPUs set aside.
 fn shared_by_all(facts: &Facts, interfaces: Vec<InterfacePlacement>) -> Placement {
     Placement {
         interfaces,
@@ -281,7 +282,7 @@ fn shared_by_all(facts: &Facts, interfaces: Vec<InterfacePlacement>) -> Placemen
     }
 }
 
-/// Shares out what the interfaces left: the system first, then the application.
+/// Assigns the remaining CPUs: first to the system, then to the application.
 fn share_out(
     facts: &Facts,
     usable: &UsableTopology,
@@ -296,11 +297,11 @@ fn share_out(
     };
     let irq_cpus = all(|interface| &interface.irq_cpus);
     let steering_cpus = all(|interface| &interface.steering_cpus);
-    // A sibling of a CPU that takes interrupts would slow it down: it is for what rarely runs.
+    // Work on a sibling slows an interrupt CPU down, so siblings are for the system, which is mostly idle.
     let beside = topology
         .with_siblings(&irq_cpus)
         .intersection(&topology.allowed)
-        // What was isolated at boot is for the application only, and beside interrupts for nobody.
+        // Isolated CPUs are for the application only, and next to interrupts for nothing.
         .minus(&topology.isolated)
         .minus(&irq_cpus)
         .minus(&steering_cpus);
@@ -316,7 +317,7 @@ fn share_out(
         application_cpus = steering_cpus.union(&free);
     }
     if application_cpus.is_empty() {
-        // Interrupts take every core: what would be the system's is needed like the rest.
+        // Interrupts need every core, so the system's CPUs are needed too.
         sharing = Sharing::Everything;
         application_cpus = topology.allowed.clone();
         system_cpus = CpuSet::new();

@@ -80,7 +80,7 @@ fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     all
 }
 
-/// As the kernel prints it.
+/// Formats ranges like the kernel.
 fn spelt(ranges: &[(u64, u64)]) -> String {
     let range = |(first, last): &(u64, u64)| match first == last {
         true => first.to_string(),

@@ -1,5 +1,5 @@
-//! Limits that are nearly reached although they have the value that a plan sets: the current use determines the new value.
-//! Counters since boot are not enough, because they keep their value after a raise.
+//! Limits that are nearly reached although they have the value that a plan sets: the current use determines the new
+//! value. Counters since boot are not enough, because they keep their value after a raise.
 
 use super::action::{Action, Revert};
 use super::request::{Request, Role};
@@ -20,7 +20,7 @@ pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>
     actions.extend(found.into_iter().flatten());
 }
 
-/// The numbers of a setting.
+/// Numbers in a setting.
 fn numbers(facts: &Facts, file: &str) -> Option<Vec<u64>> {
     let text = facts.system.setting(file)?;
     let numbers = text.split_whitespace().map(|word| word.parse().ok());
@@ -85,8 +85,8 @@ fn time_wait(facts: &Facts) -> Option<Action> {
     ))
 }
 
-/// Raises somaxconn if an accept queue of 65,535 or more places overflowed. The queue keeps its length until the program calls
-/// listen() again, so this length, not somaxconn, determines the new value.
+/// Raises somaxconn if an accept queue with a limit of 65,535 or more overflowed. The queue keeps its limit until the
+/// program calls listen() again, so this limit, not somaxconn, determines the new value.
 fn accept_queue(facts: &Facts, request: &Request) -> Option<Action> {
     let file = "net/core/somaxconn";
     let now = number(facts, file)?;
@@ -145,7 +145,7 @@ fn tcp_memory(facts: &Facts) -> Option<Action> {
     ))
 }
 
-/// The remaining fields of an action.
+/// Remaining fields of an action.
 struct Why {
     reason: String,
     source: &'static str,
@@ -256,7 +256,7 @@ mod tests {
         };
         check(listening(65_535, 30), Some("131070"));
         check(listening(65_535, 0), None);
-        // The program's listen() made the queue short, not the setting.
+        // The program's listen() limited the queue, not the setting.
         check(listening(511, 30), None);
     }
 }

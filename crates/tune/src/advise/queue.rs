@@ -1,4 +1,4 @@
-//! What to change of an interface's queues so that packets go where the placement says; and files elsewhere in /sys.
+//! Changes of an interface's queues that implement the placement.
 
 use super::action::{Action, Note};
 use super::advice::Advice;
@@ -8,11 +8,11 @@ use crate::facts::ethtool::Knob;
 use crate::facts::interface::allowance;
 use crate::facts::{Facts, Interface};
 
-/// Where the kernel says how packets are spread.
+/// Kernel documentation of packet steering.
 pub(super) const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
-/// The knob that sets the number of queues and the most it takes; none when the driver did not say, or the device is
-/// a virtual one, whose queues nobody interrupts for.
+/// Setting for the number of queues, and its maximum; `None` if the driver does not report it, and for virtual
+/// interfaces, whose queues have no interrupts.
 pub(super) fn changeable(interface: &Interface) -> Option<(Knob, usize)> {
     let channels = interface.ethtool.as_ref()?.channels?;
     let most = channels.combined_max.filter(|most| *most > 0)?;
@@ -47,7 +47,7 @@ pub(super) fn advise(
     allowances(facts, interface, notes);
 }
 
-/// Limits of clouds, which no setting moves.
+/// Notes about limits of cloud providers, which no setting changes.
 fn allowances(facts: &Facts, interface: &Interface, notes: &mut Vec<Note>) {
     for (counter, count) in facts
         .counts

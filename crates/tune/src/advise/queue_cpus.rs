@@ -1,4 +1,5 @@
-//! The CPUs that queues take: one for the interrupts of each, or one for several, and others that packets are handed to. Pure.
+//! Assigns CPUs to queues: one for the interrupts of one or several queues, and others to which packets are steered.
+//! Pure.
 //!
 //! ```text
 //! CPUs for q queues that are due Q cores and may have H (half of the node's CPUs, one for each core):
@@ -8,7 +9,7 @@
 //!   H/8 < q < Q    H - (H - Q) (q - H/8) / (Q - H/8)          groups of fewer and fewer
 //!   Q <= q         Q                                          interrupts only, several queues on a core
 //! ```
-//! So a queue more adds a group at most, and takes no more than a few CPUs away from the others.
+//! So one more queue adds at most a group, and takes only a few CPUs from the others.
 
 use std::cmp::Ordering;
 
@@ -19,32 +20,32 @@ use super::usable::{CORES_MIN, UsableNode, UsableTopology};
 use crate::facts::Facts;
 use onrush_machine::cpus::CpuSet;
 
-/// CPUs that one queue's packets are spread over, the one with its interrupts included. Of 31, 15 and 7 CPUs beside that
-/// one, 7 were best on a machine of two nodes with 16 CPUs each (Datacratic 2015, nginx on EC2: 515k, 590k and 670k
-/// requests a second): every CPU more costs interrupts between processors and cold caches.
+/// CPUs for the packets of one queue, including the one with its interrupts. Of 31, 15 and 7 additional CPUs, 7 were
+/// best on a machine with two nodes of 16 CPUs (Datacratic 2015, nginx on EC2: 515k, 590k and 670k requests a second):
+/// each additional CPU costs inter-processor interrupts and cold caches.
 const GROUP_MAX: usize = 8;
 
-/// What a queue that weighs nothing is taken to have beside the heaviest, so that such queues are spread, too.
+/// Divisor of the minimum weight of a queue relative to the heaviest, so that idle queues are distributed too.
 const LIGHT_PART: f64 = 64.0;
 
-/// The queues of an interface that go to one node.
+/// Queues of an interface with the same home node.
 pub(super) struct Part {
-    /// Its index.
+    /// Index of the interface.
     pub(super) interface: usize,
-    /// The node, as an index into the usable nodes.
+    /// Home node, as an index of the usable nodes.
     pub(super) home: usize,
     /// Indexes of the queues, grouped by interrupt.
     pub(super) vectors: Vec<Vec<usize>>,
-    /// Cores that they are due.
+    /// Cores that the queues are due.
     pub(super) cores: f64,
 }
 
 /// The CPUs of one queue.
 #[derive(Clone)]
 pub(super) struct QueueCpus {
-    /// The one that takes its interrupts.
+    /// CPU that handles its interrupts.
     pub(super) cpu: usize,
-    /// Those that its packets are handed to.
+    /// CPUs to which its packets are steered.
     pub(super) others: CpuSet,
 }
 
@@ -57,14 +58,14 @@ impl QueueCpus {
     }
 }
 
-/// Where the queues of a part go, in their order, and why.
+/// CPUs of a part's queues in order, and the reason.
 pub(super) struct PartPlacement {
     pub(super) queues: Vec<QueueCpus>,
     pub(super) reason: String,
 }
 
 impl PartPlacement {
-    /// All its CPUs.
+    /// All CPUs of the part.
     pub(super) fn all(&self) -> CpuSet {
         let others = self.queues.iter().map(|queue| &queue.others);
         let others = others.fold(CpuSet::new(), |all, cpus| all.union(cpus));
@@ -72,7 +73,8 @@ impl PartPlacement {
     }
 }
 
-/// Places a machine too small to set CPUs aside: interrupts go to `cores` of its cores in turn, and nothing is steered.
+/// Places queues on a machine too small to set CPUs aside: interrupts are distributed over `cores` cores, and nothing
+/// is steered.
 pub(super) fn everywhere(
     usable: &UsableTopology,
     parts: &[Part],
@@ -107,7 +109,7 @@ pub(super) fn everywhere(
     parts.iter().map(placed).collect()
 }
 
-/// Where each part goes.
+/// Places all parts.
 pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> Vec<PartPlacement> {
     let mut due = vec![0.0; usable.nodes.len()];
     for part in parts {
@@ -143,12 +145,13 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
             placed[*at] = Some(found);
         }
     }
-    // Every part has a home, and every home was visited.
+    // Complete: every part has a home, and every home was visited.
     placed.into_iter().flatten().collect()
 }
 
-/// CPUs of a node for few queues: half, one per core; if cores differ in speed, half of the fast ones. With several nodes in
-/// use, two groups of 8 were the best measured layout, although a node of 16 then has no CPU for the application alone.
+/// CPUs of a node for few queues: half, one per core; if cores differ in speed, half of the fast ones. With several
+/// nodes in use, two groups of 8 were the best measured layout, although a node of 16 then has no CPU for the
+/// application alone.
 fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: usize) -> f64 {
     if node.is_mixed() {
         return node.for_network.len() as f64;
@@ -159,7 +162,7 @@ fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: 
         0 | 1 => 0.0,
         _ => (2.0 * cpus - two_groups).min(two_groups),
     };
-    // One CPU besides the interrupts, even in a small node, unless isolated CPUs leave the system no other.
+    // At least one CPU besides the interrupts, even in a small node, unless isolated CPUs leave the system no other.
     let pair = match (parts, usable.has_isolated) {
         (1, false) => 2.0,
         _ => 1.0,
@@ -167,7 +170,7 @@ fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: 
     (cpus / 2.0).max(measured).max(pair).min(cores)
 }
 
-/// Cores of a node that are still free for the network: groups take the first, interrupts alone the last.
+/// Free cores of a node for the network: groups use the first, interrupts without steering the last.
 struct Room {
     first: usize,
     end: usize,
@@ -179,12 +182,12 @@ impl Room {
     }
 }
 
-/// The parts of one home node, and what they have together.
+/// Parts with the same home node, and their pool.
 struct Circle<'here> {
     usable: &'here UsableTopology,
     home: &'here UsableNode,
     pool: &'here Pool,
-    /// CPUs of the home that few queues may have.
+    /// CPUs of the home for few queues.
     most: f64,
     /// Cores that all parts are due.
     due: f64,
@@ -205,7 +208,7 @@ impl Circle<'_> {
             .flat_map(|(_, placed)| placed.queues.iter().cloned())
             .collect();
         if heads.is_empty() {
-            // Its only core was given to a node near it, which has more to do.
+            // Its only core was assigned to a nearby node with more traffic.
             let last = rooms[self.home.at].end.min(self.home.cores.len() - 1);
             heads.push(QueueCpus::alone(self.home.cores[last].cpu));
         }
@@ -224,13 +227,13 @@ impl Circle<'_> {
         }
     }
 
-    /// Cores that a part gets for interrupts when its queues are enough.
+    /// Cores for the interrupts of a part with enough queues.
     fn quarter(&self, at: usize) -> f64 {
         self.pool.cores * self.share(at)
     }
 
-    /// How many CPUs each queue of a part gets, the one with its interrupts included; none when its queues are enough for
-    /// the cores they are due.
+    /// CPUs for each queue of a part, including the one with its interrupts; `None` if it has enough queues for the
+    /// cores it is due.
     fn group_sizes(&self, at: usize) -> Option<Vec<usize>> {
         let queues = self.parts[at].vectors.len();
         let quarter = self.quarter(at);
@@ -253,9 +256,9 @@ impl Circle<'_> {
         )
     }
 
-    /// The cores that take interrupts only, for all parts with queues enough: the last of the home, since the first are
-    /// where everything else goes by default; then those of the nodes near it. None where all of these parts together are
-    /// due less than half a core and others have groups.
+    /// Cores for interrupts only, for all parts with enough queues: the last ones of the home, since the first ones are
+    /// the default for everything else, then those of nearby nodes. Empty if these parts together are due less than
+    /// half a core and others have groups.
     fn interrupt_cpus(
         &self,
         alone: &[usize],
@@ -283,7 +286,7 @@ impl Circle<'_> {
         cpus
     }
 
-    /// Queues on cores of their own kind, each to the one that has least to do; the same for all when they weigh the same.
+    /// Places queues without steering, each on the core with the least load.
     fn alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> Vec<(usize, PartPlacement)> {
         let weight = |at: usize| self.share(at) / self.parts[at].vectors.len() as f64;
         let heaviest = alone
@@ -301,7 +304,7 @@ impl Circle<'_> {
         let mut found = Vec::new();
         for at in order {
             let queues = self.parts[at].vectors.iter().map(|_| {
-                // `cpus` is not empty; of equals the first is taken.
+                // `cpus` is not empty; on a tie the first is used.
                 let least =
                     (0..cpus.len()).fold(
                         0,
@@ -322,7 +325,7 @@ impl Circle<'_> {
         found
     }
 
-    /// Queues that are due next to nothing, on the CPUs of the others.
+    /// Places queues with negligible traffic on the CPUs of the others.
     fn guests(&self, alone: &[usize], heads: &[QueueCpus]) -> Vec<(usize, PartPlacement)> {
         let mut turn = 0..;
         let placed = |at: &usize| {
@@ -339,7 +342,7 @@ impl Circle<'_> {
         alone.iter().map(placed).collect()
     }
 
-    /// A group for each queue, in the home as long as it has room, then in the nodes near it.
+    /// Assigns a group to each queue, in the home while there is room, then in nearby nodes.
     fn steered(&self, at: usize, rooms: &mut [Room]) -> PartPlacement {
         let sizes = self.group_sizes(at).unwrap_or_default();
         let mut queues: Vec<QueueCpus> = Vec::new();
@@ -353,7 +356,7 @@ impl Circle<'_> {
                 .and_then(|node| group(&self.usable.nodes[node], &mut rooms[node], *size, rest));
             match cpus {
                 Some(cpus) => queues.push(cpus),
-                // No core is left: it shares with an earlier one.
+                // No core is left: shares the CPUs of an earlier queue.
                 None if !queues.is_empty() => queues.push(queues[nth % queues.len()].clone()),
                 None => queues.push(QueueCpus::alone(
                     self.home.cores[self.home.for_network.start].cpu,
@@ -365,7 +368,7 @@ impl Circle<'_> {
     }
 }
 
-/// CPUs for some queues that may have `most` and are due a `quarter`, by the formula above.
+/// CPUs for queues that may have `most` and are due a `quarter`, by the formula above.
 fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
     let whole = GROUP_MAX as f64;
     let full = most / whole;
@@ -376,8 +379,8 @@ fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
     (most - down).max(quarter.min(most)) + 1e-9
 }
 
-/// Neighbouring cores: the first takes the interrupts. A group does not reach over the edge of a shared cache when there
-/// are cores enough to skip to it for all that is to come.
+/// Adjacent cores; the first handles the interrupts. A group does not span two caches if enough cores remain for the
+/// other groups.
 fn group(node: &UsableNode, room: &mut Room, size: usize, rest: usize) -> Option<QueueCpus> {
     let cores = &node.cores[..room.end];
     let next = cores.get(room.first)?;

@@ -1,41 +1,41 @@
-//! What a plan is asked for.
+//! Request for a plan.
 
 use serde::{Deserialize, Serialize};
 
-/// What matters more.
+/// Optimization goal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
-    /// As many requests as possible.
+    /// Maximum number of requests.
     #[default]
     Throughput,
-    /// As short a wait as possible, at the price of CPUs that look busy.
+    /// Minimum latency, at the price of CPUs that look busy.
     Latency,
 }
 
-/// What the application does.
+/// Role of the application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Accepts connections.
     #[default]
     Server,
-    /// Accepts and makes them.
+    /// Accepts and opens connections.
     Proxy,
-    /// Makes them.
+    /// Opens connections.
     Client,
 }
 
-/// What is wished for.
+/// Request for a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// What matters more.
+    /// Optimization goal.
     pub goal: Goal,
-    /// What the application does.
+    /// Role of the application.
     pub role: Role,
-    /// Interfaces to plan for; a bond or VLAN stands for its devices. None are all devices that are up.
+    /// Interfaces to plan for; a bond or VLAN means its devices. Empty means all devices that are up.
     pub interfaces: Vec<String>,
-    /// Whether numbers of queues may change, which resets the interface for a moment.
+    /// Whether numbers of queues may change, which resets the interface briefly.
     pub queues: Queues,
 }
 
@@ -43,9 +43,9 @@ pub struct Request {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queues {
-    /// They may, where the driver says how many there can be.
+    /// Yes, if the driver reports the maximum.
     #[default]
     Change,
-    /// They stay.
+    /// No.
     Keep,
 }

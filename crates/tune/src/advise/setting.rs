@@ -1,6 +1,6 @@
-//! Settings below /proc/sys: what is worth changing for which role and goal, and old advice that no longer holds.
+//! Recommended settings below /proc/sys by role and goal.
 //!
-//! Limits are only ever raised. A value that was good advice once may be below today's default.
+//! Limits are only raised: an old recommendation may be below today's default.
 
 use super::action::{Action, Note, Revert};
 use super::placement::Placement;
@@ -9,14 +9,14 @@ use super::request::{Goal, Request, Role};
 use super::target::Target;
 use crate::facts::Facts;
 
-/// One setting and what it should be.
+/// A setting with its recommended value.
 struct Wish {
-    /// The file below /proc/sys.
+    /// File below /proc/sys.
     file: &'static str,
     value: Value,
     roles: &'static [Role],
     goals: &'static [Goal],
-    /// Whether it is worth it on this machine.
+    /// Whether it is useful on this machine.
     when: fn(&Facts, &Placement) -> bool,
     reason: &'static str,
     source: &'static str,
@@ -25,13 +25,13 @@ struct Wish {
 }
 
 enum Value {
-    /// A limit: raised when it is lower.
+    /// Limit that is raised if it is lower.
     AtLeast(u64),
-    /// Three sizes, the last of which is a limit: `min default max`.
+    /// `min default max`; the last is a limit.
     LastAtLeast(u64),
-    /// A range that should reach this far on both sides.
+    /// Range that must include this one.
     Range(u64, u64),
-    /// A switch.
+    /// Fixed value.
     Switch(&'static str),
 }
 
@@ -63,7 +63,7 @@ const WISHES: &[Wish] = &[
         value: Value::AtLeast(65_536),
         roles: ACCEPTS,
         goals: ANY,
-        // With cookies the queue of handshakes is as long as that of listen(), and this number is not looked at
+        // With SYN cookies the length of the SYN queue is the backlog given to listen(), and this setting is ignored
         // (tcp_conn_request in net/ipv4/tcp_input.c).
         when: |facts, _| {
             facts
@@ -275,7 +275,7 @@ fn is_squeezed(facts: &Facts, _: &Placement) -> bool {
     squeezed * 10_000.0 > processed
 }
 
-/// Settings to change, and notes on those that do not exist here.
+/// Settings to change, and notes about missing ones.
 pub(super) fn advise(
     facts: &Facts,
     placement: &Placement,
@@ -318,7 +318,7 @@ pub(super) fn advise(
 }
 
 impl Value {
-    /// What to write; `None` when the current value is as good, or is not understood.
+    /// Value to write; `None` if the current value suffices or cannot be parsed.
     fn beyond(&self, current: &str) -> Option<String> {
         let numbers: Option<Vec<u64>> = current
             .split_whitespace()
@@ -373,7 +373,7 @@ mod tests {
         }
     }
 
-    /// Checks what is proposed for a setting that is 0 now, and the words of its reason; `None` if nothing is.
+    /// Checks the proposed value and reason for a setting that is 0 now; `None` if nothing is proposed.
     #[track_caller]
     fn check(
         file: &str,

@@ -1,4 +1,4 @@
-//! Which CPUs take packets from the one that was interrupted for them, and which send through which queue.
+//! CPUs to which packets are steered (RPS), and CPUs that send through each queue (XPS).
 
 use super::action::{Action, Note, Revert};
 use super::advice::{Advice, Why};
@@ -8,8 +8,8 @@ use super::target::Target;
 use crate::facts::Facts;
 use onrush_machine::cpus::CpuSet;
 
-/// The CPUs of each transmit queue. A queue has the CPUs that its receive twin uses; all others are dealt out, to queues
-/// of their own node first. With more queues than CPUs a CPU has several.
+/// CPUs of each transmit queue: those of the receive queue with the same index, and a share of all others, preferably
+/// of its node. With more queues than CPUs, a CPU has several queues.
 fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> Vec<CpuSet> {
     let topology = &facts.topology;
     let mut shares = vec![CpuSet::new(); queues];
@@ -41,7 +41,7 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
             } else {
                 near
             };
-            // `queues` is at least two, so there is one.
+            // `queues` is at least two, so `among` is not empty.
             let queue = among
                 .into_iter()
                 .min_by_key(|queue| (dealt[*queue], *queue))
@@ -64,12 +64,12 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
     shares
 }
 
-/// Size of the flow table of all sockets, as perftune sets it.
+/// Size of the global flow table, as in perftune.
 const FLOWS: usize = 32_768;
 
 impl Advice<'_> {
     pub(super) fn steering(&self, actions: &mut Vec<Action>) {
-        // Queues whose interrupts are not moved keep their mask.
+        // Queues whose interrupts are not moved keep their masks.
         let is_placed =
             |queue: &&QueuePlacement| queue.irq_cpu.is_some() || !self.interface.is_device;
         for queue in self.placed.queues.iter().filter(is_placed) {
@@ -121,7 +121,7 @@ impl Advice<'_> {
         format!("CPU {cpu} alone would be full of softirq: {take} sibling of a CPU with interrupts")
     }
 
-    /// Flow tables send packets after the application, past the CPUs that are set aside for them.
+    /// Turns flow tables (RFS) off, because they steer packets to the application's CPUs instead of those set aside.
     pub(super) fn flows(&self, actions: &mut Vec<Action>) {
         let entries = self
             .facts
@@ -162,8 +162,8 @@ impl Advice<'_> {
         }
     }
 
-    /// Note about flow tables that are off, if packets are steered to all CPUs of the application: flow tables steer them to the
-    /// CPU of the thread that reads them.
+    /// Note about disabled flow tables, if packets are steered to all CPUs of the application: flow tables would steer
+    /// them to the CPU of the thread that reads them.
     pub(super) fn flow_tables(&self) -> Option<Note> {
         let entries = self
             .facts
@@ -238,7 +238,7 @@ mod tests {
     use crate::facts::Interface;
     use crate::facts::interface::ReceiveQueue;
 
-    /// Checks the note about flow tables, and how many flow tables are emptied, of two queues that are steered to some CPUs.
+    /// Checks the note, and the number of flow tables cleared, for two queues with a steering mask.
     #[track_caller]
     fn check(
         (entries, flows): (&str, u64),
@@ -304,7 +304,7 @@ mod tests {
         check(off, "", Sharing::Steering, None, 0);
         check(off, "2-7", Sharing::Nothing, None, 0);
         check(off, "", Sharing::Everything, None, 0);
-        // Where CPUs are set aside, flow tables lead past them.
+        // If CPUs are set aside, flow tables bypass them.
         check(on, "2-7", Sharing::Nothing, None, 2);
         check(on, "", Sharing::Nothing, None, 0);
         check(("0", 4_096), "2-7", Sharing::Nothing, None, 0);

@@ -1,9 +1,8 @@
-//! Programs that would work against a plan, and limits that no plan can move.
+//! Programs that would undo a plan, and limits that a plan cannot change.
 //!
-//! irqbalance is stopped until `revert` instead of being told to spare interrupts: it knows them by number, which a
-//! reset of the device changes, and forgets its instructions at its next start. A stopped service that is not
-//! disabled is back after a boot. The price: a device that is reset meanwhile may get all its interrupts on one CPU,
-//! which the plan reports.
+//! irqbalance is stopped until `revert`. It could ban interrupts instead, but only by number, which changes when a
+//! device is reset, and it forgets the ban at its next start. A stopped service that is not disabled starts again at
+//! boot. The drawback: a device that is reset meanwhile may get all its interrupts on one CPU, which the plan reports.
 
 use super::action::{Action, Note, Revert};
 use super::placement::Placement;
@@ -11,10 +10,9 @@ use super::target::Target;
 use crate::facts::daemon::Daemon;
 use crate::facts::{Facts, Interface};
 
-/// Open files that a server for thirty thousand connections, or a proxy for half as many, needs.
+/// Open files needed by a server with thirty thousand connections, or a proxy with half as many.
 const FILES_MIN: u64 = 32_768;
 
-/// Programs that would work against the plan, and limits that no plan can move.
 pub(super) fn advise(
     facts: &Facts,
     interfaces: &[&Interface],
@@ -63,7 +61,7 @@ pub(super) fn advise(
         }
     }
     notes.extend(quota(facts));
-    // A connection is an open file, two in a proxy; `unlimited` is no number.
+    // A connection is an open file, in a proxy two. `unlimited` does not parse.
     if let Some((soft, hard)) = facts.system.process_limits.get("Max open files")
         && soft.parse::<u64>().is_ok_and(|soft| soft < FILES_MIN)
     {
@@ -104,7 +102,7 @@ fn irqbalance(facts: &Facts, placed: &[usize], actions: &mut Vec<Action>, notes:
     actions.push(stop("irqbalance"));
 }
 
-/// Numbers of the interrupts that have a CPU in the plan, moved or already there. Channels have no number, and irqbalance does
+/// Interrupts that have a CPU in the plan, whether moved or already there. Channels have no number, and irqbalance does
 /// not move them.
 fn placed_interrupts(interfaces: &[&Interface], placement: &Placement) -> Vec<usize> {
     let mut numbers = Vec::new();
@@ -119,7 +117,7 @@ fn placed_interrupts(interfaces: &[&Interface], placement: &Placement) -> Vec<us
     numbers
 }
 
-/// What of a plan in a network namespace reaches beyond it.
+/// Note about the changes of a plan in a network namespace that affect the whole machine.
 pub(super) fn beyond_namespace(actions: &[Action]) -> Option<Note> {
     let is_beyond = |target: &&Target| match target {
         Target::Setting { file } => !file.starts_with("net/"),
@@ -151,10 +149,10 @@ pub(super) fn beyond_namespace(actions: &[Action]) -> Option<Note> {
     (!names.is_empty()).then(|| Note::new(THE_MACHINE, &text))
 }
 
-/// What the note of what reaches beyond a network namespace is about.
+/// Subject of the note about changes beyond a network namespace.
 pub const THE_MACHINE: &str = "the whole machine";
 
-/// The tightest of the quotas from the process up to the root: the others never come to bear.
+/// Note about the smallest quota from the process up to the root, the only effective one.
 fn quota(facts: &Facts) -> Option<Note> {
     let limited = facts.counts.groups.iter();
     let (cpus, group) = limited
@@ -167,7 +165,7 @@ fn quota(facts: &Facts) -> Option<Note> {
     Some(Note::new(&format!("control group {}", group.path), &text))
 }
 
-/// What sees each packet before the program does.
+/// Notes about packet filters and sockets that process each packet before the program.
 fn filters(facts: &Facts, notes: &mut Vec<Note>) {
     if !facts.system.packet_tables.is_empty() {
         let text = format!(

@@ -1,4 +1,4 @@
-//! What an action changes: a device, a queue and a role, never the number of an interrupt.
+//! Targets of changes.
 
 use std::fmt;
 
@@ -8,75 +8,75 @@ use crate::facts::Purpose;
 use crate::facts::ethtool::Knob;
 use onrush_machine::cpus::CpuSet;
 
-/// What is changed: device, queue and role rather than the number of an interrupt, which does not last.
+/// Target of a change. Interrupts are identified by device, queue and purpose, because their numbers change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Target {
-    /// A number that the driver keeps.
+    /// Driver setting.
     Driver {
-        /// Whose.
+        /// Interface.
         interface: String,
-        /// Which.
+        /// Setting.
         knob: Knob,
     },
     /// CPUs of an interrupt.
     Interrupt {
-        /// Whose.
+        /// Interface.
         interface: String,
-        /// Of which queue.
+        /// Queue.
         queue: usize,
-        /// In which direction.
+        /// Direction.
         purpose: Purpose,
     },
-    /// CPUs that a receive queue's packets are handed to.
+    /// RPS mask of a receive queue.
     Steering {
-        /// Whose.
+        /// Interface.
         interface: String,
-        /// Which queue.
+        /// Queue.
         queue: usize,
     },
-    /// Entries of a receive queue's flow table.
+    /// Size of a receive queue's flow table.
     Flows {
-        /// Whose.
+        /// Interface.
         interface: String,
-        /// Which queue.
+        /// Queue.
         queue: usize,
     },
-    /// CPUs that send through a transmit queue.
+    /// XPS mask of a transmit queue.
     Senders {
-        /// Whose.
+        /// Interface.
         interface: String,
-        /// Which queue.
+        /// Queue.
         queue: usize,
     },
-    /// A file below /proc/sys.
+    /// File below /proc/sys.
     Setting {
-        /// `net/core/somaxconn`.
+        /// Path, e.g. `net/core/somaxconn`.
         file: String,
     },
-    /// Any other file that keeps its name.
+    /// Any other file with a constant path.
     File {
-        /// From the root.
+        /// Absolute path.
         path: String,
     },
-    /// A service that runs or does not.
+    /// Whether a service runs.
     Service {
-        /// `irqbalance`.
+        /// Unit, e.g. `irqbalance`.
         unit: String,
     },
-    /// CPUs that a thread may run on.
+    /// CPU affinity of a thread.
     Thread {
-        /// Of which process.
+        /// PID.
         process: u32,
-        /// Which.
+        /// TID.
         thread: u32,
-        /// When it started, which tells it from another that is given its number.
+        /// Start time, to detect reuse of the TID.
         started: u64,
     },
 }
 
 impl Target {
-    /// The interface it is about.
+    /// Interface of the target, if any.
     pub fn interface(&self) -> Option<&str> {
         match self {
             Target::Driver { interface, .. }
@@ -91,7 +91,7 @@ impl Target {
         }
     }
 
-    /// The same of the interface as it is called now.
+    /// Replaces the name of the interface.
     pub(crate) fn rename(&mut self, name: &str) {
         match self {
             Target::Driver { interface, .. }
@@ -106,8 +106,8 @@ impl Target {
         }
     }
 
-    /// The step of the safe order it belongs to. Changing the number of queues gives them other interrupts and empties
-    /// their masks, so drivers come first; a program that moves interrupts stops before they are moved.
+    /// Position in a safe order of changes. Changing the number of queues changes their interrupts and clears their
+    /// masks, so drivers come first; a service that moves interrupts is stopped before they are moved.
     pub fn step(&self) -> u8 {
         match self {
             Target::Driver { knob, .. } => match knob {
@@ -126,22 +126,22 @@ impl Target {
     }
 }
 
-/// What paths of threads begin with.
+/// Prefix of threads' paths.
 pub(crate) const THREAD: &str = "thread:";
 
-/// How a file spells its value, which decides whether two texts mean the same.
+/// Format of a value, which determines when two strings are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spelling {
-    /// CPUs as a list.
+    /// CPU list.
     CpuList,
-    /// CPUs as a mask.
+    /// CPU mask.
     CpuMask,
-    /// Words with white space between them.
+    /// Words separated by white space.
     Words,
 }
 
 impl Spelling {
-    /// How a place spells its value, by its path.
+    /// Format of the value at a path.
     pub fn of(path: &str) -> Spelling {
         match path.rsplit('/').next().unwrap_or(path) {
             _ if path.starts_with(THREAD) => Spelling::CpuList,
@@ -151,7 +151,7 @@ impl Spelling {
         }
     }
 
-    /// Whether two texts mean the same: `0000,00000003` and `3` do as masks.
+    /// Whether two strings have the same meaning: `0000,00000003` and `3` do as masks.
     pub fn is_same(self, one: &str, other: &str) -> bool {
         let both = |read: fn(&str) -> Option<CpuSet>| matches!((read(one), read(other)), (Some(one), Some(other)) if one == other);
         match self {
@@ -162,7 +162,7 @@ impl Spelling {
     }
 }
 
-/// As a user would say it.
+/// For users.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! The cores that may be used, by node, and the nodes that an interface's queues go to. Pure.
+//! Usable cores by node, and the home nodes of an interface's queues. Pure.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use crate::facts::topology::Core;
 use crate::facts::{Facts, Interface, Topology};
 use onrush_machine::cpus::CpuSet;
 
-/// With fewer cores nothing can be set aside.
+/// With fewer cores, none are set aside.
 pub(super) const CORES_MIN: usize = 4;
 
-/// A core is a slow one below this part of the fastest, in percent. Firmware and schedulers tell apart cores of one kind
-/// by a few per cent (favoured cores), and a core must not be passed over for that.
+/// Cores below this percentage of the fastest are slow. Firmware and schedulers distinguish cores of the same kind by a
+/// few percent (favoured cores), which must be ignored.
 const FAST_PERCENT: usize = 90;
 
-/// The cores that may be used, by node, each with the one CPU of it that is.
+/// Usable cores by node, each with the CPU to use.
 pub(super) struct UsableTopology {
     pub(super) nodes: Vec<UsableNode>,
     /// Whether the application also has CPUs that were isolated at boot.
@@ -22,24 +22,23 @@ pub(super) struct UsableTopology {
 }
 
 pub(super) struct UsableNode {
-    /// Its index.
     pub(super) at: usize,
-    /// As the kernel numbers it; `None` for CPUs that are in no node.
+    /// Kernel's number; `None` for CPUs in no node.
     pub(super) id: Option<usize>,
-    /// The socket it is in.
+    /// Socket.
     pub(super) package: i64,
-    /// In the order of places, the fast ones first.
+    /// Ordered by speed, then position.
     pub(super) cores: Vec<UsableCore>,
     /// The part of `cores` for the network: all, or half of the fast ones if they differ in speed.
     pub(super) for_network: Range<usize>,
-    /// CPUs that may be used, siblings counted.
+    /// Number of usable CPUs, including SMT siblings.
     pub(super) cpus: usize,
 }
 
 pub(super) struct UsableCore {
     pub(super) cpu: usize,
     pub(super) cache: CpuSet,
-    /// How fast it is; the same for all that are nearly as fast as the fastest.
+    /// Relative speed; equal for all cores nearly as fast as the fastest.
     pub(super) capacity: usize,
 }
 
@@ -63,12 +62,13 @@ impl UsableTopology {
             .iter()
             .filter(|core| core.cpus.intersects(usable))
             .collect();
-        // A queue needs one fast CPU rather than two slow ones. Sorting is stable: places stay in order.
+        // A queue needs one fast CPU rather than two slow ones. The sort is stable, so cores of equal speed stay
+        // ordered by position.
         cores.sort_by_key(|core| (core.place.node, Reverse(capacity(core))));
         let mut nodes: Vec<UsableNode> = Vec::new();
         for core in cores {
             let cpus = core.cpus.intersection(usable);
-            // Not empty: the core intersects what is usable.
+            // Not empty: the core has usable CPUs.
             let cpu = cpus.first().unwrap_or(core.place.cpu);
             if nodes.last().is_none_or(|node| node.id != core.place.node) {
                 nodes.push(UsableNode {
@@ -121,7 +121,7 @@ impl UsableTopology {
         self.nodes.iter().map(|node| node.cpus).sum()
     }
 
-    /// Whether everything is shared, whatever queues there are.
+    /// Whether the machine is too small to set any core aside.
     pub(super) fn is_tiny(&self) -> bool {
         !self.has_isolated && self.cores() < CORES_MIN
     }
@@ -134,9 +134,9 @@ impl UsableNode {
     }
 }
 
-/// The part of a node's `cores` (fast ones first) for the network: all if they are of one kind, otherwise half of the fastest
-/// kind that has two or more. A single faster core stays with the application. `gone` has the speeds of cores of the node that
-/// already take interrupts.
+/// The part of a node's `cores` (fast ones first) for the network: all if they are of one kind, otherwise half of the
+/// fastest kind that has two or more. A single faster core stays with the application. `gone` contains the speeds of
+/// cores of the node that already handle interrupts.
 fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
     let mut first = 0;
     for kind in cores.chunk_by(|one, two| one.capacity == two.capacity) {
@@ -156,7 +156,7 @@ fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
     usize::from(is_mixed)..cores.len()
 }
 
-/// The nodes (indexes of the usable nodes) that an interface's queues go to in turn; at least one.
+/// Home nodes of an interface's queues, as indexes of the usable nodes, assigned round-robin; at least one.
 pub(super) fn homes(
     facts: &Facts,
     usable: &UsableTopology,
@@ -216,7 +216,7 @@ pub(super) fn homes(
     if queues == 1 { vec![nodes[0]] } else { nodes }
 }
 
-/// The node with usable CPUs that is nearest to one that has none.
+/// Nearest node with usable CPUs to a node without.
 fn nearest(facts: &Facts, usable: &UsableTopology, id: usize) -> Option<usize> {
     let distance = |node: &&UsableNode| {
         let known = facts
@@ -234,5 +234,5 @@ fn nearest(facts: &Facts, usable: &UsableTopology, id: usize) -> Option<usize> {
         .map(|node| node.at)
 }
 
-/// With fewer cores, the rest of the system has no CPU of its own.
+/// With fewer cores, the system gets no CPUs of its own.
 pub(super) const CORES_MIN_FOR_SYSTEM: usize = 8;

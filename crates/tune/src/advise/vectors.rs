@@ -1,7 +1,7 @@
 //! Queues of an interface that can be placed, and CPUs of interrupts that are not moved. Pure.
 //!
-//! Queues that share an interrupt are placed together. A queue whose interrupt is unknown is not placed, since nothing would
-//! move.
+//! Queues that share an interrupt are placed together. A queue whose interrupt is unknown is not placed, because it
+//! cannot be moved.
 
 use std::cmp::Reverse;
 
@@ -49,8 +49,8 @@ pub(super) fn of(interface: &Interface, queues: usize) -> Vec<Vec<usize>> {
     vectors.into_iter().map(|(_, queues)| queues).collect()
 }
 
-/// Index of the interface that each one follows: its queues go to the same CPUs. Ports of MANA have one interrupt for all queues
-/// of one index, and follow the port with the most queues. Other interfaces follow themselves.
+/// Index of the interface that each one follows: its queues use the same CPUs. Ports of MANA share an interrupt for
+/// queues of the same index, and follow the port with the most queues. Other interfaces follow themselves.
 pub(super) fn leaders(interfaces: &[&Interface], counts: &[usize]) -> Vec<usize> {
     let shares = |one: &Interface, other: &Interface| {
         let mut of_queues = one.irqs.iter().filter(|irq| irq.queue.is_some());

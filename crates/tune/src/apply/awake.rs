@@ -1,4 +1,4 @@
-//! Keeping CPUs out of idle states that take long to leave, for as long as a program runs.
+//! Keeps CPUs out of deep idle states while a program runs.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ use crate::facts::Facts;
 
 const FILE: &str = "/dev/cpu_dma_latency";
 
-/// A limit on how long CPUs may take to wake up. It holds until the value is dropped, however the process ends: the
-/// kernel forgets it with the open file (Documentation/power/pm_qos_interface.rst).
+/// Limit of the CPU wake-up latency. It ends when the value is dropped or the process ends, since the kernel ties it to
+/// the open file (Documentation/power/pm_qos_interface.rst).
 #[derive(Debug)]
 pub struct Awake {
-    /// Microseconds.
+    /// Limit in microseconds.
     pub limit: u64,
     _file: File,
 }
 
-/// Limits wake-ups to what the quickest idle state takes, where short waits are wished for and there is a slower one;
-/// nothing to do otherwise. An error is a sentence.
+/// Limits the latency to that of the shallowest idle state, if the goal is latency and there is a deeper one; else
+/// `None`.
 pub fn stay_awake(
     machine: &Root,
     facts: &Facts,

@@ -1,9 +1,8 @@
-//! What was changed, written down before it is changed, so that a crash at any moment can be undone.
+//! Write-ahead journal of changes, so that they can be undone after a crash at any moment.
 //!
-//! One line of JSON for each event, in a file that dies with the boot as what it describes does. A line is on the disk
-//! before the kernel hears of the change, and one that could not be written whole is taken back: a journal without its
-//! beginning, or with half a line at its end, was damaged, and is kept beside what it was. It is never without its first
-//! line, so that an empty one was damaged, too.
+//! One line of JSON per event, in a file that disappears at reboot together with the changes. A line is on disk before
+//! the change is made, and a line that could not be written completely is removed. So a journal that is empty, lacks
+//! its first line or ends with half a line is damaged; it is renamed when the rest is undone.
 
 mod bearers;
 mod glance;
@@ -33,34 +32,33 @@ pub use guard::Guard;
 pub use history::{Change, Lost, Run};
 pub use memory::Memory;
 
-/// How much of a line that cannot be read is shown.
+/// Maximum number of characters shown of an unreadable line.
 const LOST_TEXT_MAX: usize = 120;
 
-/// The journal of one machine, or of one network namespace of it. Others wait at `open` while it exists.
+/// Journal of a machine or network namespace. Other processes wait in `open` while it is held.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: File,
     lines: Vec<Line>,
-    /// Who bears the names in `lines`.
+    /// Interfaces of the names in `lines`.
     bearers: Bearers,
-    /// That it does not begin as every journal does.
+    /// Set if the first line is missing.
     headless: Option<Lost>,
-    /// Whether its last line was cut off: what is added begins a new one.
+    /// Whether the last line is truncated, so that the next one starts with a newline.
     is_cut: bool,
-    /// A directory that was made for it and goes with it.
+    /// Directory that was created for the journal and is removed with it.
     made: Option<PathBuf>,
-    /// The process that undoes the runs started from now on.
+    /// Process that undoes runs started from now on.
     guard: Option<Guard>,
 }
 
-/// What the first line says in the journals of all versions.
+/// First line, in the journals of all versions.
 #[derive(Deserialize)]
 struct First {
     begin: Begun,
 }
 
-/// Which version began it.
 #[derive(Deserialize)]
 struct Begun {
     schema: u32,
@@ -68,8 +66,8 @@ struct Begun {
 }
 
 impl Journal {
-    /// Where the journal is, below a root, whose links stay below it. Namespaces share /run but not their interfaces, so
-    /// each has its own.
+    /// Path of the journal below a root; symbolic links stay below it. Network namespaces share /run but not
+    /// interfaces, so each has its own journal.
     pub fn path_below(root: &Path) -> Result<PathBuf, Error> {
         let directory =
             below::open_root(root).map_err(|error| Error::Read(root.to_owned(), error))?;
@@ -82,13 +80,12 @@ impl Journal {
         below::place_below(root, &format!("run/{name}"))
     }
 
-    /// Opens the journal, or begins one. A journal of another life of the machine or of the network namespace describes
-    /// what is gone, and begins anew.
+    /// Opens or creates the journal. One from another boot or network namespace is obsolete and replaced.
     pub fn open(path: &Path, life: impl Into<Life>) -> Result<Journal, Error> {
         Journal::open_telling(path, life, || {})
     }
 
-    /// The same; `waits` is called when another has the journal, before it is waited for.
+    /// Same as [`Journal::open`]; calls `waits` before it waits for another process.
     pub fn open_telling(
         path: &Path,
         life: impl Into<Life>,
@@ -116,8 +113,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal to undo what it says; none when there is none that is of this life. Where it cannot be written any
-    /// more it is read: what was changed can be undone all the same.
+    /// Opens the journal for undoing; `None` if there is none for this boot and namespace. If it cannot be written it
+    /// is opened read-only, so that the changes can be undone nevertheless.
     pub fn open_to_undo(
         path: &Path,
         life: impl Into<Life>,
@@ -129,7 +126,7 @@ impl Journal {
         };
         let mut journal = Journal::read(path, file)?;
         if !journal.is_of(&life.into()) {
-            // It says nothing of what is now; who begins a journal does so in its place.
+            // Obsolete. If it cannot be removed, the next run replaces it.
             let _ = journal.remove();
             return Ok(None);
         }
@@ -139,7 +136,6 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// What is in an open file.
     fn read(path: &Path, file: File) -> Result<Journal, Error> {
         let mut journal = Journal {
             path: path.to_owned(),
@@ -155,16 +151,16 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Reads the lines, also of a journal that lacks its beginning or its end.
+    /// Reads the lines, also of a damaged journal.
     fn load(&mut self) -> Result<(), Error> {
         let failed = |error: io::Error| Error::Read(self.path.clone(), error);
         let mut bytes = Vec::new();
         self.file.seek(io::SeekFrom::Start(0)).map_err(failed)?;
         self.file.read_to_end(&mut bytes).map_err(failed)?;
-        // What cannot be written is taken back at once: half a line is damage.
+        // Incomplete writes are removed at once, so half a line means damage.
         self.is_cut = bytes.last().is_some_and(|byte| *byte != b'\n');
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').peekable();
-        // Only the first line is the same in every format: the others may be of kinds that are not known here.
+        // Only the first line is the same in all versions; others may be of unknown kinds.
         if let Some(first) = lines.peek().copied().map(serde_json::from_slice::<First>)
             && let Ok(First { begin }) = first
             && !(1..=SCHEMA).contains(&begin.schema)
@@ -176,7 +172,7 @@ impl Journal {
             )));
         }
         for (at, text) in lines.enumerate() {
-            // One line that cannot be read must not keep the others from being undone.
+            // An unreadable line must not prevent undoing the others.
             let whole = text.strip_suffix(b"\n").map(serde_json::from_slice);
             let line = whole.and_then(Result::ok).unwrap_or_else(|| {
                 let text = String::from_utf8_lossy(text);
@@ -204,13 +200,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether it is about what still is.
+    /// Whether the journal belongs to this boot and namespace.
     fn is_of(&self, life: &Life) -> bool {
         match self.lines.first() {
             Some(Line::Begin {
                 boot, namespace, ..
             }) => life.is_of(boot, *namespace),
-            // It cannot be read, or is missing. The file dies with the boot, and has the number of this namespace.
+            // Damaged. The file disappears at reboot, and its name contains the number of this namespace.
             Some(_) | None => true,
         }
     }
@@ -224,7 +220,7 @@ impl Journal {
         let mut written = self.file.write_all(text.as_bytes());
         written = written.and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // A full disk takes half a line. What comes later must not be written behind it.
+            // Remove the partial line that a full disk leaves.
             let _ = self.file.set_len(length);
         }
         written?;
@@ -238,13 +234,12 @@ impl Journal {
             .map_err(|error| Error::Write(self.path.clone(), error))
     }
 
-    /// From now on interfaces are told by these facts: what was changed before is found under the names that they have
-    /// now.
+    /// Uses the names of interfaces in these facts from now on, also for earlier changes.
     pub fn follow(&mut self, facts: &Facts) {
         self.bearers.follow(facts, &mut self.lines);
     }
 
-    /// Lines that cannot be read.
+    /// Unreadable lines.
     pub fn lost(&self) -> impl Iterator<Item = Lost> {
         self.headless
             .clone()
@@ -252,12 +247,12 @@ impl Journal {
             .chain(history::lost(&self.lines))
     }
 
-    /// Where it is.
+    /// Path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Notes who bears the name of a target's interface, when that is not known yet.
+    /// Records the interface of a target, unless the journal contains it.
     fn introduce(&mut self, target: &Target) -> Result<(), Error> {
         let stranger = target
             .interface()
@@ -269,7 +264,7 @@ impl Journal {
         self.note(Line::Bearer { name, identity })
     }
 
-    /// Notes what was wished for: a run begins.
+    /// Begins a run and records its request.
     pub fn wish(&mut self, request: &Request) -> Result<(), Error> {
         self.note(Line::Wish {
             request: request.clone(),
@@ -278,12 +273,12 @@ impl Journal {
         self.note_guard()
     }
 
-    /// Notes that the run waits to be confirmed.
+    /// Records that the run waits for confirmation.
     pub fn wait(&mut self) -> Result<(), Error> {
         self.note(Line::Waits)
     }
 
-    /// Whether the last run waits to be confirmed, and has not been.
+    /// Whether the last run waits for confirmation.
     pub fn is_waiting(&self) -> bool {
         let mut lines = self.lines.iter().rev();
         let last =
@@ -291,7 +286,7 @@ impl Journal {
         matches!(last, Some(Line::Waits))
     }
 
-    /// Notes a change that is about to be made.
+    /// Records a change about to be made.
     pub fn change(&mut self, target: &Target, before: &str, wrote: &str) -> Result<(), Error> {
         self.introduce(target)?;
         self.note(Line::Change {
@@ -301,7 +296,7 @@ impl Journal {
         })
     }
 
-    /// Notes what a reset of the device is about to lose.
+    /// Records a value that a reset of the device is about to lose.
     pub fn keep(&mut self, target: &Target, before: &str) -> Result<(), Error> {
         self.introduce(target)?;
         self.note(Line::Keep {
@@ -310,7 +305,7 @@ impl Journal {
         })
     }
 
-    /// Notes what the kernel kept of a change.
+    /// Records the value that the kernel kept after a change.
     pub fn kept(&mut self, target: &Target, kept: &str) -> Result<(), Error> {
         self.note(Line::Kept {
             target: target.clone(),
@@ -318,19 +313,19 @@ impl Journal {
         })
     }
 
-    /// Notes that the kernel refused a change.
+    /// Records that the kernel refused a change.
     pub fn refused(&mut self, target: &Target) -> Result<(), Error> {
         self.note(Line::Refused {
             target: target.clone(),
         })
     }
 
-    /// Notes that the changes are to stay.
+    /// Records that the changes are confirmed.
     pub fn confirm(&mut self) -> Result<(), Error> {
         self.note(Line::Confirmed)
     }
 
-    /// Whether the changes are to stay: said after the last wish.
+    /// Whether the last run is confirmed.
     pub fn is_confirmed(&self) -> bool {
         let mut lines = self.lines.iter().rev();
         lines.find_map(|line| match line {
@@ -340,12 +335,12 @@ impl Journal {
         }) == Some(true)
     }
 
-    /// What is changed, in the order of first changes; without what was refused.
+    /// Changes in order of their first change, without refused ones.
     pub fn changes(&self) -> Vec<Change> {
         changes(&self.lines)
     }
 
-    /// Removes the journal when each change has been undone by another.
+    /// Removes the journal if later changes have undone all earlier ones.
     pub fn remove_if_undone(self) -> Result<(), Error> {
         let is_undone = |change: &Change| {
             change.is_seen
@@ -360,13 +355,13 @@ impl Journal {
         }
     }
 
-    /// Puts the journal aside when lines of it cannot be read: what the others say is undone, and somebody may still find
-    /// out what those said. Returns where it is then.
+    /// Renames a journal with unreadable lines after the others are undone, so that they can be examined. Returns the
+    /// new path.
     pub fn put_aside(self) -> Result<PathBuf, Error> {
         let failed = |error: io::Error| Error::Write(self.path.clone(), error);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let aside = |at: usize| self.path.with_file_name(format!("{name}.damaged-{at}"));
-        // What was put aside before stays.
+        // Earlier ones are kept.
         let mut free = (1..)
             .map(aside)
             .filter(|path| path.symlink_metadata().is_err());
@@ -375,11 +370,11 @@ impl Journal {
         Ok(path)
     }
 
-    /// Removes the journal: nothing is changed any more.
+    /// Removes the journal, since no changes are left.
     pub fn remove(self) -> Result<(), Error> {
         fs::remove_file(&self.path).map_err(|error| Error::Write(self.path.clone(), error))?;
         if let Some(made) = &self.made {
-            // Others may have put something there since.
+            // The directory may contain other files by now.
             let _ = fs::remove_dir(made);
         }
         Ok(())

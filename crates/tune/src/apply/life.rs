@@ -1,24 +1,24 @@
-//! What a journal describes, and dies with: one run of a machine, and one network namespace of it.
+//! Lifetime of the changes in a journal: one boot and one network namespace.
 
 use std::io;
 
 use super::machine::{Machine, Place, Root};
 
-/// One run of a machine, and one network namespace of it.
+/// One boot of a machine and one network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// The machine's boot id.
+    /// Boot id.
     pub(super) boot: String,
-    /// A number of the network namespace that no other gets in this run; none where the kernel does not say.
+    /// Cookie of the network namespace, unique in this boot; `None` if the kernel does not report it.
     pub(super) namespace: Option<u64>,
 }
 
-/// What asks the kernel for the cookie of the network namespace we are in.
+/// Function that returns the cookie of the current network namespace.
 pub type AskNamespace = fn() -> io::Result<u64>;
 
 impl Life {
-    /// Of a machine now. The kernel says the cookie by `getsockopt` only, which takes `unsafe`, so it is brought by who
-    /// asks; below another root it would be of somebody else, and is not asked for.
+    /// Current life of a machine. The cookie is available by `getsockopt` only, which needs `unsafe`, so the caller
+    /// provides the function. Below another root it would be the wrong one, and is not read.
     pub fn of(machine: &Root, ask: AskNamespace) -> Life {
         let place = Place::File("/proc/sys/kernel/random/boot_id".to_owned());
         let boot = machine.get(&place).unwrap_or_default();
@@ -28,7 +28,7 @@ impl Life {
         }
     }
 
-    /// Whether what was written then is about what still is. A namespace that is not known may be the same.
+    /// Whether a journal with this boot and namespace is still valid. An unknown namespace counts as equal.
     pub(super) fn is_of(&self, boot: &str, namespace: Option<u64>) -> bool {
         let is_other = self
             .namespace
@@ -38,7 +38,7 @@ impl Life {
     }
 }
 
-/// A boot id, and nothing known of the network namespace.
+/// Creates a life with an unknown network namespace.
 impl From<&str> for Life {
     fn from(boot: &str) -> Life {
         Life {

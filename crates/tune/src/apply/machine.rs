@@ -1,4 +1,4 @@
-//! The places a plan changes, and the machine that has them.
+//! Locations of the values that a plan changes, and access to them.
 
 use std::fmt;
 use std::fs::File;
@@ -18,21 +18,21 @@ use crate::facts::{self, Facts, process};
 use crate::tree::{Tree, below};
 use onrush_machine::cpus::CpuSet;
 
-/// Where a value is now.
+/// Location of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
-    /// A file, from the root.
+    /// File, by its absolute path.
     File(String),
-    /// A number of a driver.
+    /// Setting of a driver.
     Driver(String, Knob),
-    /// A service.
+    /// Service.
     Service(String),
-    /// The CPUs of a thread: its process, its number, and when it started.
+    /// CPUs of a thread: PID, TID and start time.
     Thread(u32, u32, u64),
 }
 
 impl Place {
-    /// Where a target is, by the facts of this moment: interrupts change their numbers. `None` when it is gone.
+    /// Current location of a target, because interrupt numbers change. `None` if it is gone.
     pub fn of(target: &Target, facts: &Facts) -> Option<Place> {
         let queue_file = |interface: &str, direction: &str, queue: usize, file: &str| {
             let path = format!("/sys/class/net/{interface}/queues/{direction}-{queue}/{file}");
@@ -81,13 +81,13 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something whose values can be read and changed: this machine, a directory that looks like one, a model in tests.
+/// Machine whose values can be read and changed: this one, a directory, or a model in tests.
 pub trait Machine {
-    /// Its facts, read anew.
+    /// Reads the facts.
     fn facts(&self) -> Result<Facts, Error>;
-    /// The value at a place, byte for byte.
+    /// Reads a value, byte for byte.
     fn get(&self, place: &Place) -> io::Result<String>;
-    /// Changes a value. What the kernel makes of it is read by [`Machine::get`].
+    /// Writes a value. The kernel may keep a different one; read it with [`Machine::get`].
     fn put(&mut self, place: &Place, value: &str) -> io::Result<()>;
 }
 
@@ -99,7 +99,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the root directory. A snapshot has none: it cannot be changed.
+    /// Opens the root directory. A snapshot has none and cannot be changed.
     pub fn open(path: &Path) -> Result<Root, Error> {
         if path.is_file() {
             return Err(Error::Request(format!(
@@ -116,13 +116,13 @@ impl Root {
         })
     }
 
-    /// With a program whose threads belong to the facts.
+    /// Sets the process whose threads belong to the facts.
     pub fn with_process(mut self, process: Option<u32>) -> Root {
         self.process = process;
         self
     }
 
-    /// The root directory.
+    /// Path of the root directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -136,12 +136,12 @@ impl Root {
         self.path == Path::new("/")
     }
 
-    /// The CPUs a thread may run on, as a list; not found when it has ended, though another may have its number.
+    /// CPU list of a thread; fails with `NotFound` if it has ended, even if another has its TID.
     fn thread_cpus(&self, process: u32, thread: u32, started: u64) -> io::Result<String> {
         let path = format!("/proc/{process}/task/{thread}");
         let read = |file: &str| match below::read_below(&self.directory, &format!("{path}/{file}"))
         {
-            // It ended between opening and reading.
+            // The thread ended between opening and reading.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {
                 Err(Errno::NOENT.into())
             }
@@ -189,7 +189,7 @@ impl Machine for Root {
         match place {
             Place::File(path) => {
                 let mut file = self.open_to_write(path)?;
-                // In one call: the kernel takes each as a value of its own.
+                // In one call, because the kernel parses each write as a separate value.
                 match file.write(value.as_bytes())? {
                     written if written < value.len() => Err(io::Error::new(
                         io::ErrorKind::WriteZero,
@@ -220,7 +220,7 @@ impl Machine for Root {
                 }
             }),
             Place::Thread(process, thread, started) => self.only_live("threads", || {
-                // Numbers are given again: what has this one may be somebody else by now.
+                // TIDs are reused: check that this is the same thread.
                 self.thread_cpus(*process, *thread, *started)?;
                 set_thread_cpus(*thread, value)
             }),
@@ -239,7 +239,7 @@ fn set_thread_cpus(thread: u32, list: &str) -> io::Result<()> {
         }
         set.set(cpu);
     }
-    // Without a number it would be this thread that is moved.
+    // 0 would mean the calling thread.
     let number = number.ok_or(Errno::SRCH)?;
     Ok(rustix::thread::sched_setaffinity(Some(number), &set)?)
 }

@@ -1,8 +1,8 @@
-//! Changing a machine as a plan says, and changing it back.
+//! Applies a plan to a machine, and undoes it.
 //!
-//! Each value is read, noted in the journal, written, and read again, since the kernel may keep something else. What is
-//! refused is reported and the rest goes on. Reverting compares before it swaps: a value that somebody else has changed
-//! since is theirs.
+//! Each value is read, recorded in the journal, written, and read back, since the kernel may keep a different one.
+//! Refused changes are reported and do not stop the others. Undoing leaves alone values that somebody else has changed
+//! since.
 
 mod awake;
 mod journal;
@@ -32,54 +32,54 @@ pub(crate) use self::reset::{lost_with, resets_queues};
 use crate::Error;
 use crate::advise::{self, Action, Plan, Request, Spelling, Target};
 
-/// What became of one change.
+/// Result of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// What was to be changed.
+    /// Target.
     #[serde(skip)]
     pub target: Target,
-    /// Where it was.
+    /// Path.
     pub path: String,
-    /// What was there.
+    /// Value before.
     pub before: String,
-    /// What was written.
+    /// Value written.
     pub proposed: String,
-    /// How it ended.
+    /// Outcome.
     pub outcome: Outcome,
 }
 
-/// How a change ended.
+/// Outcome of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It is as proposed.
+    /// Has the proposed value.
     Done,
-    /// The kernel took it and kept something else.
+    /// The kernel kept this different value.
     Adjusted(String),
-    /// The kernel refused it, or it is gone; the sentence says why and what can be done.
+    /// The kernel refused it, or the target is gone; contains the reason and a remedy.
     Refused(String),
 }
 
-/// An apply that ended before its last change: the journal could not be written, or facts could not be read.
+/// An apply that failed before its last change, because the journal could not be written or facts could not be read.
 #[derive(Debug)]
 pub struct Stopped {
-    /// What became of the changes until then. Those that were made stand, in the machine and in the journal.
+    /// Results so far. These changes stay in force, and in the journal.
     pub applied: Vec<Applied>,
-    /// Why it ended.
+    /// Error that ended it.
     pub cause: Error,
 }
 
 impl Applied {
-    /// Whether the machine is changed by it.
+    /// Whether it changed the machine.
     pub fn stands(&self) -> bool {
         !matches!(self.outcome, Outcome::Refused(_))
     }
 }
 
-/// Makes a plan of the machine as it is and applies it, step by step in the safe order.
+/// Plans for the current state of the machine and applies the plan step by step in a safe order.
 ///
-/// After changes that reset a device the machine is read and planned for again, since its interrupts have other numbers
-/// then. An error says what was changed until then, which stands in the journal.
+/// After changes that reset a device it plans again, because its interrupts have new numbers then. An error contains
+/// the changes made so far, which stay in the journal.
 pub fn apply(
     machine: &mut impl Machine,
     request: &Request,
@@ -125,7 +125,7 @@ fn make(
     Ok(())
 }
 
-/// Applies the actions of a plan that was made before, as they stand.
+/// Applies the actions of an existing plan.
 pub fn apply_actions(
     machine: &mut impl Machine,
     plan: &Plan,
@@ -145,7 +145,7 @@ fn is_driver(target: &Target) -> bool {
     matches!(target, Target::Driver { .. })
 }
 
-/// Makes one change, and adds what became of it: before the journal is told, which may fail.
+/// Makes one change and appends its result, before the journal is written, which may fail.
 fn change(
     machine: &mut impl Machine,
     action: &Action,
@@ -177,7 +177,7 @@ fn change(
                 &before,
                 Outcome::Refused(words(&error, &action.target)),
             ));
-            // A refusal changes nothing, but only looking says so.
+            // A refusal usually changes nothing, but check.
             match kept {
                 Ok(kept) if !spelling.is_same(&kept, &before) => {
                     journal.kept(&action.target, &kept)
@@ -193,7 +193,7 @@ fn change(
             applied.push(became(&before, outcome));
             journal.kept(&action.target, &kept)
         }
-        // It was taken and cannot be seen: that is for revert to find out.
+        // Written, but it cannot be read back: revert will check it.
         (Ok(()), Err(_)) => {
             applied.push(became(&before, Outcome::Done));
             Ok(())
@@ -214,8 +214,7 @@ fn place_of(action: &Action) -> Place {
     }
 }
 
-/// Other numbers of queues empty the masks of queues and give their interrupts all CPUs again: what they were is noted
-/// first.
+/// Records the values that a change of the number of queues will reset: masks and interrupt affinity of the queues.
 fn keep_what_a_reset_loses(
     machine: &impl Machine,
     target: &Target,
@@ -234,7 +233,7 @@ fn keep_what_a_reset_loses(
     Ok(())
 }
 
-/// Why the kernel refused, and what can be done.
+/// Message with the reason of a refusal and a remedy.
 fn words(error: &io::Error, target: &Target) -> String {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {

@@ -1,6 +1,6 @@
-//! The plan at every boot: settings in a drop-in file, the rest by a systemd unit that applies it again.
+//! Applies a plan at every boot: settings by a sysctl.d file, the rest by a systemd unit.
 //!
-//! Interrupts and masks cannot be written down by their values: numbers change with every boot. So the unit plans anew.
+//! Interrupts and masks cannot be stored, since numbers change with every boot. So the unit plans again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::advise::{Goal, Plan, Queues, Request, Role, Target};
 use crate::facts::Facts;
 use crate::tree::below::place_below;
 
-/// The first line of every file that is written here: only such files are replaced and removed.
+/// First line of each file written here. Only such files are replaced and removed.
 const MARK: &str =
     "# Written by onrush tune apply --persist; onrush tune revert --persist removes it.";
 
@@ -22,8 +22,8 @@ const SETTINGS: &str = "etc/sysctl.d/90-onrush.conf";
 const UNIT: &str = "etc/systemd/system/onrush-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.wants/onrush-tune.service";
 
-/// Units that bring interfaces up (systemd-networkd, NetworkManager, ifupdown), since a device has its interrupts only then, and
-/// irqbalance, which the plan stops only if it runs.
+/// Units that bring interfaces up (systemd-networkd, NetworkManager, ifupdown), since a device has its interrupts only
+/// then, and irqbalance, which the plan stops only if it runs.
 const AFTER: &str = "systemd-networkd-wait-online.service NetworkManager-wait-online.service networking.service \
                      irqbalance.service";
 
@@ -32,8 +32,8 @@ const SERVERS: &str = "onrush.service nginx.service apache2.service httpd.servic
                        caddy.service lighttpd.service traefik.service varnish.service squid.service memcached.service \
                        kubelet.service docker.service";
 
-/// Whether [`persist`] may write its files: to be asked before the machine is changed for it. A file of somebody else by
-/// one of the names is an error.
+/// Checks whether [`persist`] may write its files; call it before changing the machine. A foreign file with one of the
+/// names is an error.
 pub fn check_persist(root: &Path) -> Result<(), Error> {
     for file in [SETTINGS, UNIT] {
         let path = place_below(root, file)?;
@@ -47,8 +47,8 @@ pub fn check_persist(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the files below a root and returns their paths; nothing when [`check_persist`] has an objection. Settings that
-/// an earlier file of ours has stay in it: since the boot that read them they are in force and in no plan.
+/// Writes the files below a root and returns their paths. Fails without writing if [`check_persist`] does. Settings in
+/// an existing file of ours are kept, since they are in force since boot and so not in the plan.
 pub fn persist(
     root: &Path,
     plan: &Plan,
@@ -80,7 +80,7 @@ pub fn persist(
     Ok(written)
 }
 
-/// The settings in a file of ours, by their names there.
+/// Settings in our existing file.
 fn written_before(path: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(" = "));
@@ -89,8 +89,7 @@ fn written_before(path: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Settings of an earlier file, those in force already and those of the plan: each once, by its name for sysctl, with the
-/// value of the last.
+/// Merges settings of the existing file, those in force and those of the plan; the last value of each name counts.
 fn merged(
     mut all: Vec<(String, String)>,
     settings: &[(String, String)],
@@ -112,8 +111,8 @@ fn merged(
     all
 }
 
-/// Warnings about settings of our file that a file read later sets to another value (sysctl.d(5): files are sorted by name, and
-/// the last line for a key counts; `sysctl --system` reads /etc/sysctl.conf last).
+/// Warnings about our settings that a later file overrides (sysctl.d(5): files are sorted by name, and the last line
+/// for a key counts; `sysctl --system` reads /etc/sysctl.conf last).
 pub fn overridden(facts: &Facts) -> Vec<String> {
     let own = format!("/{SETTINGS}");
     let is_later =
@@ -164,7 +163,7 @@ fn unit(request: &Request, program: &Path) -> String {
     ]
     .join(" ");
     for interface in &request.interfaces {
-        // A dollar sign names a variable, except in the path of the program.
+        // A dollar sign starts a variable, except in the path of the program.
         let name = word(&interface.replace('$', "$$"));
         arguments.push_str(&format!(" --interface {name}"));
     }
@@ -180,7 +179,7 @@ fn unit(request: &Request, program: &Path) -> String {
     )
 }
 
-/// A word of a command line of a unit (systemd.service(5)), in quotes if it needs them. `%` starts a specifier.
+/// Quotes a word of a unit's command line (systemd.service(5)) if necessary. `%` starts a specifier.
 fn word(text: &str) -> String {
     let text = text.replace('%', "%%");
     let is_special = |letter: char| letter.is_whitespace() || "\"'\\;".contains(letter);
@@ -190,19 +189,19 @@ fn word(text: &str) -> String {
     }
 }
 
-/// The files that are there and were written here.
+/// Existing files written here.
 pub fn persisted(root: &Path) -> Vec<PathBuf> {
     let is_link = |path: &PathBuf| {
         fs::read_link(path).is_ok_and(|target| target == Path::new("../onrush-tune.service"))
     };
-    // Behind a link that leads out of the root nothing was written.
+    // Nothing was written through a link that leads out of the root.
     let files = [SETTINGS, UNIT].map(|file| place_below(root, file));
     let files = files.into_iter().flatten().filter(|path| is_ours(path));
     let wants = place_below(root, WANTS).into_iter().filter(is_link);
     files.chain(wants).collect()
 }
 
-/// Removes them and returns their paths. Files of somebody else are left alone.
+/// Removes the files written here and returns their paths.
 pub fn unpersist(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = persisted(root);
     for path in &files {
@@ -211,7 +210,7 @@ pub fn unpersist(root: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// A link is not, wherever it leads.
+/// Whether we wrote the file. A link never is ours.
 fn is_ours(path: &Path) -> bool {
     !path.is_symlink() && fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK))
 }

@@ -1,4 +1,4 @@
-//! What can be done about a state directory (/run) that does not take the journal.
+//! Remedies for a state directory (/run) in which the journal cannot be written.
 
 use std::io;
 use std::path::Path;
@@ -7,17 +7,17 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// Who changes the machine.
+/// User who changes the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// Root, by its effective number: what is refused is not refused for want of root.
+    /// Effective UID 0: more privileges do not help.
     Root,
-    /// Somebody else.
+    /// Any other user.
     Other,
 }
 
-/// What to do about a journal that could not be opened, read or written, by the cause that the kernel named (errno(3));
-/// none where the error says it itself, or nothing is known.
+/// Remedy for a journal that could not be opened, read or written, by errno; `None` if the error is self-explanatory or
+/// unknown.
 pub fn remedy(error: &Error, user: User) -> Option<String> {
     let (Error::Read(path, source) | Error::Write(path, source)) = error else {
         return None;

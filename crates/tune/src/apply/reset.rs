@@ -1,10 +1,10 @@
-//! What a device loses when it is reset.
+//! Values that a device loses when it is reset.
 
 use crate::advise::{Action, Plan, Revert, Target};
 use crate::facts::ethtool::Knob;
 use crate::facts::{Facts, Interface, Purpose};
 
-/// What loses its value when a target is changed.
+/// Targets that lose their values when `target` is changed.
 pub(crate) fn lost_with(target: &Target, facts: &Facts) -> Vec<Target> {
     let interface = target.interface().filter(|_| resets_queues(target));
     let interface = interface.and_then(|name| facts.interface(name));
@@ -22,7 +22,7 @@ pub(crate) fn resets_queues(target: &Target) -> bool {
     )
 }
 
-/// Everything that is set for queues of an interface.
+/// All settings of an interface's queues.
 fn of_queues(interface: &Interface) -> Vec<Target> {
     let name = || interface.name.clone();
     let mut targets = Vec::new();
@@ -60,7 +60,7 @@ fn of_queues(interface: &Interface) -> Vec<Target> {
     targets
 }
 
-/// The interfaces that a plan resets for a moment. A session that came in by one of them may be cut off.
+/// Interfaces that a plan resets briefly, which may cut off a remote session.
 pub fn resets(plan: &Plan) -> Vec<&str> {
     let is_reset = |action: &&Action| action.revert == Revert::WriteBackWithReset;
     let mut names: Vec<&str> = plan

@@ -1,4 +1,4 @@
-//! Changing a machine back, and saying what is in force.
+//! Undoes changes, and reports which are in force.
 
 use std::path::Path;
 
@@ -12,78 +12,78 @@ use crate::Error;
 use crate::advise::{Spelling, Target};
 use crate::facts::Facts;
 
-/// What to do about values that somebody else has changed since.
+/// Treatment of values that somebody else has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
-    /// They are theirs: reported and left alone.
+    /// Report them and leave them alone.
     Leave,
-    /// They are overwritten with what was there before us.
+    /// Overwrite them with the original value.
     Overwrite,
 }
 
-/// What became of one change when it was reverted.
+/// Result of undoing one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reverted {
-    /// What was changed.
+    /// Target.
     #[serde(skip)]
     pub target: Target,
-    /// Where it is, or what it is called when it is gone.
+    /// Current path, or a description if it is gone.
     pub path: String,
-    /// How it ended.
+    /// Outcome.
     pub outcome: Back,
 }
 
-/// How going back ended.
+/// Outcome of undoing a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Back {
-    /// It is as it was before.
+    /// Restored to the original value.
     Restored,
-    /// It was as before already.
+    /// Already had the original value.
     Unchanged,
-    /// Somebody else changed it to this; it was left alone.
+    /// Somebody else set this value; left alone.
     Conflict(String),
-    /// The device is gone, and its values with it.
+    /// The device is gone, with its values.
     Gone,
-    /// The kernel refused; the sentence says why.
+    /// The kernel refused; contains the reason.
     Refused(String),
-    /// A line of the journal that cannot be read, and how it begins: what it said is not undone.
+    /// Unreadable line of the journal, with its start; its change is not undone.
     Lost(String),
-    /// The journal itself: what it says was undone, but it could not be changed; the sentence says why.
+    /// The changes were undone, but the journal could not be updated; contains the reason.
     Remains(String),
 }
 
 impl Reverted {
-    /// Whether nothing is left to do about it.
+    /// Whether nothing is left to do.
     pub fn is_settled(&self) -> bool {
         matches!(self.outcome, Back::Restored | Back::Unchanged | Back::Gone)
     }
 }
 
-/// How one change stands.
+/// Current state of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Standing {
-    /// What was changed.
+    /// Target.
     #[serde(skip)]
     pub target: Target,
-    /// Where it is, or what it is called when it is gone.
+    /// Current path, or a description if it is gone.
     pub path: String,
-    /// What was there before.
+    /// Original value.
     pub before: String,
-    /// What we put there.
+    /// Value that we set.
     pub ours: String,
-    /// What is there now; none when it is gone.
+    /// Current value; `None` if the target is gone.
     pub now: Option<String>,
-    /// Whether that is what we put there.
+    /// Whether the current value is the one that we set.
     pub is_in_force: bool,
 }
 
-/// Restores what the journal says was changed, and removes the journal when nothing is left; with lines that cannot be read
-/// it is put aside instead, under the path that the last of these says. A journal that cannot be removed is one of those
-/// outcomes.
+/// Restores all changes in the journal, and removes the journal if nothing is left. A journal with unreadable lines is
+/// renamed instead, and the outcome of the last such line contains the new path. Failure to remove the journal is
+/// reported as an outcome.
 ///
-/// Everything is compared before anything is written, since giving a device its old number of queues changes what there
-/// is to compare. Changes that could not be restored stay in the journal.
+/// All values are compared before any is written, because restoring a device's number of queues changes other values.
+/// Changes that could not be undone stay in the journal.
 pub fn revert(
     machine: &mut impl Machine,
     mut journal: Journal,
@@ -106,7 +106,7 @@ pub fn revert(
     Ok(reverted)
 }
 
-/// Restores what was changed since a run began to what it was then, and makes the journal forget it.
+/// Restores the values at the beginning of a run, and removes the run from the journal.
 pub fn revert_since(
     machine: &mut impl Machine,
     mut journal: Journal,
@@ -125,8 +125,8 @@ pub fn revert_since(
     Ok(reverted)
 }
 
-/// Restores what a run has changed whose journal has gone, but for targets that others have changed since. Values that are
-/// not ours any more are left alone.
+/// Restores the changes of a run whose journal is gone, except targets in `theirs`, which others have changed since.
+/// Values that differ from ours are left alone.
 pub fn revert_remembered(
     machine: &mut impl Machine,
     memory: Memory,
@@ -190,8 +190,7 @@ fn undo(
     Ok(reverted)
 }
 
-/// The order of going back is that of going there, since numbers of queues come first both times; but a program that
-/// moves interrupts starts again only when they are back.
+/// Order of undoing, the same as of applying: numbers of queues first. But services that move interrupts start last.
 fn step_back(target: &Target) -> u8 {
     match target {
         Target::Service { .. } => u8::MAX,
@@ -203,11 +202,11 @@ fn name(target: &Target, facts: &Facts) -> String {
     Place::of(target, facts).map_or_else(|| target.to_string(), |place| place.to_string())
 }
 
-/// What somebody else put where we had put something.
+/// Value that somebody else has set in place of ours.
 fn conflict(machine: &impl Machine, facts: &Facts, change: &Change) -> Option<String> {
     let place = Place::of(&change.target, facts)?;
     let now = machine.get(&place).ok()?;
-    // What a reset lost has no value of ours to compare with, and of what was not seen nobody knows what the kernel kept.
+    // Values lost by a reset have no value of ours to compare with, and for changes not read back it is unknown.
     let ours = change.ours.as_ref().filter(|_| change.is_seen)?;
     let spelling = Spelling::of(&place.to_string());
     let is_known = spelling.is_same(&now, ours) || spelling.is_same(&now, &change.before);
@@ -240,12 +239,12 @@ fn restore(machine: &mut impl Machine, facts: &Facts, change: &Change) -> Back {
     }
 }
 
-/// How each change of a journal stands.
+/// Current state of each change in a journal.
 pub fn status(machine: &impl Machine, journal: &Journal) -> Result<Vec<Standing>, Error> {
     standing(machine, journal.changes())
 }
 
-/// How changes stand, without those of which only what was there before is known.
+/// Current state of changes, except values lost by a reset.
 pub fn standing(machine: &impl Machine, changes: Vec<Change>) -> Result<Vec<Standing>, Error> {
     let facts = machine.facts()?;
     let standing = |change: Change| {

@@ -1,4 +1,4 @@
-//! What there is to try, by stage.
+//! Candidates by stage.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,27 @@ use crate::facts::process::Thread;
 use crate::facts::{Facts, Interface};
 use onrush_machine::cpus::CpuSet;
 
-/// Microseconds that interrupts may wait, to try.
+/// Interrupt delays to try, in microseconds.
 const WAITS: [u32; 4] = [0, 20, 50, 100];
 
-/// A change to try: values for some targets, that belong together.
+/// A change to try: values for related targets.
 pub(super) struct Candidate {
-    /// What it is called in the table.
+    /// Name in the table.
     pub(super) change: String,
-    /// What is set.
     pub(super) what: What,
 }
 
-/// What a candidate sets.
+/// Targets and values of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
-    /// These targets to these values.
+    /// These targets and values.
     Values(Vec<(Target, Value)>),
-    /// The threads of the application, as they are then, to these CPUs.
+    /// The threads that the application has at that time, on these CPUs.
     Application(CpuSet),
 }
 
 impl Candidate {
-    /// What is set to what, by the facts as they are.
+    /// Targets and values by the current facts.
     pub(super) fn values(&self, facts: &Facts) -> Vec<(Target, Value)> {
         match &self.what {
             What::Values(values) => values.clone(),
@@ -42,16 +41,16 @@ impl Candidate {
 /// A value to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
-    /// CPUs, in the spelling of their place.
+    /// CPUs, formatted for their target.
     Cpus(CpuSet),
-    /// As it is.
+    /// Literal value.
     Text(String),
 }
 
-/// Candidates of one kind, by the facts as they are.
+/// Function that returns candidates of one kind by the current facts.
 pub(super) type Stage = fn(&Facts, &Request) -> Result<Vec<Candidate>, Error>;
 
-/// The stages in the order in which they are tried: what resets a device comes first.
+/// Stages in order: those that reset a device come first.
 pub(super) const STAGES: [Stage; 6] = [
     queue_counts,
     interrupts,
@@ -61,7 +60,7 @@ pub(super) const STAGES: [Stage; 6] = [
     waits,
 ];
 
-/// The interrupts where the plan would have them.
+/// Interrupts as planned.
 fn interrupts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     planned(
         facts,
@@ -103,8 +102,8 @@ fn planned(
     })
 }
 
-/// Packet steering to no CPU, all, all but those with interrupts, the whole node, the node without them, and then to
-/// fewer and fewer of the node.
+/// Packet steering to no CPU, to all, to all without interrupts, to the whole node, to the node without interrupts, and
+/// to fewer and fewer CPUs of the node.
 fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     let plan = advise::plan(facts, request)?;
     let interfaces: Vec<&Interface> = plan
@@ -138,7 +137,7 @@ fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
         .max()
         .unwrap_or(0);
     let mut size = most;
-    // From 15 to 7 and 3 by halves, and then the neighbours of the best.
+    // Halved from the largest, such as 15, 7 and 3, then the neighbours of each.
     let mut sizes = Vec::new();
     while size > 0 {
         sizes.push(size);
@@ -171,13 +170,13 @@ fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     Ok(different)
 }
 
-/// A receive queue, the CPU that takes its interrupts now, and the CPUs of its node.
+/// A receive queue, the CPU that handles its interrupts now, and the CPUs of its node.
 struct Queue {
     interface: String,
     index: usize,
-    /// None for a virtual device, which has no interrupts, and where an interrupt may go to several.
+    /// `None` for a virtual device, which has no interrupts, and if the interrupt is allowed on several CPUs.
     cpu: Option<usize>,
-    /// All, where nobody knows the node.
+    /// All CPUs if the node is unknown.
     node: CpuSet,
 }
 
@@ -185,7 +184,7 @@ fn queues(facts: &Facts, interface: &Interface) -> Vec<Queue> {
     let topology = &facts.topology;
     let irq_cpu = |index: usize| {
         let irq = interface.irqs_of(index).next()?;
-        // What it may go to is what was asked for last; what is in effect may lag behind until the next interrupt.
+        // The allowed CPU is the one requested last; the effective one changes only with the next interrupt.
         let one = |cpus: &Option<CpuSet>| {
             cpus.as_ref()
                 .filter(|cpus| cpus.len() == 1)
@@ -222,7 +221,7 @@ fn steered(queues: &[Queue], to: &str, cpus: impl Fn(&Queue) -> CpuSet) -> Candi
     }
 }
 
-/// The CPUs after a queue's own in its node, one for each core, up to the next CPU that takes interrupts.
+/// CPUs after a queue's own in its node, one per core, up to the next CPU that handles interrupts.
 fn beside(facts: &Facts, queues: &[Queue], queue: &Queue) -> Vec<usize> {
     let irq_cpus: CpuSet = queues.iter().filter_map(|queue| queue.cpu).collect();
     let taken = facts.topology.with_siblings(&irq_cpus);
@@ -247,8 +246,8 @@ fn beside(facts: &Facts, queues: &[Queue], queue: &Queue) -> Vec<usize> {
         .collect()
 }
 
-/// The program on all CPUs, on those that are left beside interrupts and packets, on those of the plan, and on the node
-/// of the interrupts or the others.
+/// The program on all CPUs, on those without interrupts and packets, on those of the plan, and on the node of the
+/// interrupts or the others.
 fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     if facts.application.is_empty() {
         return Ok(Vec::new());
@@ -295,8 +294,7 @@ fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
     Ok(candidates)
 }
 
-/// All CPUs for each thread that had a choice; those that the program had pinned to one CPU are pinned to one of these,
-/// in the order they had.
+/// All CPUs for each unpinned thread; threads pinned to one CPU are pinned to one of `cpus`, in the same order.
 fn spread(threads: &BTreeMap<u32, Thread>, cpus: &CpuSet) -> Vec<(Target, Value)> {
     let pinned = |thread: &Thread| {
         let own = thread.allowed.first();
@@ -316,7 +314,7 @@ fn spread(threads: &BTreeMap<u32, Thread>, cpus: &CpuSet) -> Vec<(Target, Value)
     threads.iter().map(value).collect()
 }
 
-/// A thread as something that can be changed.
+/// Target for a thread.
 pub(super) fn target(number: u32, thread: &Thread) -> Target {
     Target::Thread {
         process: thread.process,
@@ -325,7 +323,7 @@ pub(super) fn target(number: u32, thread: &Thread) -> Target {
     }
 }
 
-/// How long interrupts wait for more packets, where drivers let that be set.
+/// Interrupt delays, if the driver supports them.
 fn waits(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     let plan = advise::plan(facts, request)?;
     let mut candidates = Vec::new();
@@ -367,7 +365,7 @@ fn waits(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     Ok(candidates)
 }
 
-/// Other numbers of queues, by doubling, where drivers let that be set and the user does not mind the resets.
+/// Numbers of queues, by doubling, if the driver supports it and the user accepts resets.
 fn queue_counts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     let plan = advise::plan(facts, request)?;
     let mut candidates = Vec::new();

@@ -1,9 +1,8 @@
-//! The settings that matter, tried one change at a time against what is best so far, with a measurement that the user
-//! brings.
+//! Tries settings one at a time against the best so far, with a measurement that the user provides.
 //!
-//! A candidate and the best so far are measured in turns, since machines change while one measures. It is kept when it
-//! won every turn, and by more than a per cent in the middle; else what was there is put back. Five turns of five happen
-//! by chance once in 32 times.
+//! A candidate and the best so far are measured alternately, because machines drift. It is kept if it wins every turn,
+//! and by more than one percent in the median; otherwise the old values are restored. Winning five turns of five by
+//! chance has a probability of 1 in 32.
 
 mod candidates;
 
@@ -17,17 +16,17 @@ use crate::apply::{self, Applied, Journal, Machine, Outcome, Place};
 use crate::facts::Facts;
 use candidates::{Candidate, Value, What};
 
-/// A difference that is worth a change.
+/// Smallest relevant difference.
 const EFFECT_MIN: f64 = 0.01;
 
-/// What was tried, in order.
+/// Trace of a search, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Road {
-    /// What was measured before anything was changed, in the middle.
+    /// Median before any change.
     pub start: f64,
-    /// Each candidate.
+    /// Candidates tried.
     pub steps: Vec<Step>,
-    /// How it ended.
+    /// How the search ended.
     pub end: End,
 }
 
@@ -35,22 +34,22 @@ pub struct Road {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// Everything was tried.
+    /// All candidates were tried.
     Whole,
-    /// The user had enough.
+    /// Stopped by the user.
     Stopped,
-    /// What was being tried could not be put back, which nothing could be compared with; the sentence says why.
+    /// A candidate could not be undone, so nothing can be compared any more; contains the reason.
     Stuck(String),
 }
 
-/// A candidate beside the best so far.
+/// A candidate compared with the best so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// What was changed.
+    /// Description of the change.
     pub change: String,
-    /// What was measured with it, in the middle of all turns; none when it could not be applied or measured.
+    /// Median with the change; `None` if it could not be applied or measured.
     pub result: Option<f64>,
-    /// By what factor it was better: the least, the middle and the most of all turns.
+    /// Ratio to the best so far: minimum, median and maximum over all turns.
     pub ratio: Option<(f64, f64, f64)>,
     /// Whether it was kept.
     pub is_kept: bool,
@@ -58,29 +57,29 @@ pub struct Step {
     pub trouble: Option<String>,
 }
 
-/// How candidates are measured, and who hears of it.
+/// How candidates are measured and reported.
 pub struct Trials<'here> {
-    /// How often each is measured beside the best so far; at least once.
+    /// Measurements of each candidate and of the best so far; at least one.
     pub turns: usize,
-    /// Gives a number that is better when larger.
+    /// Returns a number; larger is better.
     pub measure: &'here mut dyn FnMut() -> Result<f64, Unmeasured>,
-    /// Is told of the start and of each step, when it was taken.
+    /// Called after the first measurement and after each step.
     pub tell: &'here mut dyn FnMut(&Road),
 }
 
 /// Why there is no measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmeasured {
-    /// It failed; the sentence says how.
+    /// It failed; contains the reason.
     Failed(String),
-    /// The user has had enough.
+    /// Stopped by the user.
     Stopped,
 }
 
-/// Tries everything, and leaves the machine at what was best. When the measurement says that the user has had enough,
-/// the search ends with what it has.
+/// Tries all candidates and leaves the machine with the best settings. Ends early if the measurement returns
+/// [`Unmeasured::Stopped`].
 ///
-/// All changes stand in the journal, so that `apply::revert` gives the machine back as it was, after a crash as well.
+/// All changes are in the journal, so that `apply::revert` restores the machine, even after a crash.
 pub fn search(
     machine: &mut impl Machine,
     request: &Request,
@@ -110,7 +109,7 @@ pub fn search(
         journal,
         trials,
     };
-    // Each stage starts from the facts that the stage before has left.
+    // Each stage starts from the facts after the previous stage.
     for stage in candidates::STAGES {
         for candidate in stage(&search.machine.facts()?, request)? {
             match search.try_out(&candidate)? {
@@ -133,25 +132,25 @@ struct Search<'here, 'told, M> {
     trials: Trials<'told>,
 }
 
-/// What to set targets to.
+/// Targets with values to set.
 type Values = [(Target, Value)];
 
-/// What came of a candidate.
+/// Result of a candidate.
 enum Tried {
     Step(Step),
     Over(End),
 }
 
-/// What came of a turn.
+/// Result of a turn.
 enum Turn {
-    /// The best so far, and the candidate.
+    /// Values of the best so far and of the candidate.
     Measured(f64, f64),
     Failed(String),
     Over(End),
 }
 
 impl<M: Machine> Search<'_, '_, M> {
-    /// Measures a candidate beside the best so far, and keeps it or puts back what was there.
+    /// Compares a candidate with the best so far, and keeps or undoes it.
     fn try_out(&mut self, candidate: &Candidate) -> Result<Tried, Error> {
         let mut step = Step {
             change: candidate.change.clone(),
@@ -202,14 +201,14 @@ impl<M: Machine> Search<'_, '_, M> {
         Ok(Tried::Step(step))
     }
 
-    /// One measurement of the best so far and one of the candidate, and back.
+    /// Measures the best so far and the candidate, and undoes the candidate.
     fn turn(&mut self, candidate: &Candidate) -> Result<Turn, Error> {
         let best = match (self.trials.measure)() {
             Ok(best) => best,
             Err(Unmeasured::Failed(why)) => return Ok(Turn::Failed(why)),
             Err(Unmeasured::Stopped) => return Ok(Turn::Over(End::Stopped)),
         };
-        // Looked at in each turn: programs start and end threads.
+        // Read again in each turn, because programs start and end threads.
         let facts = self.machine.facts()?;
         let values = candidate.values(&facts);
         let before = self.before(&facts, &values);
@@ -218,7 +217,7 @@ impl<M: Machine> Search<'_, '_, M> {
             Ok(Some(why)) => Ok(Err(Unmeasured::Failed(why))),
             Err(error) => Err(error),
         };
-        // Whatever happened, this comes first.
+        // Undo first, whatever the result.
         let stuck = self.put_back(candidate, &before)?;
         let result = result?;
         if let Some(why) = stuck {
@@ -232,7 +231,7 @@ impl<M: Machine> Search<'_, '_, M> {
         })
     }
 
-    /// What is there now of all that is to be changed, and of all that is lost with it.
+    /// Current values of all targets, and of those that lose their values with them.
     fn before(&self, facts: &Facts, values: &Values) -> Vec<(Target, Value)> {
         let mut targets: Vec<Target> = Vec::new();
         for (target, _) in values {
@@ -246,8 +245,8 @@ impl<M: Machine> Search<'_, '_, M> {
         targets.into_iter().filter_map(value).collect()
     }
 
-    /// Sets everything to what it was. A thread that was started meanwhile has the CPUs of who started it, which were those
-    /// that were tried: it gets what the first thread of its process had. Says what was refused.
+    /// Restores the old values. A thread started meanwhile inherited the tried CPUs; it gets those of its process's
+    /// first thread. Returns what was refused.
     fn put_back(
         &mut self,
         candidate: &Candidate,
@@ -273,8 +272,8 @@ impl<M: Machine> Search<'_, '_, M> {
         Ok(refused.or(also))
     }
 
-    /// Sets values. What is kept by queue is found anew when the number of queues was changed before it, since interrupts
-    /// have other numbers then. Says what was refused.
+    /// Sets values, numbers of queues first: interrupts have other numbers afterwards and are looked up again. Returns
+    /// what was refused.
     fn swap(&mut self, candidate: &Candidate, values: &Values) -> Result<Option<String>, Error> {
         let (drivers, others): (Vec<_>, Vec<_>) = values
             .iter()
@@ -296,7 +295,7 @@ impl<M: Machine> Search<'_, '_, M> {
         Ok(refused)
     }
 
-    /// Why something could not be set. Threads that have ended since are none: programs start and end them.
+    /// Why a value could not be set. Threads that have ended are ignored.
     fn refusal(&self, applied: &[Applied]) -> Option<String> {
         let has_ended = |target: &Target| match target {
             Target::Thread {
@@ -317,7 +316,7 @@ impl<M: Machine> Search<'_, '_, M> {
         })
     }
 
-    /// The changes to values; nothing for those that are so already, and for what is gone.
+    /// Changes needed for these values, without those already set and targets that are gone.
     fn actions(&self, facts: &Facts, candidate: &Candidate, values: &Values) -> Vec<Action> {
         let action = |(target, value): &(Target, Value)| {
             let place = Place::of(target, facts)?;
@@ -345,20 +344,20 @@ impl<M: Machine> Search<'_, '_, M> {
     }
 }
 
-/// The value in the middle; of an even number the lower of both, so that it is one that was measured.
+/// Median; of an even number the lower middle value, so that it is a measured one.
 fn middle(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() - 1) / 2]
 }
 
-/// The road as a table, from the beginning to now.
+/// Formats a trace as a table.
 pub fn table(road: &Road) -> String {
     let first = first_row(road);
     let rest = road.steps.iter().map(row);
     std::iter::once(first).chain(rest).collect()
 }
 
-/// The row that was added to the table last.
+/// The last row of the table.
 pub fn last_row(road: &Road) -> String {
     road.steps.last().map_or_else(|| first_row(road), row)
 }

@@ -1,4 +1,4 @@
-//! Why queues are placed where they are, in words.
+//! Explains the placement of queues.
 
 use super::{Circle, QueueCpus};
 use crate::advise::budget::PACKETS_PER_CORE;

@@ -1,6 +1,6 @@
-//! Who bears the names of interfaces in a journal. Names are given and taken by anybody at any time, and swapped; what was
-//! changed of an interface is found again by what stays: its number in the network namespace, which it keeps for as long
-//! as it is there, and its device, which outlives the driver.
+//! Maps the interface names in a journal to interfaces. Names can be changed, reused and swapped at any time, so
+//! interfaces are identified by number, which is constant in a network namespace, and by device, which survives
+//! reloading the driver.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::history::Line;
 use super::identity::Identity;
 use crate::facts::Facts;
 
-/// The names in the lines of a journal, and whose they are.
+/// Names in the lines of a journal with their interfaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bearers {
     noted: BTreeMap<String, Identity>,
-    /// By the facts of this moment.
+    /// According to the current facts.
     present: BTreeMap<String, Identity>,
 }
 
 impl Bearers {
-    /// From here on a name is that of an interface. Lines before are of that interface when it had another name then, and
-    /// not of it when another one had this name.
+    /// Records that a name belongs to an interface from here on. In earlier lines, other names of this interface are
+    /// replaced by the new one, and the same name of another interface by an alias.
     pub(super) fn met(&mut self, name: &str, identity: &Identity, lines: &mut [Line]) {
         let earlier = self.noted.iter().find(|(_, known)| *known == identity);
         let earlier = earlier.map(|(name, _)| name.clone());
@@ -41,7 +41,8 @@ impl Bearers {
         self.noted.insert(name.to_owned(), identity.clone());
     }
 
-    /// Gives each interface in the lines the name that it has by these facts; one that is gone gets a name that nobody has.
+    /// Replaces the names in all lines by the current ones; an interface that is gone gets an alias if its name is
+    /// reused.
     pub(super) fn follow(&mut self, facts: &Facts, lines: &mut [Line]) {
         let mut names = BTreeMap::new();
         let mut noted = BTreeMap::new();
@@ -51,7 +52,7 @@ impl Bearers {
                 None if facts.interface(&name).is_some() => alias(&name, &identity),
                 None => name.clone(),
             };
-            // A driver that was loaded again gives another number.
+            // The recorded identity stays the old one; reloading a driver assigns a new number.
             noted.insert(now.clone(), identity);
             names.insert(name, now);
         }
@@ -64,15 +65,14 @@ impl Bearers {
             .collect();
     }
 
-    /// The bearer of a name that is about to be used, when no line says so yet.
+    /// Interface with a name that is about to be used, if the journal does not contain it yet.
     pub(super) fn stranger(&self, name: &str) -> Option<(String, Identity)> {
         let identity = self.present.get(name)?;
         (self.noted.get(name) != Some(identity)).then(|| (name.to_owned(), identity.clone()))
     }
 }
 
-/// A name that no interface can have, since it is longer than 15 bytes and has a slash, for one whose name is another's
-/// now.
+/// Name for an interface whose name is reused. No interface can have it, since it has more than 15 bytes and a slash.
 fn alias(name: &str, identity: &Identity) -> String {
     let first = name.split(" (once ").next().unwrap_or(name);
     let index = identity.index.map(|index| format!("interface/{index}"));
@@ -84,7 +84,7 @@ fn alias(name: &str, identity: &Identity) -> String {
     format!("{first} (once {})", what.join(", "))
 }
 
-/// Renames all at once, since names may have been swapped.
+/// Renames all at once, since names may be swapped.
 fn rename(lines: &mut [Line], names: &BTreeMap<String, String>) {
     if names.iter().all(|(old, new)| old == new) {
         return;

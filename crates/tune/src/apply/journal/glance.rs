@@ -1,4 +1,4 @@
-//! A look into a journal that neither waits for who has it nor changes it.
+//! Reads a journal without waiting for its lock and without changing it.
 
 use std::io;
 use std::path::Path;
@@ -14,41 +14,41 @@ use crate::Error;
 use crate::apply::Life;
 use crate::facts::Facts;
 
-/// What a journal says to who only wants to know.
+/// Read-only summary of a journal.
 #[derive(Debug)]
 pub struct Glance {
     lines: Vec<Line>,
     bearers: Bearers,
-    /// Lines that cannot be read.
+    /// Unreadable lines.
     pub lost: Vec<Lost>,
-    /// The run that waits to be confirmed, if the last one does.
+    /// The last run, if it waits for confirmation.
     pub waiting: Option<Run>,
-    /// Whether somebody has the journal in this moment: the changes are not the last ones.
+    /// Whether a process holds the journal, so that changes may be incomplete.
     pub is_held: bool,
 }
 
 impl Glance {
-    /// As [`Journal::changes`], by the names that interfaces have now.
+    /// Same as [`Journal::changes`], with the current names of interfaces.
     pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
         self.bearers.follow(facts, &mut self.lines);
         changes(&self.lines)
     }
 
-    /// The process that has to undo the last run; `None` if the run may stay.
+    /// Process that must undo the last run; `None` if the run is confirmed or has none.
     pub fn guard(&self) -> Option<Guard> {
         runs::of_last_run(&self.lines).map(|(_, guard)| guard)
     }
 }
 
 impl Journal {
-    /// Looks into the journal, and neither waits for who has it nor changes it; none when nothing is applied. It takes
-    /// no right but to read the file.
+    /// Reads the journal without waiting for its lock and without changing it; `None` if nothing is applied. Needs read
+    /// permission only.
     pub fn glance(path: &Path, life: impl Into<Life>) -> Result<Option<Glance>, Error> {
         let file = match place::opening().open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(|error| Error::Read(path.to_owned(), error))?,
         };
-        // Shared, so that two who look do not take each other for one who changes something; gone with the file.
+        // Shared, so that concurrent readers do not take each other for a writer; released when the file is closed.
         let is_held = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => false,
             Err(Errno::WOULDBLOCK) => true,
@@ -56,7 +56,7 @@ impl Journal {
         };
         let mut journal = Journal::read(path, file)?;
         if is_held && journal.is_cut {
-            // It is being written in this moment.
+            // The last line is being written.
             journal.lines.pop();
         }
         Ok(journal.is_of(&life.into()).then(|| Glance {

@@ -1,5 +1,4 @@
-//! The process that undoes a run when its time is over. If it is killed, the next process that changes the machine undoes the
-//! run.
+//! Process that undoes a run at its timeout. If it is killed, the next process that changes the machine undoes the run.
 
 use std::fs;
 

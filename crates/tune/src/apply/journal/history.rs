@@ -1,4 +1,4 @@
-//! The lines of a journal, and what they say together.
+//! Lines of a journal, and the changes that they describe.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,49 +16,48 @@ use crate::apply::reset::resets_queues;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    /// The first line.
     Begin {
         schema: u32,
         boot: String,
-        /// The cookie of the network namespace; none where the kernel did not say, and in journals of older versions.
+        /// Cookie of the network namespace; `None` if the kernel did not report it, and in journals of older versions.
         #[serde(default)]
         namespace: Option<u64>,
         version: String,
         made: Option<PathBuf>,
     },
-    /// Who bears a name from here on: what is changed of an interface is found again by it, however that is called then.
+    /// Identity of the interface that has this name from here on, to find it again after it is renamed.
     Bearer { name: String, identity: Identity },
-    /// A line that cannot be read. It is never written; what it said is lost.
+    /// Unreadable line; its contents are lost. Never written.
     #[serde(skip)]
     Lost(Lost),
-    /// What was wished for: a run begins.
+    /// Request of a run that begins.
     Wish {
         request: Request,
         #[serde(default)]
         run: Run,
     },
-    /// The process that undoes the run when its time is over.
+    /// Process that undoes the run at its timeout.
     Guard(Guard),
-    /// The run waits to be confirmed, and is undone otherwise.
+    /// The run waits for confirmation; without it, it is undone.
     Waits,
-    /// A change is about to be made.
+    /// Change about to be made.
     Change {
         target: Target,
         before: String,
         wrote: String,
     },
-    /// A reset of the device is about to lose this, which is to be given back with it.
+    /// Value that a reset of the device is about to lose, to be restored with it.
     Keep { target: Target, before: String },
-    /// What the kernel kept of a change.
+    /// Value that the kernel kept after a change.
     Kept { target: Target, kept: String },
-    /// The kernel took nothing of a change.
+    /// The kernel refused the change.
     Refused { target: Target },
-    /// The changes are to stay.
+    /// The changes are confirmed.
     Confirmed,
 }
 
 impl Line {
-    /// As it stands in the file.
+    /// JSON with a newline.
     pub(super) fn text(&self) -> io::Result<String> {
         let text = serde_json::to_string(self).map_err(io::Error::other)?;
         Ok(text + "\n")
@@ -66,7 +65,7 @@ impl Line {
 }
 
 impl Life {
-    /// The first line of a journal of this life.
+    /// First line of a journal of this life.
     pub(super) fn first_line(&self, made: Option<&PathBuf>) -> io::Result<String> {
         let line = Line::Begin {
             schema: SCHEMA,
@@ -79,7 +78,7 @@ impl Life {
     }
 }
 
-/// Those of some lines that cannot be read.
+/// Unreadable lines.
 pub(super) fn lost(lines: &[Line]) -> Vec<Lost> {
     let lost = lines.iter().filter_map(|line| match line {
         Line::Lost(lost) => Some(lost.clone()),
@@ -88,40 +87,40 @@ pub(super) fn lost(lines: &[Line]) -> Vec<Lost> {
     lost.collect()
 }
 
-/// One run of those that a journal tells of: an apply, or a step of a search. Its number is that of the process and where
-/// it stands, so that no other has it while the process lives, even when the journal went and came again meanwhile.
+/// Identifies a run in a journal: an apply, or a step of a search. Made of the PID and the position in the journal, so
+/// that it is unique while the process lives, even if the journal is removed and created again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Run(pub(super) u64);
 
-/// A line that cannot be read.
+/// An unreadable line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// How it begins.
+    /// Start of the line.
     pub text: String,
 }
 
-/// All that happened to one target.
+/// The combined changes of one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What was changed.
+    /// Target.
     pub target: Target,
-    /// What was there before the first change, byte for byte.
+    /// Value before the first change, byte for byte.
     pub before: String,
-    /// What should be there now: what the kernel kept of the last change, or what was written when the writer died
-    /// before it could look. `None` for what a reset of the device lost.
+    /// Expected value: what the kernel kept after the last change, or what was written when the writer died before
+    /// reading it back. `None` for values that a reset of the device lost.
     pub ours: Option<String>,
-    /// Whether it was seen there: false for the change in whose middle its writer died.
+    /// Whether it was read back; false for the change during which the writer died.
     pub is_seen: bool,
 }
 
-/// What some lines say is changed, in the order of first changes; without what was refused.
+/// Changes in some lines in order of their first change, without refused ones.
 pub(super) fn changes(lines: &[Line]) -> Vec<Change> {
     let mut order: Vec<Target> = Vec::new();
     let mut changes: BTreeMap<Target, Change> = BTreeMap::new();
-    // What was there before a change that may yet be refused.
+    // State before a change that may still be refused.
     let mut pending: BTreeMap<Target, Option<Change>> = BTreeMap::new();
     for line in lines {
         match line {
@@ -187,7 +186,7 @@ pub(super) fn changes(lines: &[Line]) -> Vec<Change> {
         .collect()
 }
 
-/// What a reset was about to lose, and did not: the change that makes it was refused, and there was no other.
+/// Forgets values that a reset was about to lose, if the change that causes it was refused and there was no other.
 fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
     let is_of_it = |target: &Target| target.interface() == refused.interface();
     let is_reset = |target: &Target| is_of_it(target) && resets_queues(target);
@@ -196,8 +195,7 @@ fn forget_kept(refused: &Target, changes: &mut BTreeMap<Target, Change>) {
     }
 }
 
-/// Version of the format. The first version has no identities of interfaces, which are found by name; the second has no
-/// processes that undo runs.
+/// Version of the format. Version 1 has no identities of interfaces, which are found by name; version 2 has no guards.
 pub(super) const SCHEMA: u32 = 3;
 
 #[cfg(test)]
@@ -229,7 +227,8 @@ mod tests {
         drop(journal);
         let whole = fs::read_to_string(&path).expect("read");
         let lines: Vec<&str> = whole.lines().collect();
-        // Behind its beginning, at its end, and in the run before it: only the last keeps nothing of the run.
+        // After the run's beginning, at its end, and in an earlier run: only the last does not prevent forgetting the
+        // run.
         for (at, lost, kept) in [(5, 1, 7), (6, 1, 7), (2, 0, 4)] {
             let mut damaged = lines.clone();
             damaged[at] = "{\"kept\":{\"tar";

@@ -1,17 +1,17 @@
-//! By what an interface is known when its name changes.
+//! Identity of an interface that survives renaming.
 
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, Interface};
 
-/// What of an interface stays when it is renamed.
+/// Properties of an interface that renaming does not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
-    /// `ifindex`; the journal is of one network namespace in one run of the machine.
+    /// `ifindex`. Unique, because a journal belongs to one network namespace and one boot.
     pub(super) index: Option<u32>,
-    /// Where its device is; none for a virtual one.
+    /// Bus address of the device; `None` for virtual interfaces.
     pub(super) device: Option<String>,
-    /// Which port of that.
+    /// Port of the device.
     pub(super) port: Option<u32>,
 }
 
@@ -24,8 +24,8 @@ impl Identity {
         }
     }
 
-    /// The interface that it is now: the one with its number, or else the only one of its device, whose driver was loaded
-    /// again. None when it is gone.
+    /// Current interface: the one with this number, or else the only one of this device, if its driver was reloaded.
+    /// `None` if it is gone.
     pub(super) fn find<'facts>(&self, facts: &'facts Facts) -> Option<&'facts Interface> {
         let all = || facts.interfaces.iter();
         let is_of_device = |other: &&Interface| {

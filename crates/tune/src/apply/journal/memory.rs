@@ -1,4 +1,4 @@
-//! What a run has changed, kept by who made it: the file may go, or not be read any more, before it is to be undone.
+//! In-memory copy of a run's lines, in case the file is removed or becomes unreadable before the run is undone.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::bearers::Bearers;
 use super::history::{Change, Line, Run, changes};
 use crate::facts::Facts;
 
-/// What the journal said of one run when it was made.
+/// Lines of a journal since the beginning of a run.
 #[derive(Debug)]
 pub struct Memory {
     path: PathBuf,
@@ -16,7 +16,7 @@ pub struct Memory {
 }
 
 impl Journal {
-    /// Remembers a run and everything after it.
+    /// Copies a run and all later lines.
     pub fn memory_of(&self, run: Run) -> Memory {
         let at = self.beginning(run).unwrap_or(self.lines.len());
         Memory {
@@ -28,12 +28,12 @@ impl Journal {
 }
 
 impl Memory {
-    /// Where the journal was.
+    /// Path of the journal.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// As [`Journal::changes_since`], by the names that interfaces have now.
+    /// Same as [`Journal::changes_since`], with the current names of interfaces.
     pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
         self.bearers.follow(facts, &mut self.lines);
         changes(&self.lines)

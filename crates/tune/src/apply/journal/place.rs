@@ -1,4 +1,4 @@
-//! The file of a journal: one process at a time has it, and it is never there without its first line.
+//! The file of a journal: held by one process at a time, and never visible without its first line.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -10,10 +10,10 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// The permissions of a journal, before the umask: `status` takes no right but to read.
+/// Mode of a journal before the umask: everybody may run `status`.
 const EVERYBODY: u32 = 0o666;
 
-/// A journal is a file of ours, never a link to one, and no pipe is waited for.
+/// Does not follow a symbolic link or block on a pipe in place of the journal.
 pub(super) fn opening() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
@@ -22,7 +22,7 @@ pub(super) fn opening() -> OpenOptions {
     options
 }
 
-/// Opens the file, or makes one with its first line, and has it alone.
+/// Opens the file, or creates it with its first line, and locks it.
 pub(super) fn open_or_begin(path: &Path, first: &str, waits: impl FnOnce()) -> io::Result<File> {
     remove_leftovers(path);
     let mut waits = Some(waits);
@@ -35,21 +35,21 @@ pub(super) fn open_or_begin(path: &Path, first: &str, waits: impl FnOnce()) -> i
             },
         }
         match begun(path, first)?.take_free_place(path) {
-            // Somebody else was quicker.
+            // Another process was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             file => return file.and_then(|file| settled(path).map(|()| file)),
         }
     }
 }
 
-/// Puts a new file in the place of one that we have, and has it alone.
+/// Replaces a file that we hold by a new one, and locks it.
 pub(super) fn begin_anew(path: &Path, first: &str) -> io::Result<File> {
     let file = begun(path, first)?.take_place_of(path)?;
     settled(path)?;
     Ok(file)
 }
 
-/// Opens the file that is there, if one is, and has it alone; only to read it where it cannot be written.
+/// Opens and locks the existing file, if any; read-only if it cannot be written.
 pub(super) fn open_to_undo(path: &Path, waits: impl FnOnce()) -> io::Result<Option<File>> {
     remove_leftovers(path);
     let mut waits = Some(waits);
@@ -73,7 +73,7 @@ fn is_kept_from_writing(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::ROFS | Errno::ACCESS | Errno::PERM))
 }
 
-/// Waits for those who have the file. Whoever had it may have removed it: a file that nobody finds any more is no journal.
+/// Waits for the lock. The previous holder may have removed or replaced the file; then returns `None`.
 fn locked(file: File, path: &Path, waits: &mut Option<impl FnOnce()>) -> io::Result<Option<File>> {
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => {
@@ -90,7 +90,7 @@ fn locked(file: File, path: &Path, waits: &mut Option<impl FnOnce()>) -> io::Res
     Ok(is_found.then_some(file))
 }
 
-/// A file with the first line, which nobody else can have before it has its name.
+/// Creates a temporary file with the first line, locked before it gets its name.
 fn begun(path: &Path, first: &str) -> io::Result<Beside> {
     let beside = Beside::create(path, EVERYBODY)?;
     rustix::fs::flock(beside.file(), FlockOperation::NonBlockingLockExclusive)?;
@@ -99,8 +99,8 @@ fn begun(path: &Path, first: &str) -> io::Result<Beside> {
     Ok(beside)
 }
 
-/// Removes the unfinished journals of killed processes, those of other network namespaces included: a namespace may be
-/// gone, and its journal is then never opened again. A file that cannot be removed does no harm.
+/// Removes the temporary files of killed processes, including those of other network namespaces: a namespace may be
+/// gone, and its journal is then never opened again. Failures are ignored.
 fn remove_leftovers(path: &Path) {
     let directory = path.parent().map(fs::read_dir).and_then(Result::ok);
     for entry in directory.into_iter().flatten().flatten() {
@@ -114,7 +114,7 @@ fn remove_leftovers(path: &Path) {
     }
 }
 
-/// Whether the process that made a file has ended. A process of another PID namespace is noticed by its lock.
+/// Whether the creator of a file has ended. A process of another PID namespace is detected by its lock.
 fn is_left(path: &Path, process: u32) -> bool {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let has_ended = pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH));
@@ -124,14 +124,14 @@ fn is_left(path: &Path, process: u32) -> bool {
         })
 }
 
-/// The name of a file is on the disk when its directory is (fsync(2)).
+/// Syncs the directory, so that the file's name is on disk (fsync(2)).
 fn settled(path: &Path) -> io::Result<()> {
     let directory = match path.parent() {
         Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),
     };
     match File::open(directory)?.sync_all() {
-        // Some file systems have nothing to do for it.
+        // Not supported by some file systems.
         Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
         outcome => outcome,
     }
@@ -206,7 +206,7 @@ mod tests {
     fn leftover_of_killed_process_is_removed() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = |name: String| directory.path().join(name);
-        // No process has an id above PID_MAX_LIMIT, 4,194,304.
+        // PIDs are at most PID_MAX_LIMIT, 4,194,304.
         let dead = || fs::write(place(".onrush-tune.7.journal.5000000.0.part".into()), "x");
         let ours = format!(".onrush-tune.7.journal.{}.0.part", std::process::id());
         let locked = ".onrush-tune.8.journal.5000000.0.part".to_owned();
@@ -251,7 +251,7 @@ mod tests {
         );
         assert!(!path.exists());
         drop(Journal::open(&path, "b").expect("open"));
-        // One that begins another in its place has it alone.
+        // A process that replaces the journal holds the new file.
         let journal = Journal::open(&path, "c").expect("open");
         let glance = Journal::glance(&path, "c").expect("it can be read");
         let glance = glance.expect("a journal");

@@ -1,4 +1,4 @@
-//! Runs that a journal has: what belongs to one, and forgetting it.
+//! Runs of a journal: their lines, and forgetting them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -9,7 +9,7 @@ use super::history::{self, Change, Line, Lost, Run, changes};
 use crate::Error;
 
 impl Journal {
-    /// The run that began last.
+    /// The latest run.
     pub fn last_run(&self) -> Option<Run> {
         self.lines.iter().rev().find_map(|line| match line {
             Line::Wish { run, .. } => Some(*run),
@@ -17,25 +17,25 @@ impl Journal {
         })
     }
 
-    /// Where a run begins.
+    /// Index of the first line of a run.
     pub(super) fn beginning(&self, run: Run) -> Option<usize> {
         let is_it = |line: &Line| matches!(line, Line::Wish { run: found, .. } if *found == run);
         self.lines.iter().position(is_it)
     }
 
-    /// What was changed since a run began: beside what was there then. Nothing when the journal does not know the run.
+    /// Changes since a run began, relative to the values at that time. Empty if the journal does not contain the run.
     pub fn changes_since(&self, run: Run) -> Vec<Change> {
         let beginning = self.beginning(run);
         beginning.map_or_else(Vec::new, |at| changes(&self.lines[at..]))
     }
 
-    /// Whether the journal tells of a run.
+    /// Whether the journal contains a run.
     pub fn knows(&self, run: Run) -> bool {
         self.beginning(run).is_some()
     }
 
-    /// Forgets a run and everything after it, which was undone; the whole journal when nothing is left in it. Where lines
-    /// of that cannot be read nothing is forgotten, and these are returned: what they said may be somebody's yet.
+    /// Forgets a run and all later lines after they were undone, and removes the journal if nothing is left. If some of
+    /// these lines are unreadable, returns them and forgets nothing, because they may describe changes.
     pub fn forget_since(mut self, run: Run) -> Result<Vec<Lost>, Error> {
         let Some(at) = self.beginning(run) else {
             return Ok(Vec::new());
@@ -76,14 +76,14 @@ impl Journal {
         }
     }
 
-    /// The last run, if the process that had to undo it was killed before it did.
+    /// The last run, if the process that should have undone it was killed.
     pub fn abandoned(&self) -> Option<Run> {
         let (run, guard) = of_last_run(&self.lines)?;
         (!guard.runs()).then_some(run)
     }
 }
 
-/// The last run and the process that has to undo it; `None` if the run may stay.
+/// The last run and the process that must undo it; `None` if the run is confirmed or has none.
 pub(super) fn of_last_run(lines: &[Line]) -> Option<(Run, Guard)> {
     let mut guard = None;
     for line in lines.iter().rev() {

@@ -1,4 +1,4 @@
-//! Journals that were cut off, damaged, of another life, and of interfaces with other names.
+//! Journals that are truncated, damaged, from another boot, or about renamed interfaces.
 
 use super::*;
 use crate::facts::Interface;
@@ -98,7 +98,7 @@ fn a_glance_changes_nothing_and_waits_for_nobody() {
     assert!(held.is_held);
     assert_eq!(held.changes(&Facts::default()), journal.changes());
     drop(journal);
-    // Cut off in the middle of a line, as by a crash, or by who is writing it.
+    // Truncated within a line, by a crash or while it is being written.
     let mut text = fs::read(&path).expect("read");
     text.extend(b"{\"change\":{\"tar");
     fs::write(&path, &text).expect("written");
@@ -115,7 +115,7 @@ fn who_waits_for_the_journal_is_told_before() {
     let path = directory.path().join("j");
     let holder = Journal::open_telling(&path, "b", || panic!("nobody has it")).expect("open");
     let mut holder = Some(holder);
-    // What is told is told before the wait, so that it can end it.
+    // The callback runs before the wait, so it can end the wait.
     Journal::open_telling(&path, "b", || drop(holder.take())).expect("open");
     assert!(holder.is_none());
 }
@@ -148,13 +148,13 @@ fn what_a_refused_reset_did_not_lose_is_not_given_back() {
     };
     let of_the_other = [steering("eth1"), channels("eth1")];
     assert_eq!(targets(&journal), of_the_other);
-    // What one reset has lost is lost, though the next is refused.
+    // Values lost by the first reset stay recorded even if the second is refused.
     journal.change(&channels("eth1"), "4", "2").expect("noted");
     journal.refused(&channels("eth1")).expect("noted");
     assert_eq!(targets(&journal), of_the_other);
 }
 
-/// A journal of one change, written in a network namespace, and how many changes it has in another.
+/// Number of changes in a journal written in one network namespace and opened in another.
 fn changes_after(wrote: Option<u64>, reads: Option<u64>) -> usize {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
@@ -173,7 +173,7 @@ fn changes_after(wrote: Option<u64>, reads: Option<u64>) -> usize {
 fn a_journal_of_a_dead_namespace_is_not_that_of_a_new_one_with_its_number() {
     assert_eq!(changes_after(Some(4_097), Some(4_097)), 1);
     assert_eq!(changes_after(Some(4_097), Some(4_098)), 0);
-    // Nobody knows: an older kernel, or a journal of an older version.
+    // Unknown: an older kernel, or a journal of an older version.
     assert_eq!(changes_after(None, Some(4_098)), 1);
     assert_eq!(changes_after(Some(4_097), None), 1);
 }
@@ -191,7 +191,7 @@ fn a_journal_of_an_older_version_says_nothing_of_its_namespace() {
     ));
 }
 
-/// Facts of interfaces with a name, a number and a device.
+/// Facts with interfaces of a name, number and device.
 fn facts(interfaces: &[(&str, u32, &str)]) -> Facts {
     let interface = |(name, index, device): &(&str, u32, &str)| Interface {
         name: (*name).to_owned(),
@@ -240,12 +240,12 @@ fn a_renamed_interface_is_found_under_its_new_name() {
     }
     drop(journal);
     for (now, expected) in [
-        // One with another name, and one that is gone.
+        // One renamed, one gone.
         (
             facts(&[("lan0", 2, "0000:01:00.0"), ("veth", 9, "")]),
             ["eth1 eth1", "lan0 eth0", "veth veth"],
         ),
-        // Names were swapped.
+        // Names swapped.
         (
             facts(&[
                 ("eth1", 2, "0000:01:00.0"),
@@ -254,7 +254,7 @@ fn a_renamed_interface_is_found_under_its_new_name() {
             ]),
             ["eth0 eth1", "eth1 eth0", "veth veth"],
         ),
-        // The driver was loaded again; the name of a virtual one that is gone is another's.
+        // The driver was reloaded; a virtual interface is gone and its name is reused.
         (
             facts(&[
                 ("eth0", 22, "0000:01:00.0"),
@@ -294,7 +294,7 @@ fn a_later_run_may_know_the_same_interface_by_another_name() {
             journal.kept(&steering(name), "f").expect("noted");
         }
     }
-    // The first run's values are what was there before, for both; nothing is told twice.
+    // The values before the first run count for both; nothing is reported twice.
     for facts in [&then, &now] {
         let mut journal = Journal::open(&path, "b").expect("open");
         journal.follow(facts);
@@ -370,7 +370,7 @@ fn a_journal_without_its_beginning_or_end_is_damaged_and_its_other_changes_are_k
             left,
             "nothing is thrown away"
         );
-        // What comes later is not written behind half a line.
+        // Later lines must not be appended to half a line.
         journal.change(&setting("b"), "1", "2").expect("noted");
         drop(journal);
         let journal = Journal::open(&path, "b").expect("open");
