@@ -1,9 +1,9 @@
-//! Writes a generated machine, as the tests have them, to a new directory and prints its path: something large to plan
-//! for on a small machine.
+//! Writes a generated machine of the tests to a new directory and prints its path, to try plans for a large machine on
+//! a small one.
 //!
 //!     cargo run --release --package onrush-tune --example machine -- NODES CORES SIBLINGS INTERFACES QUEUES
 //!
-//! Cores are those of a node, siblings those of a core, queues those of an interface.
+//! CORES is per node, SIBLINGS per core, QUEUES per interface.
 
 #[path = "../tests/machines/machine/mod.rs"]
 mod machine;

@@ -1,23 +1,23 @@
-//! Who was busy: CPUs, threads, or nobody here.
+//! Limiters found in the load of CPUs and threads.
 
 use super::{Case, Confidence, Finding, Limiter, Load, MOST_SAMPLES, are, finding, named};
 use crate::facts::process::Thread;
 use crate::facts::{Counts, CpuTime};
 use onrush_machine::cpus::CpuSet;
 
-/// A CPU this busy has nothing left.
+/// Load above which a CPU is full.
 pub(super) const FULL: f64 = 0.9;
-/// A CPU this busy is full beyond doubt: at 90 % there may be as much again in what comes next.
+/// Load above which a CPU is certainly full: at 90 % it may have spare capacity soon.
 const FULL_SURE: f64 = 0.98;
-/// Ticks of a CPU, of which there are a hundred a second, that tell its load: the kernel counts whole ones.
+/// Ticks of 10 ms of a CPU needed for a reliable load, since the kernel counts whole ticks.
 const TICKS_SURE: u64 = 200;
-/// Seconds that a thread is looked at before its load is beyond doubt.
+/// Seconds of observation needed for a reliable load of a thread.
 const SECONDS_SURE: f64 = 2.0;
-/// A CPU this idle could take more.
+/// Load below which a CPU has spare capacity.
 const FREE: f64 = 0.5;
 
 impl Case<'_> {
-    /// The limiters that are seen in the load of CPUs.
+    /// Limiter found in the load of CPUs.
     pub(super) fn cpus(&self) -> Option<Finding> {
         let with = |is_so: &dyn Fn(&Load) -> bool| -> CpuSet {
             self.loads
@@ -26,9 +26,9 @@ impl Case<'_> {
                 .map(|(cpu, _)| *cpu)
                 .collect()
         };
-        // What others took is no work of this machine: steal() names it.
+        // Stolen time is reported by steal().
         let work = |load: &Load| load.busy - load.steal;
-        // A CPU full of packets keeps some time for the program that they are for.
+        // A CPU full of packets still spends some time on the program that receives them.
         let is_of_packets = |load: &Load| load.interrupts > work(load) / 2.0;
         let full_of_softirq = with(&|load| work(load) >= FULL && is_of_packets(load));
         let programs = with(&|load| work(load) >= FULL && !is_of_packets(load));
@@ -82,7 +82,7 @@ impl Case<'_> {
         )
     }
 
-    /// How sure it is that some CPUs have nothing left.
+    /// Confidence that CPUs are full.
     pub(super) fn fullness(&self, cpus: &CpuSet) -> Confidence {
         let ticks = |cpu: usize| {
             let of = |counts: &Counts| counts.cpus.get(&cpu).map_or(0, CpuTime::total);
@@ -115,7 +115,7 @@ impl Case<'_> {
         let process = self.after.process.as_ref()?;
         let (files, most) = (process.files?, process.files_max?);
         (files as f64 >= most as f64 * 0.95).then_some(())?;
-        // Near the limit nothing has been refused yet.
+        // Below the limit nothing has been refused yet.
         let confidence = match files >= most {
             true => Confidence::High,
             false => Confidence::Medium,
@@ -131,7 +131,7 @@ impl Case<'_> {
         )
     }
 
-    /// A process that may run on full CPUs only, while others are free.
+    /// A process restricted to full CPUs while others are free.
     pub(super) fn cage(&self) -> Option<Finding> {
         let process = self.after.process.as_ref()?;
         let load = |cpu: usize| self.loads.get(&cpu).map_or(0.0, |load| load.busy);
@@ -152,7 +152,7 @@ impl Case<'_> {
         )
     }
 
-    /// A thread that is full while the machine has room.
+    /// A thread that uses a full CPU while others are free.
     pub(super) fn thread(&self) -> Option<Finding> {
         let shares = self.shares();
         let full: Vec<_> = shares.iter().filter(|(.., share)| *share >= FULL).collect();
@@ -179,7 +179,7 @@ impl Case<'_> {
         )
     }
 
-    /// A program that does not read what has arrived for it: stopped, or waiting for something that is no CPU.
+    /// A program that does not read received data: stopped, or waiting for something other than a CPU.
     pub(super) fn stopped(&self) -> Option<Finding> {
         let process = self.after.process.as_ref()?;
         if process.is_stopped() {
@@ -196,7 +196,7 @@ impl Case<'_> {
         }
         let ran = self.shares().iter().any(|(.., share)| *share > 0.01);
         let unread = self.left_unread("");
-        // Bytes that are unread in one sample may be read by the next.
+        // Data unread in one sample may be read before the next.
         let stays = self.share_of_samples(|sample| {
             let unaccepted = sample.unaccepted.as_ref()?.values().any(|count| *count > 0);
             Some(unaccepted || sample.connections.as_ref()?.unread > 0)
@@ -212,7 +212,7 @@ impl Case<'_> {
         )
     }
 
-    /// `3 connections have 351 bytes that it has not read`, behind some words; nothing when there is none.
+    /// `3 connections have 351 bytes that it has not read` after `front`; empty if everything was read.
     pub(super) fn left_unread(&self, front: &str) -> String {
         let unread = self.after.unread.unwrap_or_default();
         let listening = match &self.after.process {
@@ -236,7 +236,7 @@ impl Case<'_> {
         }
     }
 
-    /// Threads on CPUs that packets take half of.
+    /// Threads on CPUs that spend half of their time on packets.
     pub(super) fn crowded(&self) -> Option<Finding> {
         let is_crowded = |cpu: &usize| {
             self.loads
@@ -262,7 +262,7 @@ impl Case<'_> {
         )
     }
 
-    /// The threads of the process, with the CPU they ran on last and the share of the time they ran, the most first.
+    /// Threads of the process with last CPU and share of running time, in descending order.
     pub(super) fn shares(&self) -> Vec<(&str, u32, usize, f64)> {
         let seconds = self.after.uptime - self.before.uptime;
         let (Some(then), Some(now)) = (&self.before.process, &self.after.process) else {
@@ -270,7 +270,7 @@ impl Case<'_> {
         };
         let share = |(number, thread): (&u32, &'_ Thread)| {
             let ticks = thread.ticks.checked_sub(then.threads.get(number)?.ticks)?;
-            // A tick is a hundredth of a second to every program.
+            // A tick is 10 ms for user space.
             Some((*number, thread.cpu, ticks as f64 / 100.0 / seconds))
         };
         let mut shares: Vec<_> = now

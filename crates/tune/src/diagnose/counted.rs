@@ -1,4 +1,4 @@
-//! What the kernel counts by itself: drops, refusals, and time that others took.
+//! Limiters found in the kernel's counters: drops, refusals, stolen time.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use super::{Case, Confidence, Finding, Limiter, Load, finding, listed};
 use crate::facts::Group;
 use crate::facts::interface::allowance;
 
-/// A share of CPU time that others took which shows in every figure.
+/// Share of stolen CPU time that affects every measurement.
 const STEAL: f64 = 0.02;
 /// Share of stolen time that matters even on idle CPUs.
 const STEAL_SURE: f64 = 0.1;
-/// A share of packets sent again, dropped or held back which shows in the slowest responses.
+/// Share of packets retransmitted, dropped or delayed that affects the slowest responses.
 pub(super) const LOSS: f64 = 0.001;
 /// Share of retransmitted segments above which loss is more than the effect of a full queue.
 const LOSS_SURE: f64 = 0.02;
-/// A share of a control group's periods in which it was stopped that shows in the slowest responses: each stop is a wait of
-/// up to a period, 100 ms by default.
+/// Share of throttled periods of a control group that affects the slowest responses: each one is a wait of up to a
+/// period, 100 ms by default.
 const STOPPED: f64 = 0.05;
 
 impl Case<'_> {
@@ -65,8 +65,8 @@ impl Case<'_> {
         )
     }
 
-    /// The group that was stopped most often between the readings. Counters belong to each group, so those above the
-    /// process are looked at like its own.
+    /// The group throttled most often between the readings. Each group has its own counters, so ancestors are checked
+    /// like the process's group.
     pub(super) fn quota(&self) -> Option<Finding> {
         let grown = |group: &Group| {
             let then = self.before.groups.iter().find(|old| old.path == group.path);
@@ -102,7 +102,7 @@ impl Case<'_> {
         let pressures = self.grew("TcpExtTCPMemoryPressures");
         let aborted = self.grew("TcpExtTCPAbortOnMemory");
         (pressures > 0 || aborted > 0).then_some(())?;
-        // Pressure makes buffers smaller; only what was reset was lost.
+        // Pressure only shrinks buffers; resets lose connections.
         let confidence = match aborted {
             0 => Confidence::Medium,
             _ => self.confidence(aborted, 0, 0.0).min(Confidence::Medium),
@@ -121,7 +121,7 @@ impl Case<'_> {
         let total: f64 = self.loads.values().map(|load| load.steal).sum();
         let share = total / self.loads.len().max(1) as f64;
         (share > STEAL).then_some(())?;
-        // A small share limits only where the CPUs are full.
+        // A small share limits only full CPUs.
         let is_full = |load: &Load| load.busy >= FULL;
         let confidence = match self.loads.values().all(is_full) {
             _ if share >= STEAL_SURE => Confidence::High,
@@ -160,12 +160,12 @@ impl Case<'_> {
         )
     }
 
-    /// Packets that came to and left the interfaces.
+    /// Packets received and sent by the interfaces.
     fn packets(&self) -> u64 {
         sum(&self.grown(|counter| ["rx_packets", "tx_packets"].contains(&counter)))
     }
 
-    /// Packets that were dropped here for any reason.
+    /// Packets dropped on this machine for any reason.
     pub(super) fn dropped(&self) -> u64 {
         let of_devices = self.grown(|counter| ["rx_dropped", "tx_dropped"].contains(&counter));
         let of_sockets = [
@@ -180,7 +180,7 @@ impl Case<'_> {
     }
 }
 
-/// By how much counters grew, all together.
+/// Sum of the growth of counters.
 fn sum(grown: &[(&str, &str, u64)]) -> u64 {
     let by = grown.iter().map(|(.., by)| *by);
     by.fold(0, u64::saturating_add)

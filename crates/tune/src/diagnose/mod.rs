@@ -1,4 +1,4 @@
-//! What was full while load ran: two readings of what the kernel counts, and the words for it. Pure.
+//! Finds the bottleneck under load from two readings of kernel counters. Pure.
 
 mod busy;
 mod conclusion;
@@ -17,35 +17,35 @@ use serde::Serialize;
 use crate::facts::{Counts, CpuTime, Facts, Sample, Softnet};
 use onrush_machine::cpus::CpuSet;
 
-/// What was full.
+/// Exhausted resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limiter {
-    /// One CPU handles packets, and is full, while others idle.
+    /// One CPU handles packets and is full, while others are idle.
     OneCpuOfSoftirq,
     /// Every CPU that handles packets is full.
     Softirq,
     /// The CPUs that run programs are full.
     Application,
-    /// The provider allows no more packets or bytes.
+    /// The cloud provider limits packets or bytes.
     Allowance,
-    /// The device had no room for packets.
+    /// The receive ring of the device overflowed.
     Ring,
-    /// CPUs had no room for packets that others handed them.
+    /// Backlog queues of CPUs overflowed under packet steering.
     Backlog,
-    /// Connections were not accepted in time.
+    /// Accept queues overflowed.
     AcceptQueue,
-    /// Packets were lost on the way.
+    /// Packets were lost on the network.
     Loss,
-    /// Others on the same hardware took CPU time.
+    /// The hypervisor stole CPU time.
     Steal,
-    /// The control group's share of CPU time was used up.
+    /// The control group used up its CPU quota.
     Quota,
-    /// The table of tracked connections was full.
+    /// The connection tracking table was full.
     Conntrack,
-    /// The memory for TCP was used up.
+    /// TCP memory was exhausted.
     Memory,
-    /// Local ports ran out, or closed connections had no place to wait.
+    /// Local ports or TIME-WAIT buckets were exhausted.
     Ports,
     /// A link or its queueing discipline was full.
     Link,
@@ -59,59 +59,59 @@ pub enum Limiter {
     Neighbours,
     /// Other programs filled the CPUs of the given process.
     OtherPrograms,
-    /// Pacing without a queue that does it.
+    /// Pacing without a discipline that paces.
     Pacing,
-    /// The process may open no more files, and so have no more connections.
+    /// The process reached its limit of open files, and so of connections.
     Files,
-    /// Nothing here was full while clients asked: they asked for no more.
+    /// Nothing was full while clients sent requests: they did not send more.
     Client,
-    /// Nothing here was full.
+    /// Nothing was full.
     Elsewhere,
-    /// Nothing that was read was full, but a needed reading is missing or ambiguous.
+    /// Nothing was found full, but a needed reading is missing or ambiguous.
     CannotKnow,
 }
 
-/// How sure it is. Of what the kernel counts: high takes 10 events, one a second, and a share of what could have been
-/// hit that shows in every figure; fewer than 3 events, fewer than one in 10 seconds, or a tenth of that share are low. Of
-/// the load of CPUs: high takes 98 % of one, seen for 2 seconds.
+/// Confidence of a finding. From counters: high requires 10 events, one per second, and a share of the possible events
+/// that affects every measurement; fewer than 3 events, fewer than one in 10 seconds, or a tenth of that share are low.
+/// From CPU load: high requires 98 % of a CPU for 2 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The kernel counted it, often enough.
+    /// Counted by the kernel, often enough.
     High,
-    /// It explains what was seen.
+    /// Explains the observations.
     Medium,
-    /// It is possible.
+    /// Possible.
     Low,
 }
 
-/// A limiter with its evidence.
+/// A limiter with evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was full.
+    /// Exhausted resource.
     pub limiter: Limiter,
-    /// How sure it is.
+    /// Confidence.
     pub confidence: Confidence,
-    /// What was seen, as a sentence.
+    /// Evidence, as a sentence.
     pub evidence: String,
-    /// What would help.
+    /// Remedy.
     pub remedy: String,
 }
 
-/// Where the time of a CPU went between two readings, as shares of it.
+/// Time of a CPU by mode between two readings, as shares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Not idle; iowait is idle.
     pub busy: f64,
-    /// Handling interrupts and packets.
+    /// Interrupts and softirqs.
     pub interrupts: f64,
-    /// Taken by others.
+    /// Stolen by the hypervisor.
     pub steal: f64,
     /// Idle while a task waits for I/O.
     pub iowait: f64,
 }
 
-/// The load of each CPU between two readings; CPUs that did not count are left out.
+/// Load of each CPU between two readings, without CPUs whose counters did not change.
 pub fn loads(before: &Counts, after: &Counts) -> BTreeMap<usize, Load> {
     let load = |(cpu, now): (&usize, &CpuTime)| {
         let then = before.cpus.get(cpu).copied().unwrap_or_default();
@@ -129,7 +129,7 @@ pub fn loads(before: &Counts, after: &Counts) -> BTreeMap<usize, Load> {
     after.cpus.iter().filter_map(load).collect()
 }
 
-/// Names what was full between two readings, the surest first. There is always a finding.
+/// Finds the limiters between two readings, by descending confidence; never empty.
 pub fn judge(facts: &Facts, before: &Counts, after: &Counts) -> Vec<Finding> {
     let case = Case {
         facts,
@@ -211,13 +211,13 @@ fn follow(findings: &mut [Finding]) {
 
 /// Share of samples that makes a queue a standing one.
 const MOST_SAMPLES: f64 = 0.75;
-/// Fewer events are chance.
+/// Fewer events may be chance.
 const EVENTS_SURE: u64 = 10;
-/// Events a second: what happens less often is in few measurements.
+/// Events per second; rarer ones affect few measurements.
 const RATE_SURE: f64 = 1.0;
-/// One or two happen to anybody.
+/// Fewer events are not evidence.
 const EVENTS_LIKELY: u64 = 3;
-/// Three in a thousand seconds are no reason for anything.
+/// Events per second; rarer ones are not evidence.
 const RATE_LIKELY: f64 = 0.1;
 
 struct Case<'here> {
@@ -260,13 +260,12 @@ fn listed(grown: &[(&str, &str, u64)]) -> String {
 }
 
 impl Case<'_> {
-    /// Seconds between the readings; 0 where that is not known.
+    /// Seconds between the readings; 0 if unknown.
     fn seconds(&self) -> f64 {
         (self.after.uptime - self.before.uptime).max(0.0)
     }
 
-    /// What some events tell, of so many that could have been (0 is not known), where some share of them shows in every
-    /// figure.
+    /// Confidence from `events` of `possible` (0 if unknown), where a share of `telling` affects every measurement.
     fn confidence(&self, events: u64, possible: u64, telling: f64) -> Confidence {
         let seconds = self.seconds();
         let rate = if seconds > 0.0 {
@@ -295,13 +294,13 @@ impl Case<'_> {
         (!known.is_empty()).then(|| times as f64 / known.len() as f64)
     }
 
-    /// How much a counter of TCP or IP grew.
+    /// Growth of a TCP or IP counter.
     fn grew(&self, name: &str) -> u64 {
         let count = |counts: &Counts| counts.network.get(name).copied().unwrap_or(0);
         count(self.after).saturating_sub(count(self.before))
     }
 
-    /// The counters of interfaces that grew, with how much: `eth0`, `rx_missed_errors`, 17.
+    /// Counters of interfaces that grew: `eth0`, `rx_missed_errors`, 17.
     fn grown(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(&str, &str, u64)> {
         let mut grown = Vec::new();
         for (name, counters) in &self.after.interfaces {

@@ -1,4 +1,4 @@
-//! Where connections and packets wait: at sockets, and before devices.
+//! Queues of connections and packets at sockets and devices.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,13 @@ use crate::facts::Counts;
 use crate::facts::Interface;
 use crate::facts::listening::{Port, ports};
 
-/// A queue of connections below this is one that nobody chose: nginx asks for 511, and who gives no number to listen()
-/// gets 128 of many languages.
+/// Backlogs below this are probably defaults: nginx uses 511, and many languages pass 128 to listen() by default.
 const BACKLOG_SMALL: u64 = 511;
-/// A share of connections that were turned away at first which shows in the slowest responses: each waits for a second.
+/// Share of dropped connection attempts that affects the slowest responses: each is retried after one second.
 const TURNED_AWAY: f64 = 0.001;
-/// The discipline that spreads the packets of a connection over time, so that TCP need not.
+/// Queueing discipline that paces, so that TCP need not.
 const PACER: &str = "fq";
-/// Ports that evidence names; the first are the worst.
+/// Maximum number of ports in the evidence, the worst first.
 const PORTS_SHOWN: usize = 5;
 
 impl Case<'_> {
@@ -45,7 +44,7 @@ impl Case<'_> {
         )
     }
 
-    /// The ports that connections wait at or were turned away from: those of the process, or of all.
+    /// Ports with waiting or dropped connections, of the process or of all.
     fn queues(&self) -> Vec<Port> {
         let sockets = |counts: &'_ Counts| match &counts.process {
             Some(process) => process.listening.clone(),
@@ -88,7 +87,7 @@ impl Case<'_> {
         }
     }
 
-    /// Queues that are small because somebody asked for no more, or was given no more.
+    /// Accept queues limited by a small backlog or by somaxconn.
     fn small(&self, ports: &[Port]) -> String {
         let most: Option<u64> = self
             .facts
@@ -131,7 +130,7 @@ impl Case<'_> {
         )
     }
 
-    /// The queues that packets left by and that do not pace them; where none can be seen, the default one.
+    /// Disciplines that sent packets without pacing; if unknown, the default discipline.
     fn unpaced(&self) -> Option<String> {
         let default = self.facts.system.setting("net/core/default_qdisc");
         let sent = self.grown(|counter| counter == "tx_packets");
@@ -140,7 +139,7 @@ impl Case<'_> {
             .flat_map(|(name, ..)| self.facts.devices_of(name))
             .filter(|device| device.qdisc.is_some())
             .collect();
-        // What goes to containers and tunnels says nothing of the network, unless there is nothing else.
+        // Interfaces of containers and tunnels count only if there is nothing else.
         if devices.iter().any(|device| device.is_device) {
             devices.retain(|device| device.is_device);
         }

@@ -5,7 +5,7 @@ use crate::facts::connection::Connections;
 use crate::facts::process::Thread;
 use crate::facts::{Group, Interface, Listening, Process, Qdisc, Unread};
 
-/// A second of CPUs: for each, percent in interrupts, in programs and stolen.
+/// One second of CPUs: for each, percent in interrupts, in programs and stolen.
 fn second(cpus: &[(u64, u64, u64)]) -> Counts {
     let time = |(cpu, (interrupts, user, steal)): (usize, &(u64, u64, u64))| {
         let idle = 100 - interrupts - user - steal;
@@ -143,7 +143,7 @@ fn a_program_that_does_not_read_is_the_limit() {
         evidence.starts_with("server took next to no CPU time, and 300 bytes"),
         "{evidence}"
     );
-    // It works on it.
+    // It is processing the data.
     assert_eq!(with('S', 200, 3, 0).0, Limiter::Elsewhere);
     assert_eq!(with('S', 100, 0, 0).0, Limiter::Elsewhere);
 }
@@ -155,7 +155,7 @@ fn the_load_of_cpus_names_the_limiter() {
         second(&[(99, 1, 0), (5, 20, 0), (5, 20, 0)]),
         &[OneCpuOfSoftirq],
     );
-    // Packets keep a CPU full that has some time left for the program they are for.
+    // A CPU full of packets still has some time for the program that receives them.
     check(
         second(&[(86, 12, 0), (5, 5, 0), (5, 5, 0)]),
         &[OneCpuOfSoftirq],
@@ -489,7 +489,7 @@ fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
         "client-limited: 4200 packets a second came in and 5000 went out, the busiest CPU was 40 % busy, next to nothing was dropped or stolen, and in 2 samples requests were read and answered and responses sent",
     );
     check(100.0, counted(110.0, &asked), client);
-    // A few unwanted packets, as on every network, are not a reason.
+    // A few unwanted packets, as on every network, are not evidence.
     let some = |dropped: u64| [&asked[..], &[("TcpExtTCPBacklogDrop", dropped)]].concat();
     check(100.0, counted(110.0, &some(42)), client);
     let full = "nothing here was full: the busiest CPU was 40 % busy, and 43 packets were dropped";
@@ -510,7 +510,7 @@ fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
         counted(110.0, &[("TcpInSegs", 994)]),
         (Limiter::Elsewhere, Confidence::Low, idle),
     );
-    // A day together says little about the minute of a test.
+    // Counters of a whole day say little about one minute.
     check(
         0.0,
         counted(110.0, &asked),

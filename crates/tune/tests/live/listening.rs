@@ -1,4 +1,4 @@
-//! Sockets that wait for connections, as the kernel of this machine says.
+//! Listening sockets of this machine's kernel.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -12,14 +12,14 @@ use onrush_tune::tree::{Snapshot, Tree};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// More connections than any queue of these tests holds; the second one too many is dropped already.
+/// More connections than any queue of these tests holds; the kernel drops from the second excess one on.
 const CONNECTS_MAX: usize = 64;
 
 fn live() -> Tree {
     Tree::open(Path::new("/")).expect("this machine")
 }
 
-/// A socket at a port of its own whose queue has room for two: the kernel takes one more than was asked for.
+/// A socket whose accept queue holds two: the kernel accepts one more than the backlog.
 fn listener() -> (OwnedFd, SocketAddr) {
     let socket =
         rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
@@ -30,7 +30,7 @@ fn listener() -> (OwnedFd, SocketAddr) {
     (socket, address.try_into().expect("of the internet"))
 }
 
-/// Begins a connection and does not wait for it.
+/// Starts to connect without waiting.
 fn connect(to: SocketAddr) -> OwnedFd {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
@@ -81,7 +81,7 @@ fn a_socket_that_never_accepts_is_named_with_what_it_dropped() {
     let words = format!("port {} was given room for 1 only", address.port());
     assert!(found.remedy.contains(&words), "{found:#?}");
 
-    // Without a process the sockets of all are named.
+    // Without a process, the sockets of all are named.
     let [before, after] = [before, after].map(|counts| Counts {
         process: None,
         ..counts

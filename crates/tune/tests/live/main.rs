@@ -1,4 +1,4 @@
-//! Facts and limiters of this machine's kernel, in network namespaces of their own.
+//! Facts and limiters of this machine's kernel, in separate network namespaces.
 
 mod namespace;
 

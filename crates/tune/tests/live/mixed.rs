@@ -1,4 +1,4 @@
-//! A program in one network namespace with the /sys of another, as `nsenter --net` leaves it.
+//! A program in one network namespace with the /sys of another, as with `nsenter --net`.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn a_machine_of_two_network_namespaces_is_told_from_a_whole_one() {
     else {
         return;
     };
-    // This thread only: /sys stays where it is.
+    // Moves this thread only; /sys is not remounted.
     let mixed = namespace.inside(read);
     let error = mixed.check_namespace().expect_err("/sys is of another");
     let words = "/sys is of another network namespace than this program: use `ip netns exec`";

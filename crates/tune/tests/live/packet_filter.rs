@@ -1,4 +1,4 @@
-//! Rules of packet filters in a network namespace, counted by the kernel that has them.
+//! Counts packet filter rules in a network namespace.
 
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn rules_are_counted_by_family_and_table() {
 #[test]
 fn rules_that_may_not_be_counted_are_absent() {
     let read = || {
-        // Of this thread only.
+        // Drops the capabilities of this thread only.
         let none = CapabilitySets {
             effective: CapabilitySet::empty(),
             permitted: CapabilitySet::empty(),
@@ -74,7 +74,7 @@ fn rules_that_may_not_be_counted_are_absent() {
     };
     let facts = thread::scope(|scope| scope.spawn(read).join().expect("facts"));
     assert_eq!(facts.system.packet_rules, None);
-    // Where nothing shows that there are any, not knowing them is not worth a word.
+    // If nothing indicates that there are rules, not being able to count them is not reported.
     let users = fs::read_to_string("/sys/module/nf_tables/refcnt").unwrap_or_default();
     let is_used = !["", "0"].contains(&users.trim()) || !facts.system.packet_tables.is_empty();
     assert!(is_used || !facts.troubles.contains_key("nftables"));

@@ -1,8 +1,8 @@
-//! Real limiters in network namespaces of a test's own, diagnosed without a process, with the process, and with the process
+//! Real limiters in separate network namespaces, diagnosed without a process, with the process, and with the process
 //! from another network namespace. The first finding must be the planted limiter, or "cannot know".
 //!
 //! Clients and servers are this test program, started again with a role. Other tests share the CPUs and disks of the
-//! machine, so readings of those are replaced by quiet ones, except in tests that plant a limiter there.
+//! machine, so their readings are replaced by quiet ones, except in tests that plant a limiter there.
 
 mod role;
 

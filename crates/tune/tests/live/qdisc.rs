@@ -1,4 +1,4 @@
-//! How packets wait to be sent, as the kernel says and as `tc` does.
+//! Queueing disciplines of this machine, compared with `tc`.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn interfaces_of_this_machine_have_the_disciplines_that_tc_shows() {
     let mut compared = 0;
     for interface in &facts.interfaces {
         let qdisc = interface.qdisc.as_ref().expect("each has one");
-        // `qdisc mq 0: dev eth0 root`; one that is down has `noop`, which is not shown.
+        // `qdisc mq 0: dev eth0 root`; an interface that is down has `noop`, which tc does not show.
         let line = text
             .lines()
             .find(|line| line.contains(&format!(" dev {} root", interface.name)));

@@ -1,4 +1,4 @@
-//! Applying and reverting: exact restoration whatever happens in between, on files and on a model of a kernel.
+//! Applying and reverting: exact restoration after any interruption, on files and on a model of a kernel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn cloud() -> Shape {
         .with("eth1", Kind::Virtio, 0, 8, 3)
 }
 
-/// Every file below a directory, with its bytes.
+/// Contents of all files below a directory.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![root.to_owned()];
@@ -78,10 +78,10 @@ fn reverting_restores_every_byte() {
     assert_eq!(files(root.path()), before, "the journal is gone, too");
 }
 
-/// A machine below a root, on which something goes wrong.
+/// A machine below a root with injected faults.
 struct Trouble {
     root: Root,
-    /// What happens to a change: it is told the path and how many there were before.
+    /// Fault by path and number of earlier changes.
     happens: Box<Fate>,
     puts: usize,
 }
@@ -90,13 +90,13 @@ type Fate = dyn Fn(&str, usize) -> Event;
 
 enum Event {
     Nothing,
-    /// The process dies before the kernel hears of the change.
+    /// The process dies before the change.
     DiesBefore,
-    /// The process dies before it can look at what the kernel made of it.
+    /// The process dies before it reads the value back.
     DiesAfter,
     /// The kernel refuses.
     Refuses(rustix::io::Errno),
-    /// The kernel keeps something else.
+    /// The kernel keeps a different value.
     Keeps(&'static str),
 }
 
@@ -139,7 +139,7 @@ fn a_run_is_undone_without_those_before_it() {
     let root = cloud().write();
     let before = files(root.path());
     apply_to(root.path());
-    // What both change: between them it was somebody else's.
+    // Both runs change this; somebody else changes it in between.
     let file = root.path().join("proc/sys/net/core/somaxconn");
     fs::write(file, "9999\n").expect("written");
     let first = files(root.path());
@@ -257,8 +257,7 @@ fn what_is_refused_is_reported_and_the_rest_goes_on() {
     }
 }
 
-/// Runs a test of this program again on a machine below a root, where no file can grow beyond 4 kB; the first of the two
-/// waits for it.
+/// Runs a test of this program again, on a machine below a root, with files limited to 4 kB, and waits for it.
 fn where_files_cannot_grow(test: &str, run: impl FnOnce(&Path)) {
     const INNER: &str = "ONRUSH_TEST_FILES_CANNOT_GROW_BELOW";
     if let Some(root) = std::env::var_os(INNER) {
@@ -397,7 +396,7 @@ fn other_numbers_of_queues_are_reverted_by_queue_and_not_by_interrupt() {
             Shape::new(1, 16, 1).with("eth0", Kind::Ena, 0, queues, 3),
             32,
         );
-        // Somebody had set this by hand; the reset loses it, and reverting gives it back.
+        // Set by hand; the reset loses it, and reverting restores it.
         let by_hand = Place::File("/sys/class/net/eth0/queues/tx-0/xps_cpus".to_owned());
         model.put(&by_hand, "8001").expect("put");
         let before = values(&model);
@@ -489,7 +488,7 @@ fn settings_that_are_in_force_since_the_boot_stay_in_the_file_that_sets_them() {
     };
     let first = persist(&[]);
     assert!(first.contains("net.core.somaxconn = 65535\n"), "{first}");
-    // As after a boot: everything is as planned, and no journal says so.
+    // As after a boot: the settings are in force, and there is no journal.
     apply_to(root.path());
     fs::remove_dir_all(root.path().join("run")).expect("the journal");
     assert_eq!(persist(&[]), first);
@@ -560,7 +559,7 @@ fn links_of_a_machine_do_not_lead_the_journal_or_the_drop_ins_out_of_it() {
     }
     assert_eq!(apply::persisted(root.path()), Vec::<PathBuf>::new());
 
-    // One that leads somewhere below the root is followed there, as the machine itself would.
+    // A link to a directory below the root is followed there.
     let root = cloud().write();
     fs::create_dir_all(root.path().join("var/run")).expect("made");
     link(root.path(), Path::new("/var/run"), "run");
@@ -572,7 +571,7 @@ fn links_of_a_machine_do_not_lead_the_journal_or_the_drop_ins_out_of_it() {
             .all(Reverted::is_settled)
     );
 
-    // The files themselves may be links, too.
+    // The files themselves may be links.
     let root = cloud().write();
     let target = outside.path().join("stolen");
     link(root.path(), &target, "run/onrush-tune.journal");

@@ -1,5 +1,5 @@
-//! How many CPUs the network gets, and which: no cliffs over queues and CPUs, shares by speed, link and traffic, help from
-//! near nodes. On machines in memory, so that there can be many.
+//! CPUs of the network: gradual changes with the numbers of queues and CPUs, shares by speed, link and traffic, and use
+//! of nearby nodes. On many machines in memory.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn cpus(placement: &Placement, name: &str) -> (CpuSet, CpuSet) {
     )
 }
 
-/// What holds for every placement.
+/// Properties of every placement.
 #[track_caller]
 fn check(facts: &Facts, placement: &Placement) {
     let topology = &facts.topology;
@@ -59,7 +59,7 @@ fn check(facts: &Facts, placement: &Placement) {
     }
 }
 
-/// CPUs of the network, and the largest mask of a queue; none where everything is shared, and it has none of its own.
+/// Number of CPUs of the network, and size of the largest mask of a queue; `None` if everything is shared.
 fn taken(facts: &Facts, queues: usize) -> Option<(i64, i64)> {
     let card = card("eth0", 0, queues, None);
     let placement = advise::place(facts, &[&card], &[queues], Goal::Throughput);
@@ -70,16 +70,16 @@ fn taken(facts: &Facts, queues: usize) -> Option<(i64, i64)> {
     (placement.sharing != Sharing::Everything).then_some((all, mask))
 }
 
-/// A queue more takes a group of 8 CPUs more at most, and gives up 8 at most; its masks never grow. A core more changes
-/// the number of CPUs by 2 at most, and masks by 2. The network never gets more than half of the CPUs, and its part of
-/// what few queues get is that of many in the end.
+/// One more queue adds at most a group of 8 CPUs, or removes at most 8 CPUs, and never grows a mask. One more core
+/// changes the number of CPUs and the masks by at most 2. The network never gets more than half of the CPUs, and with
+/// more queues its share approaches that of many queues.
 #[test]
 #[ignore = "slow: make test-all"]
 fn neither_a_queue_more_nor_a_core_more_is_a_cliff() {
     for siblings in [1, 2] {
         let mut before: Vec<Option<(i64, i64)>> = Vec::new();
         for cores in 1..=512 / siblings {
-            // Every number where they are small, and each around the changes of layout.
+            // Every small number, and those around the changes of layout.
             let quarter = cores / 4;
             let facts = machine(1, cores, siblings, 1);
             let is_looked_at = |queues: &usize| {
@@ -162,14 +162,14 @@ fn near_nodes_of_the_package_help_where_the_device_s_own_is_small() {
         reasons.contains("for some 8.3 million packets a second"),
         "{reasons}"
     );
-    // One package more than it has: the others stay out of it.
+    // With one node per package, other packages are not used.
     facts = machine(16, 8, 1, 1);
     facts.interfaces = vec![card("eth0", 3, 63, Some(100_000))];
     let (irq, _) = cpus(&placed(&facts), "eth0");
     assert_eq!(irq.to_string(), "28-31");
 }
 
-/// A fast port alone, and with others beside it.
+/// Checks that slow or idle ports do not change the placement of a fast port.
 #[track_caller]
 fn check_unmoved(others: Vec<Interface>, counters: &[(&str, u64)]) {
     for queues in [1, 3, 8, 32, 64] {
@@ -198,7 +198,7 @@ fn check_unmoved(others: Vec<Interface>, counters: &[(&str, u64)]) {
 fn ports_with_nothing_to_do_take_nothing_from_a_fast_one() {
     let slow = |name: &str| changeable(card(name, 0, 8, Some(1_000)), 8);
     check_unmoved(vec![slow("a"), slow("b")], &[]);
-    // The slow ones are idle and the fast one is not; and the other way round nothing is measured but their noise.
+    // The fast port is busy, or there is no traffic but noise.
     check_unmoved(
         vec![slow("a"), slow("b")],
         &[("fast", 10_000_000), ("a", 90)],
@@ -322,7 +322,7 @@ fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
     assert_eq!(cpus(&placed(&facts), "eth0").0.to_string(), "4-7");
 }
 
-/// Number of CPUs that take interrupts, and number of CPUs of the application.
+/// Number of CPUs with interrupts, and of CPUs of the application.
 fn sizes(cores: usize, queues: usize) -> (i64, i64) {
     let mut facts = machine(1, cores, 1, 1);
     facts.interfaces = vec![card("eth0", 0, queues, None)];
@@ -491,7 +491,6 @@ fn cards() -> impl Strategy<Value = Vec<Interface>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Machines with speeds, virtual functions and traffic.
     #[test]
     fn every_placement_holds(
         (nodes, cores, siblings, packages) in (1usize..5, 1usize..20, 1usize..3, 1usize..3),
@@ -510,7 +509,7 @@ proptest! {
         prop_assume!(facts.topology.isolated != facts.topology.online);
         facts.interfaces = cards;
         let first = placed(&facts);
-        // With the queues that it asks for, the next plan asks for the same.
+        // With the planned number of queues, the next plan is the same.
         for (card, placed) in facts.interfaces.iter_mut().zip(&first.interfaces) {
             let most = card.ethtool.as_ref().and_then(|said| said.channels?.combined_max).unwrap_or(1);
             *card = changeable(with_queues(card.clone(), placed.queues.len()), most);

@@ -1,4 +1,4 @@
-//! Facts of recorded and generated machines: the topology as hwloc sees it, interrupts by queue, and interfaces.
+//! Facts of recorded and generated machines: topology compared with hwloc, interrupts by queue, and interfaces.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use onrush_tune::facts::{self, Facts, Purpose};
 use crate::machine::plans::read;
 use crate::machine::{Kind, Machine, RECORDED, recorded};
 
-/// What hwloc-calc answers of a tree; `None` when it is not installed.
+/// Output of hwloc-calc for a tree; `None` if it is not installed.
 fn hwloc(root: &Path, question: &[&str]) -> Option<String> {
     let output = Command::new("hwloc-calc")
         .arg("-i")
@@ -24,7 +24,7 @@ fn hwloc(root: &Path, question: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Each object of a kind as the sorted list of its CPUs.
+/// Sorted CPUs of each object of a kind.
 fn hwloc_cpus(root: &Path, kind: &str) -> Option<Vec<Vec<usize>>> {
     let count: usize = hwloc(root, &["--number-of", kind, "all"])?
         .parse()
@@ -128,7 +128,7 @@ fn recorded_interfaces_have_their_devices_queues_and_nodes() {
         (Some("igb"), Some(0), 8, 9)
     );
     assert!(eth0.is_up() && eth0.is_device);
-    // Nothing says which interrupt serves which queue without /proc/interrupts.
+    // Without /proc/interrupts the queues are unknown.
     assert!(
         eth0.irqs
             .iter()
@@ -143,7 +143,7 @@ fn recorded_interfaces_have_their_devices_queues_and_nodes() {
 
 #[test]
 fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
-    // The kind, its interrupts, those for control among them, and the queues of each.
+    // Kind, number of interrupts, of control interrupts among them, and queues of each.
     for (kind, irqs, control, queues) in [
         (Kind::Ixgbevf, 5, 1, 1),
         (Kind::Ena, 5, 1, 1),

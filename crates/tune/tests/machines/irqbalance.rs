@@ -1,4 +1,4 @@
-//! irqbalance beside a plan: it keeps running only if it leaves the interrupts of the plan alone.
+//! irqbalance together with a plan: it keeps running only if it ignores the interrupts of the plan.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::machine::{Kind, Machine as Shape};
 
-/// A machine with the interrupts 40 and 41 for the queues of eth0, where irqbalance runs with some arguments.
+/// A machine with interrupts 40 and 41 for the queues of eth0, on which irqbalance runs with the given arguments.
 fn root(arguments: &[&str]) -> TempDir {
     let shape = Shape::new(1, 16, 1).with("eth0", Kind::Ixgbevf, 0, 2, 3);
     let root = shape.write();
@@ -60,7 +60,7 @@ fn irqbalance_keeps_running_only_if_it_bans_all_interrupts_of_the_plan() {
     ] {
         check(root(arguments).path(), stops, text);
     }
-    // A file of options counts only after a restart.
+    // A configuration file takes effect only after a restart.
     let changed = root(&[]);
     let file = changed.path().join("etc/default/irqbalance");
     fs::create_dir_all(file.parent().expect("a directory")).expect("made");
@@ -82,7 +82,7 @@ fn interrupts_already_in_place_are_banned_too() {
     check(root.path(), 1, "\"--banirq=40 --banirq=41\"");
 }
 
-/// A machine below a root with a service manager.
+/// A machine below a root, with a service manager.
 struct WithServices {
     root: Root,
     /// `active` or `inactive`.

@@ -1,4 +1,4 @@
-//! Facts, limiters and plans, how plans are applied and reverted, on recorded and generated machines.
+//! Facts, limiters and plans, and applying and reverting plans, on recorded and generated machines.
 
 mod machine;
 mod memory;

@@ -1,5 +1,4 @@
-//! Files of `--persist` for the next boot: the unit as systemd reads it, and warnings about sysctl files that override the
-//! settings.
+//! Files of `--persist`: the unit in systemd's view, and warnings about sysctl files that override the settings.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,7 +32,8 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).expect("written");
 }
 
-/// Checks the warnings beside some sysctl files: one for each expected file and value of somaxconn, which the plan sets to 65535.
+/// Checks the warnings for some sysctl files: one for each expected file and value of somaxconn, which the plan sets to
+/// 65535.
 #[track_caller]
 fn check_warnings(files: &[(&str, &str)], expected: &[(&str, &str)]) {
     let root = root();
@@ -130,7 +130,7 @@ fn setting_of_an_earlier_run_is_checked_too() {
     );
 }
 
-/// A key of the unit's text, split into words.
+/// Words of a key's values in the unit.
 fn words<'text>(unit: &'text str, key: &str) -> Vec<&'text str> {
     let lines = unit.lines().filter_map(|line| line.split_once('='));
     let values = lines.filter(|(name, _)| *name == key);
@@ -182,7 +182,7 @@ fn unit_is_ordered_after_interfaces_and_before_servers() {
     );
 }
 
-/// Report of `systemd-analyze verify` about a unit, empty if it is good; `None` without systemd.
+/// Output of `systemd-analyze verify` for a unit, empty if it is valid; `None` without systemd.
 fn verify(unit: &Path) -> Option<String> {
     let output = Command::new("systemd-analyze")
         .arg("verify")
@@ -198,7 +198,7 @@ fn verify(unit: &Path) -> Option<String> {
 #[test]
 fn systemd_starts_servers_after_the_unit() {
     let root = root();
-    // The program's path and the interface's name have letters that are special in a unit.
+    // The program's path and the interface's name contain characters that are special in a unit.
     let program = root.path().join("100% new/on rush");
     fs::create_dir_all(program.parent().expect("a directory")).expect("made");
     symlink("/bin/true", &program).expect("a link");

@@ -8,14 +8,14 @@ use onrush_tune::advise::{self, By, Goal, Plan, Request, Role, Sharing};
 use crate::machine::plans::{changeable, check, counted, layout, plan, plan_of, proposed, read};
 use crate::machine::{Kind, Machine, RECORDED, recorded};
 
-/// Seed of the layouts: two nodes of 16 CPUs each, whose machine does not say where its device is.
+/// The published layouts: two nodes of 16 CPUs each, and a device of unknown node.
 fn cloud(siblings: usize) -> Machine {
     Machine::new(2, 16 / siblings, siblings)
 }
 
 #[test]
 fn one_queue_interrupts_one_cpu_and_is_steered_to_seven_of_its_node() {
-    // The interrupt was found in the second node; that is all there is to go by.
+    // The interrupt was in the second node, the only hint.
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
     assert_eq!(layout(&plan), ["16 | 17-23"]);
     assert_eq!(proposed(&plan, "rps_cpus"), ["00fe0000"]);
@@ -70,7 +70,8 @@ fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
         both.placement.application_cpus.to_string(),
         "1-7,9-15,17-23,25-31"
     );
-    // The server shares all CPUs that packets are handed to, so that a connection belongs on the one that takes its own.
+    // The server shares all CPUs to which packets are steered, so a connection belongs on the CPU that processes its
+    // packets.
     for plan in [one, both] {
         assert_eq!(
             plan.accept.to_string(),
@@ -82,7 +83,7 @@ fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
 
 #[test]
 fn siblings_of_an_interrupted_cpu_are_not_steered_to() {
-    // Eight cores with two siblings each in a node: CPU 16 and 24 were siblings if numbered as in the first test.
+    // Eight cores with two siblings each in a node: CPU 16 and 24 would be siblings if numbered as in the first test.
     let mut machine = cloud(2);
     let number = |place: usize| place / 16 * 16 + place % 2 * 8 + place % 16 / 2;
     machine.numbers = (0..32).map(number).collect();
@@ -115,7 +116,7 @@ fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
     );
 }
 
-/// The queues a plan is for, by interface; every property holds, and with these queues the next plan is for the same.
+/// Number of queues by interface in a plan; checks all properties, and that the next plan for these queues is the same.
 #[track_caller]
 #[test]
 #[ignore = "slow: make test-all"]
@@ -138,19 +139,19 @@ fn queues_are_taken_away_only_where_they_were_made_for_cpus_that_they_do_not_go_
         (one(2, 16, 1, 0, 32), 32, 8),
         (one(2, 16, 1, 0, 8), 32, 8),
         (one(1, 16, 1, 0, 20), 32, 4),
-        // Cores that would take interrupts and have none get queues.
+        // Cores for interrupts without a queue get one.
         (one(1, 2, 1, 0, 1), 2, 2),
         (one(1, 32, 1, 0, 1), 16, 8),
         (one(2, 16, 1, -1, 2), 4, 4),
     ] {
         assert_eq!(counted(&machine, &[most], None), [expected], "{machine:?}");
     }
-    // Only the far node may be used: its quarter is what counts.
+    // Only the far node is allowed: its quarter counts.
     assert_eq!(counted(&one(2, 16, 1, 0, 8), &[16], Some("16-31")), [8]);
     let mut isolated = one(1, 32, 1, 0, 2);
     isolated.isolated = (8..32).collect();
     assert_eq!(counted(&isolated, &[32], None), [2], "two of eight cores");
-    // Every core takes interrupts: nothing is left for anybody alone.
+    // Every core handles interrupts, and none is left for the application alone.
     let taken = |queues: usize| Machine::new(4, 1, 2).with("eth0", Kind::Ixgbevf, -1, queues, 3);
     assert_eq!(counted(&taken(4), &[29], None), [4]);
     assert_eq!(counted(&taken(1), &[29], None), [2], "half of the cores");
@@ -173,7 +174,7 @@ fn interfaces_of_one_node_share_its_cores() {
 
 #[test]
 fn small_machines_use_all_their_queues() {
-    // A core each, and the application on all of them: what a cloud delivers.
+    // One core per queue, with the application on all of them, as in a cloud.
     for (machine, expected) in [
         (Machine::new(1, 4, 1), ["0 | ", "1 | ", "2 | ", "3 | "]),
         (Machine::new(1, 2, 2), ["0 | ", "1 | ", "0 | ", "1 | "]),
@@ -185,7 +186,7 @@ fn small_machines_use_all_their_queues() {
         let expected = if shares_each { By::Cpu } else { By::Hash };
         assert_eq!(plan.accept.planned.accept, expected);
     }
-    // Fewer queues than cores: two cores are set aside, never one for several queues.
+    // With fewer queues than cores, two cores are set aside, never one for several queues.
     let two = plan(&Machine::new(1, 6, 1).with("eth0", Kind::Ena, 0, 4, 0));
     assert_eq!(layout(&two), ["4 | ", "5 | ", "4 | ", "5 | "]);
     assert_eq!(two.placement.application_cpus.to_string(), "0-3");
@@ -329,7 +330,7 @@ fn recorded_machines_have_plans() {
     );
 }
 
-/// Gives the interrupts of a recording the names that a driver would use.
+/// Adds driver-like names to the interrupts of a recording.
 fn name_interrupts(root: &Path) {
     let mut text = "           CPU0\n".to_owned();
     for interface in &read(root).interfaces {
@@ -452,7 +453,7 @@ fn timers_of_systemd_are_one_note_where_systemd_runs() {
             &format!("/lib/systemd/system/{name}"),
         );
     }
-    // Two that the packages of systemd itself want, one of which somebody has masked.
+    // Two enabled by systemd's own packages, one of them masked.
     for (place, name) in [
         ("usr/lib", "systemd-tmpfiles-clean"),
         ("lib", "fstrim"),

@@ -1,4 +1,4 @@
-//! Interrupts of several queues, of several ports of a device, and interrupts that stay where they are.
+//! Interrupts of several queues or ports, and interrupts that are not moved.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use onrush_tune::apply::{self, Force, Journal, Reverted, Root};
 use crate::machine::plans::{check, layout, plan, plan_of, proposed, read, write_down};
 use crate::machine::{Kind, Machine};
 
-/// Two interfaces of one device: each has the interrupts of both in its table.
+/// Two interfaces of one device, with the interrupts of both in each table.
 fn ports(kind: Kind) -> tempfile::TempDir {
     let machine = Machine::new(1, 16, 1)
         .with("eth0", kind, 0, 2, 3)
@@ -46,7 +46,7 @@ fn interfaces_of_one_device_get_the_interrupts_that_have_their_name() {
     assert_eq!(plan_of(root.path(), &Request::default()).actions, []);
 }
 
-/// Notes of a plan about interrupts that stay where they are.
+/// Checks the notes about interrupts that are not moved.
 #[track_caller]
 fn check_unmoved(root: &Path, moved: usize, about: &[&str], text: &str) {
     let facts = read(root);
@@ -75,7 +75,7 @@ fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() 
         &["eth0", "eth1"],
         "whose names do not say whose they are",
     );
-    // The CPUs of these interrupts are set aside, and no others are reported to be.
+    // Only the CPUs of these interrupts are set aside.
     let plan_of_ports = plan_of(ports(Kind::Mlx5).path(), &Request::default());
     for placed in &plan_of_ports.placement.interfaces {
         assert_eq!(
@@ -188,7 +188,7 @@ fn ports_of_mana_share_the_interrupt_of_each_queue() {
         for (name, queues) in [("eth0", 4), ("eth1", queues)] {
             let port = facts.interface(name).expect("a port");
             assert_eq!(port.irqs_unclear, None);
-            // The first interrupt, 40, is for control.
+            // Interrupt 40 is for control.
             let irq = |queue| port.receive_irq(queue).expect("one").number;
             assert!(
                 (0..queues).all(|queue| irq(queue) == 41 + queue),
@@ -296,7 +296,7 @@ fn vectors_of_mana_are_known_with_one_port_only() {
     );
 }
 
-/// Checks the number of interrupts for packets whose queues are known, after another one was renamed.
+/// Checks the number of interrupts with known queues after renaming two of them.
 #[track_caller]
 fn check_ranges(names: [&str; 2], known: usize) {
     let root = Machine::new(1, 16, 1)
@@ -330,7 +330,7 @@ fn ranges_of_ice_are_inclusive_and_do_not_overlap() {
     ];
     assert_eq!(found, expected);
     check_ranges(["TxRx-2-3", "TxRx-2-3"], 3);
-    // Two interrupts for queue 2, or for queues 2 and 3.
+    // Two interrupts claim queue 2, or queues 2 and 3.
     check_ranges(["TxRx-0-1", "TxRx-0-2"], 1);
     check_ranges(["TxRx-0-1", "TxRx-0-3"], 1);
     check_ranges(["TxRx-2-3", "TxRx-3-2"], 2);

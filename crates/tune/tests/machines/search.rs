@@ -1,4 +1,4 @@
-//! The search on a model of the machine whose figures were published: two nodes of 16 CPUs, nginx, requests a second.
+//! Search on a model of a machine with published results: two nodes of 16 CPUs, nginx, requests per second.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
 use crate::machine::model::{Model, values};
 use crate::machine::{Kind, Machine};
 
-/// Thousands of requests a second of one queue, by the CPU with its interrupts and those that packets are steered to.
-/// What was published for masks of 0, 32, 31, 16, 15 and 7 CPUs; straight lines between.
+/// Throughput of a queue in thousands of requests per second, by the CPU with its interrupts and its steering mask.
+/// Published for masks of 0, 32, 31, 16, 15 and 7 CPUs, interpolated linearly.
 fn published(irq_cpu: usize, steering: &CpuSet) -> f64 {
     let node: CpuSet = (irq_cpu / 16 * 16..irq_cpu / 16 * 16 + 16).collect();
     let count = steering.len() as f64;
@@ -35,7 +35,7 @@ fn published(irq_cpu: usize, steering: &CpuSet) -> f64 {
     }
 }
 
-/// What the machine below a root would serve as it is set now, with noise of half a per cent.
+/// Throughput with the current settings, with noise of half a percent.
 fn measure(root: &Path, queues: usize, noise: &mut u64) -> f64 {
     let irq_cpu = |queue: usize| {
         let text =
@@ -50,9 +50,9 @@ fn measure(root: &Path, queues: usize, noise: &mut u64) -> f64 {
         CpuSet::parse_mask(&fs::read_to_string(path).expect("read")).expect("a mask")
     };
     let sum: f64 = match queues == 2 && irq_cpu(0) == irq_cpu(1) {
-        // Two queues that interrupt the same CPU are one.
+        // Two queues that interrupt the same CPU count as one.
         true => published(irq_cpu(0), &mask(0)),
-        // 925 with both at their best, where the client was the limit.
+        // 925 with both at their best, limited by the client.
         false => {
             (0..queues)
                 .map(|queue| published(irq_cpu(queue), &mask(queue)))
@@ -66,7 +66,7 @@ fn measure(root: &Path, queues: usize, noise: &mut u64) -> f64 {
     sum * (0.995 + (*noise >> 33) as f64 / (1u64 << 31) as f64 * 0.01)
 }
 
-/// Searches, and checks that the rows that were told are those of the table.
+/// Searches, and checks that the reported rows equal the table.
 fn search_with(
     machine: &mut impl apply::Machine,
     turns: usize,
@@ -163,7 +163,7 @@ fn a_measurement_that_fails_ends_the_search_before_anything_is_changed() {
     assert_eq!(journal.changes(), []);
 }
 
-/// A model that a measurement looks at while it is searched, and that may have become read-only.
+/// Model shared with the measurement; it can become read-only.
 #[derive(Clone)]
 struct Shared(Rc<RefCell<Model>>, Rc<Cell<bool>>);
 
@@ -205,7 +205,7 @@ fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
         Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16),
         1,
     );
-    // A program with a choice, one that pins its threads to CPUs that are taken, and a thread that will end.
+    // An unpinned program, one that pins its threads to CPUs in use, and a thread that will end.
     let threads = [
         (70, 70, "0-31"),
         (80, 80, "16"),
@@ -224,7 +224,7 @@ fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
     let measured = machine.clone();
-    // The less of the program is where packets are, the better; nothing else matters.
+    // Better if fewer threads of the program run on the CPUs of packets.
     let measure = &mut || {
         let mut model = measured.0.borrow_mut();
         let share =
@@ -275,7 +275,7 @@ fn threads_that_start_while_something_is_tried_do_not_stay_there() {
     let measured = machine.clone();
     let mut number = 100;
     let measure = &mut || {
-        // A thread has the CPUs of who starts it.
+        // A new thread inherits the CPUs of its creator.
         let mut model = measured.0.borrow_mut();
         let cpus = model.threads[&first].clone();
         number += 1;
@@ -309,7 +309,7 @@ fn a_search_that_cannot_put_back_what_it_tried_ends_and_says_so() {
     let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
     let (measured, usual) = (machine.clone(), before.clone());
     let measure = &mut || {
-        // It becomes read-only with the first candidate in force.
+        // Becomes read-only while the first candidate is in force.
         measured.1.set(measured.values() != usual);
         Ok(1.0)
     };
@@ -354,7 +354,7 @@ fn numbers_of_queues_are_tried_first_and_what_a_reset_loses_is_put_back() {
     }
 }
 
-/// Every file below a directory but the journal.
+/// All files below a directory except the journal.
 fn files(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut files = BTreeMap::new();
     let mut directories = vec![root.to_owned()];

@@ -1,4 +1,4 @@
-//! Plans of generated machines of many shapes keep their properties.
+//! Properties of plans for generated machines of many shapes.
 
 use std::collections::BTreeSet;
 
@@ -109,7 +109,7 @@ fn machines() -> impl Strategy<Value = Machine> {
                     (seed as usize + at) % cpus,
                 );
             }
-            // A few places do not run; never all of them.
+            // Some CPUs are offline, never all.
             machine.offline = (1..cpus)
                 .filter(|place| seed.rotate_left(*place as u32) % 11 == 0)
                 .collect();
@@ -142,7 +142,7 @@ fn uneven_machines() -> impl Strategy<Value = Machine> {
         }
         let cpus = machine.cpus();
         if isolated % 2 == 0 {
-            // Up to all but one core, from the last.
+            // All but at least one core, from the last.
             let left = siblings * (1 + isolated / 2 % (nodes * cores));
             machine.isolated = cpus[left.min(cpus.len())..].to_vec();
         }
@@ -172,8 +172,8 @@ fn dense(machine: &Machine) -> Machine {
     dense
 }
 
-/// Checks that isolated CPUs belong to the application unless an unmoved interrupt may go there, and that the application has half
-/// of the fast, not isolated cores for itself if there are several kinds.
+/// Checks that isolated CPUs belong to the application unless an unmoved interrupt is allowed there, and that the
+/// application has half of the fast, not isolated cores to itself if there are several kinds.
 #[track_caller]
 fn check_uneven(facts: &Facts, plan: &Plan) {
     let topology = &facts.topology;
@@ -250,8 +250,8 @@ fn plans_of_generated_machines_keep_their_properties() {
     outcome.expect("every property holds");
 }
 
-/// The CPUs of a plan as places of the machine, where a CPU and its siblings are one place: which of them has the lowest
-/// number is the firmware's choice.
+/// CPUs of a plan as positions, with SMT siblings as one position, since the firmware decides which has the lowest
+/// number.
 fn places(machine: &Machine, plan: &Plan) -> Vec<Vec<BTreeSet<usize>>> {
     let core = |cpu: usize| {
         machine
@@ -324,7 +324,7 @@ proptest! {
         larger.numbers.extend(first..first + machine.cores * machine.siblings);
         let (plan, other) = (plan(&machine), plan(&larger));
         let far: CpuSet = larger.node_cpus(machine.nodes).into_iter().collect();
-        // A machine of one to three cores shares everything; with a node more it no longer has to.
+        // A machine of one to three cores shares everything; with one more node it need not.
         prop_assume!(plan.placement.sharing != Sharing::Everything);
         let of_cards = |plan: &Plan| {
             let cards = plan.placement.interfaces.iter();
@@ -333,7 +333,8 @@ proptest! {
         };
         let (one, two) = (of_cards(&plan), of_cards(&other));
         prop_assert!(!two.intersects(&far), "{two}");
-        // A quarter of a larger machine is more, of which the device's node gives half. Cards that shared CPUs may have fewer, of their own.
+        // A quarter of a larger machine is more, half of which comes from the device's node. Cards that shared CPUs may
+        // have fewer, but separate ones.
         prop_assert!(one.len() <= two.len(), "{one} {two}");
     }
 }

@@ -1,4 +1,4 @@
-//! The picture of a machine: every CPU is there with its work, in words and as a drawing.
+//! Diagram of a machine: every CPU with its work, as text and as a drawing.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ fn names_of_a_machine_tell_a_terminal_nothing() {
     assert!(show::text(&facts, &view, &BTreeMap::new(), 200).contains(words));
 }
 
-/// A plan for many queues on a large machine, in so many columns.
+/// A plan for many queues on a large machine, with the given width.
 fn page(columns: usize) -> String {
     let root = Machine::new(1, 256, 1)
         .with("ens5", Kind::Ena, 0, 63, 0)

@@ -1,4 +1,4 @@
-//! Recordings of machines: a snapshot has the same facts, and any file of a recording may be missing, cut off or false.
+//! Snapshots contain the same facts, and any file of a recording may be missing, truncated or wrong.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn a_snapshot_of_an_older_program_lacks_what_that_did_not_ask() {
     );
     assert!(!facts.interfaces.is_empty() && !facts.counts.cpus.is_empty());
 
-    // What a newer one asked is passed over.
+    // Keys of newer versions are ignored.
     json["of-a-newer-program"] = serde_json::json!({ "anything": [1] });
     fs::write(&file, json.to_string()).expect("written");
     assert_eq!(format!("{:?}", read(&file)), format!("{facts:?}"));
@@ -121,7 +121,7 @@ fn a_value_of_another_type_is_told_by_its_key_and_line() {
         let section = text.find(&format!("\"{key}\"")).expect("it is there");
         let at = section + text[section..].find(&quoted).expect("it is there");
         let line = text[..at].matches('\n').count() + 1;
-        // The value may stand on the next line, in a list.
+        // In a list, the value is on the next line.
         let lines = [format!("line {line}: "), format!("line {}: ", line + 1)];
         assert!(
             lines.iter().any(|line| error.contains(line)),
@@ -165,7 +165,7 @@ fn anything() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Facts, plan, picture and diagnosis of a machine some of whose files say anything at all.
+    /// Facts, plan, diagram and diagnosis of a machine with arbitrary contents in some files.
     #[test]
     fn no_text_in_any_file_is_more_than_a_note(
         changed in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..6)
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// A recording of this machine's counters and of a generated machine's CPUs and interfaces.
+/// Recording of this machine's counters and a generated machine's CPUs and interfaces.
 fn sample() -> Snapshot {
     static SAMPLE: OnceLock<Snapshot> = OnceLock::new();
     let make = || {
@@ -215,8 +215,7 @@ fn sample() -> Snapshot {
     SAMPLE.get_or_init(make).clone()
 }
 
-/// Every file of a generated machine is cut in half, one after the other: facts are still read, or their absence is an
-/// error in words.
+/// Truncates each file of a generated machine in turn: facts are still read, or there is an error.
 #[test]
 fn any_file_may_be_cut_off() {
     let root = Machine::new(2, 2, 2)

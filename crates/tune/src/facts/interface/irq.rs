@@ -181,7 +181,7 @@ fn irq(
         affinity: file.as_ref().and_then(|file| match file {
             AffinityFile::List(text) => CpuSet::parse_list(text),
             AffinityFile::Mask(text) => CpuSet::parse_mask(text),
-            AffinityFile::Channel(_) => None, // none of these has a number here
+            AffinityFile::Channel(_) => None, // channels have no IRQ number
         }),
         effective: tree
             .text(&format!("{path}/effective_affinity_list"))

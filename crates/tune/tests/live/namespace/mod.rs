@@ -1,4 +1,4 @@
-//! Network namespaces for tests of what only a kernel can be asked.
+//! Network namespaces for tests that need the kernel.
 
 #![allow(dead_code)] // each test program uses its part
 
@@ -10,11 +10,11 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A network namespace of a test's own; gone with the value.
+/// A temporary network namespace; removed on drop.
 pub(crate) struct Namespace(String);
 
 impl Namespace {
-    /// `None`, with a line that says why, where that is not permitted or a step cannot be done.
+    /// Creates a namespace and runs `steps` in it; prints the reason and returns `None` if that fails.
     pub(crate) fn after(purpose: &str, steps: &[&str]) -> Option<Namespace> {
         let namespace = Namespace(format!("onrush-tune-{purpose}-{}", process::id()));
         let add = format!("ip netns add {}", namespace.0);
@@ -31,12 +31,12 @@ impl Namespace {
         Some(namespace)
     }
 
-    /// Its name for ip-netns(8).
+    /// Name for ip-netns(8).
     pub(crate) fn name(&self) -> &str {
         &self.0
     }
 
-    /// What is asked by netlink is answered of the namespace that a thread is in.
+    /// Runs a function on a thread in the namespace.
     pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let file = File::open(Path::new("/run/netns").join(&self.0)).expect("it was made");
         let work = || {

@@ -1,7 +1,7 @@
-//! Machines for tests: recorded trees unpacked, and generated ones written as files.
+//! Recorded and generated machines for tests.
 //!
-//! A generated machine is a directory with the files of /sys and /proc that facts are read from, so that the program is
-//! tested from the files on.
+//! A generated machine is a directory with the files of /sys and /proc that facts are read from, so that tests include
+//! reading them.
 
 #![allow(dead_code)] // each test program uses its part
 
@@ -29,60 +29,57 @@ pub(crate) fn recorded(name: &str) -> TempDir {
     directory
 }
 
-/// The recorded machines.
+/// Recorded machines.
 pub(crate) const RECORDED: [&str; 3] =
     ["16em64t-4s2c2t", "2pa-pcidomain32bits", "32em64t-2n8c+1mic"];
 
-/// A machine to generate.
+/// Machine to generate.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
-    /// The number of each CPU, by its place: node-major, then core, then sibling.
+    /// CPU numbers by position: by node, then core, then SMT sibling.
     pub(crate) numbers: Vec<usize>,
-    /// NUMA nodes.
     pub(crate) nodes: usize,
-    /// Cores of each node.
+    /// Cores per node.
     pub(crate) cores: usize,
-    /// Siblings of each core.
+    /// SMT siblings per core.
     pub(crate) siblings: usize,
-    /// Places (indexes of `numbers`) that do not run.
+    /// Positions (indexes of `numbers`) of offline CPUs.
     pub(crate) offline: Vec<usize>,
-    /// How many cores of each node, from the last, are slow ones.
+    /// Number of slow cores of each node, which are the last ones.
     pub(crate) slow_cores: usize,
-    /// How many of the slow cores are listed as low-power cores, not by `cpu_capacity`.
+    /// Number of slow cores listed as low-power cores, not by `cpu_capacity`.
     pub(crate) low_power_cores: usize,
-    /// The kernel's number of each node; numbers in between are unused.
+    /// Kernel's number of each node; may have gaps.
     pub(crate) node_ids: Vec<usize>,
     /// Numbers of the nodes with memory and without CPUs.
     pub(crate) memory_nodes: Vec<usize>,
-    /// CPUs set aside at boot.
+    /// CPUs isolated at boot.
     pub(crate) isolated: Vec<usize>,
-    /// Interfaces.
     pub(crate) interfaces: Vec<Card>,
-    /// The number of their first interrupt.
+    /// Number of the first interrupt.
     pub(crate) irq_first: usize,
 }
 
-/// An interface to generate.
+/// Interface to generate.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
-    /// Its name.
     pub(crate) name: String,
-    /// What it is like.
+    /// Style of its interrupts.
     pub(crate) kind: Kind,
-    /// What numa_node says.
+    /// Contents of `numa_node`.
     pub(crate) node: i64,
-    /// Its queues in each direction.
+    /// Queues in each direction.
     pub(crate) queues: usize,
-    /// The number of the CPU all its interrupts are on now.
+    /// CPU of all its interrupts.
     pub(crate) irq_cpu: usize,
 }
 
-/// What an interface is like: how its interrupts are called and found.
+/// Names and location of an interface's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `eth0-TxRx-0`, and one for the mailbox.
     Ixgbevf,
-    /// `eth0-Tx-Rx-0`, and one for management before it.
+    /// `eth0-Tx-Rx-0`, preceded by one for management.
     Ena,
     /// `mlx5_comp0@pci:…` and `mlx5_async0@pci:…`.
     Mlx5,
@@ -90,29 +87,29 @@ pub(crate) enum Kind {
     Mlx4,
     /// `gve-ntfy-blk0@pci:…`, first for all transmit queues and then for all receive queues, and `gve-mgmnt@pci:…`.
     Gve,
-    /// `virtio0-input.0` and `virtio0-output.0`; the table of interrupts is the parent's.
+    /// `virtio0-input.0` and `virtio0-output.0`; the MSI table is the parent's.
     Virtio,
     /// `virtio0-virtqueues`, one for all queues.
     VirtioShared,
-    /// `eth%d-ntfy-block.0` with the percent sign, as gve had it before Linux 6.4.
+    /// `eth%d-ntfy-block.0` with a literal percent sign, as in gve before Linux 6.4.
     GveBlock,
-    /// `vif0-q0-tx` and `vif0-q0-rx`, without a table.
+    /// `vif0-q0-tx` and `vif0-q0-rx`, without an MSI table.
     Xen,
     /// `eth0-0` for the link, and `eth0-txrx-1` for queue 0.
     Tg3,
-    /// `ice-eth0-TxRx-0-1`, one for two queues; `ice-eth0-TxRx-2` for a last one alone.
+    /// `ice-eth0-TxRx-0-1`, one for two queues; `ice-eth0-TxRx-2` for a single last one.
     IcePairs,
     /// `mana_hwc@pci:…`, and `mana_q0@pci:…` for queue 0 of every port.
     Mana,
     /// `mana_hwc@pci:…`, and `mana_msi1@pci:…` for queue 0 of the only port.
     ManaVectors,
-    /// No interrupts with numbers, and channels that name their CPU.
+    /// No numbered interrupts, but channels with a CPU.
     Netvsc,
-    /// `dpio.0`, one for each CPU and for all interfaces together; `dpni.0` is for the link.
+    /// `dpio.0`, one per CPU, shared by all interfaces; `dpni.0` is for the link.
     Dpaa2,
 }
 
-/// Kinds whose interrupts are known by queue and can be moved.
+/// Kinds whose interrupts have known queues and can be moved.
 pub(crate) const MOVABLE: [Kind; 14] = [
     Kind::Ixgbevf,
     Kind::Ena,
@@ -131,8 +128,7 @@ pub(crate) const MOVABLE: [Kind; 14] = [
 ];
 
 impl Machine {
-    /// CPUs numbered in the order of their places, except that siblings come in rounds, as firmware does: first one of
-    /// each core of all nodes, then the others.
+    /// CPUs numbered by position, except that the second siblings of all cores follow the first ones, as usual.
     pub(crate) fn new(nodes: usize, cores: usize, siblings: usize) -> Machine {
         let number = |place: usize| {
             let (core, sibling) = (place / siblings, place % siblings);
@@ -154,7 +150,6 @@ impl Machine {
         }
     }
 
-    /// With an interface more.
     pub(crate) fn with(
         mut self,
         name: &str,
@@ -174,7 +169,7 @@ impl Machine {
         self
     }
 
-    /// With other numbers for its CPUs: number `n` becomes `renumbered[n]`.
+    /// Changes the CPU numbers: `n` becomes `renumbered[n]`.
     pub(crate) fn renumbered(&self, renumbered: &[usize]) -> Machine {
         let mut other = self.clone();
         for number in other.numbers.iter_mut().chain(&mut other.isolated) {
@@ -186,7 +181,6 @@ impl Machine {
         other
     }
 
-    /// Writes it.
     pub(crate) fn write(&self) -> TempDir {
         let directory = TempDir::new().expect("a temporary directory");
         let root = Root(directory.path().to_owned());
@@ -208,7 +202,7 @@ impl Machine {
         directory
     }
 
-    /// The CPUs of a node that run, by number.
+    /// Online CPUs of a node.
     pub(crate) fn node_cpus(&self, node: usize) -> Vec<usize> {
         let size = self.cores * self.siblings;
         let places = node * size..(node + 1) * size;
@@ -218,14 +212,14 @@ impl Machine {
             .collect()
     }
 
-    /// All CPUs that run, by number.
+    /// All online CPUs.
     pub(crate) fn cpus(&self) -> Vec<usize> {
         (0..self.nodes)
             .flat_map(|node| self.node_cpus(node))
             .collect()
     }
 
-    /// The siblings of a CPU, itself among them.
+    /// SMT siblings of a CPU, including itself.
     pub(crate) fn siblings_of(&self, cpu: usize) -> Vec<usize> {
         let place = self
             .numbers
@@ -238,7 +232,7 @@ impl Machine {
             .collect()
     }
 
-    /// All masks of a kernel have the same width.
+    /// Formats a mask; all have the same width.
     fn mask(&self, cpus: &[usize]) -> String {
         let bits = |word: usize| {
             let here = cpus.iter().filter(move |cpu| **cpu / 32 == word);
@@ -310,7 +304,7 @@ impl Machine {
         self.write_nodes(root);
     }
 
-    /// The kinds of cores as the performance counters of Intel's hybrid processors list them.
+    /// Writes the kinds of cores like the PMUs of Intel's hybrid processors.
     fn write_kinds(&self, root: &Root) {
         if self.low_power_cores == 0 {
             return;
@@ -329,8 +323,8 @@ impl Machine {
         }
     }
 
-    /// Nodes in the same half of the machine are nearer to each other than to the other half; nodes with memory only are the
-    /// farthest.
+    /// Writes the nodes. Nodes in the same half of the machine are nearer to each other than to the other half;
+    /// memory-only nodes are the farthest.
     fn write_nodes(&self, root: &Root) {
         let mut ids: Vec<usize> = [&self.node_ids[..], &self.memory_nodes].concat();
         ids.sort_unstable();
@@ -424,7 +418,7 @@ impl Machine {
 }
 
 impl Card {
-    /// The directory of its device.
+    /// Path of the device.
     fn device(&self, at: usize) -> String {
         match self.kind {
             Kind::Xen => format!("sys/devices/vif-{at}"),
@@ -528,7 +522,7 @@ impl Card {
 struct Root(PathBuf);
 
 impl Root {
-    /// The files of an interrupt that goes to one CPU, and its row in /proc/interrupts without its names.
+    /// Writes the files of an interrupt on one CPU, and returns its row in /proc/interrupts without names.
     fn write_interrupt(&self, number: usize, irq_cpu: usize, online: &[usize]) -> String {
         for file in ["smp_affinity_list", "effective_affinity_list"] {
             self.write(&format!("proc/irq/{number}/{file}"), &irq_cpu.to_string());
@@ -552,7 +546,7 @@ impl Root {
     }
 }
 
-/// As the kernel prints lists: ascending, in ranges.
+/// Formats a list like the kernel: ascending, with ranges.
 fn list(cpus: impl IntoIterator<Item = usize>) -> String {
     cpus.into_iter()
         .collect::<onrush_machine::cpus::CpuSet>()

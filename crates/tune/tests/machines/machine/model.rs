@@ -1,4 +1,4 @@
-//! A model of a kernel with a driver, for what files cannot do.
+//! Model of a kernel with a driver, for behaviour that plain files do not have.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,10 +13,10 @@ use onrush_tune::tree::{Snapshot, Tree};
 
 use super::Machine;
 
-/// A kernel with drivers: other numbers of queues give interrupts other numbers, and queues empty masks.
+/// A change of the number of queues changes interrupt numbers and clears masks.
 pub(crate) struct Model {
     pub(crate) shape: Machine,
-    /// The CPUs of the threads of a program.
+    /// CPUs of a program's threads.
     pub(crate) threads: BTreeMap<Place, CpuSet>,
     snapshot: Snapshot,
 }
@@ -41,7 +41,7 @@ impl Model {
         model
     }
 
-    /// Reads the shape's files anew, and keeps what is not about queues.
+    /// Writes the shape's files again, except settings that are not about queues.
     fn rebuild(&mut self) {
         let root = self.shape.write();
         let tree = Tree::open(root.path()).expect("a root");
@@ -122,7 +122,7 @@ impl apply::Machine for Model {
                     .ok_or(rustix::io::Errno::NOENT)?;
                 *now = match CpuSet::parse_mask(value.trim()).filter(|_| path.ends_with("ps_cpus"))
                 {
-                    // The kernel prints masks in its own width.
+                    // The kernel formats masks with its own width.
                     Some(mask) => mask.mask_like(now),
                     None => value.trim().to_owned(),
                 };
@@ -147,7 +147,7 @@ impl apply::Machine for Model {
     }
 }
 
-/// What of a machine survives other numbers for interrupts: values by device, queue and role.
+/// Values by device, queue and purpose, independent of interrupt numbers.
 pub(crate) fn values(model: &Model) -> Vec<(String, String)> {
     let facts = apply::Machine::facts(model).expect("facts");
     let mut values = Vec::new();

@@ -1,4 +1,4 @@
-//! Plans of machines, and what holds for every plan.
+//! Plans of machines, and properties of all plans.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) fn plan(machine: &Machine) -> Plan {
     plan_of(machine.write().path(), &Request::default())
 }
 
-/// `irq | steering` of each queue of each interface, in order.
+/// `irq | steering` of each queue in order.
 pub(crate) fn layout(plan: &Plan) -> Vec<String> {
     let queues = plan
         .placement
@@ -38,7 +38,7 @@ pub(crate) fn layout(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-/// The values proposed for files with a name, in the order of the plan.
+/// Proposed values of files with a name, in the order of the plan.
 pub(crate) fn proposed(plan: &Plan, name: &str) -> Vec<String> {
     let with_name = plan
         .actions
@@ -47,7 +47,7 @@ pub(crate) fn proposed(plan: &Plan, name: &str) -> Vec<String> {
     with_name.map(|action| action.proposed.clone()).collect()
 }
 
-/// The CPUs that take interrupts for packets of an interface once a plan is carried out.
+/// CPUs that handle packet interrupts of an interface after the plan is applied.
 pub(crate) fn interrupted(facts: &Facts, plan: &Plan, name: &str) -> CpuSet {
     let interface = facts.interface(name).expect("an interface");
     let mut all = interface.unclear_cpus.clone();
@@ -151,7 +151,7 @@ pub(crate) fn check(facts: &Facts, plan: &Plan) {
     }
 }
 
-/// Checks that every CPU listed with interrupts gets some. New queues have none yet.
+/// Checks that every CPU listed with interrupts handles some. New queues have none yet.
 #[track_caller]
 pub(crate) fn check_interrupted(facts: &Facts, plan: &Plan) {
     for placed in &plan.placement.interfaces {
@@ -208,13 +208,13 @@ pub(crate) fn check_locality(facts: &Facts, placed: &advise::InterfacePlacement)
     }
 }
 
-/// Writes what a plan proposes into its files, as a kernel that takes everything would.
+/// Writes the proposed values into the files, like a kernel that accepts everything.
 pub(crate) fn write_down(root: &Path, plan: &Plan) {
     for action in &plan.actions {
         if let Some(path) = action.path.strip_prefix('/') {
             let text = format!("{}\n", action.proposed);
             fs::write(root.join(path), &text).expect("written");
-            // The kernel moves the interrupt where it may go.
+            // The kernel moves the interrupt to the allowed CPU.
             if let Some(place) = path.strip_suffix("/smp_affinity_list") {
                 fs::write(root.join(place).join("effective_affinity_list"), text).expect("written");
             }
@@ -222,7 +222,7 @@ pub(crate) fn write_down(root: &Path, plan: &Plan) {
     }
 }
 
-/// Facts of a machine whose drivers can have so many queues, by interface; with CPUs that its control group allows.
+/// Facts of a machine with a maximum number of queues per interface, and optionally CPUs allowed by the control group.
 pub(crate) fn changeable(machine: &Machine, most: &[usize], allowed: Option<&str>) -> Facts {
     let mut facts = read(machine.write().path());
     for (card, most) in machine.interfaces.iter().zip(most) {

@@ -1,4 +1,4 @@
-//! Machines in memory, so that there can be many.
+//! Machines in memory, for tests with many machines.
 
 use onrush_machine::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
@@ -6,7 +6,7 @@ use onrush_tune::facts::interface::{AffinityFile, Irq, ReceiveQueue};
 use onrush_tune::facts::topology::{Core, Node, Place};
 use onrush_tune::facts::{Facts, Interface, Purpose, Topology};
 
-/// A machine with so many nodes of so many cores each, of which some are one package; CPUs in the order of their places.
+/// A machine with nodes of a number of cores each, grouped into packages; CPUs numbered by position.
 pub(crate) fn machine(
     nodes: usize,
     cores: usize,
@@ -69,7 +69,7 @@ pub(crate) fn card(name: &str, node: usize, queues: usize, speed_mbps: Option<u6
     with_queues(card, queues)
 }
 
-/// The same with so many queues, each with an interrupt.
+/// Sets the number of queues, each with an interrupt.
 pub(crate) fn with_queues(mut card: Interface, queues: usize) -> Interface {
     let queue = |index: usize| ReceiveQueue {
         index,
@@ -90,7 +90,7 @@ pub(crate) fn with_queues(mut card: Interface, queues: usize) -> Interface {
     card
 }
 
-/// The same, whose driver can have so many queues.
+/// Sets the maximum number of queues of the driver.
 pub(crate) fn changeable(mut card: Interface, most: u32) -> Interface {
     let channels = Channels {
         combined: Some(card.receive.len() as u32),
