@@ -112,13 +112,11 @@ pub(crate) fn split_token(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(letters.count())
 }
 
-/// Whether every quoted string in `text` is closed.
 pub(crate) fn has_paired_quotes(text: &[u8]) -> bool {
     // A field value never contains NUL, so this separator is never found.
     unquoted_end(text, 0) == Err(Quotes::Closed)
 }
 
-/// State of quoting at the end of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quotes {
     Open,
@@ -229,7 +227,6 @@ pub(crate) fn parse_into_spare<'h, 'b>(
     Parsed::Complete((bytes, &mut spare[..count]))
 }
 
-/// Converts a tokenizer's error.
 #[cold]
 pub(crate) fn refusal_of(error: httparse::Error) -> Refusal {
     match error {

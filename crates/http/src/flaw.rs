@@ -7,7 +7,6 @@ use crate::refusal::{Place, Refusal};
 /// Accepted line endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
-    /// CRLF only.
     Strict,
     /// LF, with or without a preceding CR (RFC 9112 2.2).
     Lenient,
@@ -96,7 +95,6 @@ fn flaw_of_any(line: &[u8], line_end: LineEnd) -> Option<&'static str> {
     (is_bare && line_end == LineEnd::Strict).then_some("a line ends without CR")
 }
 
-/// Error in a field line.
 fn flaw_of_field(line: &[u8]) -> Option<&'static str> {
     let (name, rest) = field::split_token(line);
     match (name.len(), rest.first()) {

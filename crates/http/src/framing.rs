@@ -32,7 +32,6 @@ pub(crate) enum Sender {
 pub(crate) struct Fields {
     sender: Sender,
     content_length: Option<u64>,
-    /// Whether Content-Length is repeated with the same value.
     repeats_length: bool,
     coding: Coding,
     /// Bytes of all Connection fields; <= `CONNECTION_BYTES_MAX`.

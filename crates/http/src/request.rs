@@ -128,7 +128,6 @@ fn too_large(window: &[u8]) -> Refusal {
     }
 }
 
-/// A request line (RFC 9112 3).
 #[derive(Clone, Copy)]
 struct Line<'b> {
     method: &'b str,

@@ -97,7 +97,6 @@ fn parse_window<'h, 'b>(
     }
 }
 
-/// A status line (RFC 9112 4).
 struct Line<'b> {
     version: Version,
     status: u16,

@@ -3,7 +3,6 @@
 use crate::method::Method;
 use crate::refusal::Refusal;
 
-/// Parts of a target.
 pub(crate) struct Target<'b> {
     pub(crate) path: &'b str,
     pub(crate) query: Option<&'b str>,
@@ -20,7 +19,6 @@ const NOT_ASCII: Refusal = Refusal::bad("a byte that is not ASCII in the request
 /// do send) are accepted; they cannot move a message boundary.
 #[inline]
 pub(crate) fn parse(method: Method, target: &str) -> Result<Target<'_>, Refusal> {
-    // httparse accepts UTF-8.
     if !target.is_ascii() {
         return Err(NOT_ASCII);
     }

@@ -82,7 +82,6 @@ fn check_extensions(mut text: &[u8], sender: Sender) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks one extension and returns the rest.
 fn check_extension(text: &[u8]) -> Result<&[u8], Refusal> {
     let (name, rest) = field::split_token(text);
     if name.is_empty() {
@@ -107,7 +106,6 @@ fn without_blanks(text: &[u8]) -> &[u8] {
     &text[blanks.count()..]
 }
 
-/// Value of a hexadecimal digit.
 #[inline]
 pub(crate) fn hex(byte: u8) -> Option<u8> {
     match byte {

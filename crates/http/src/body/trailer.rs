@@ -6,9 +6,7 @@ use crate::refusal::Refusal;
 
 pub(super) const TRAILERS_TOO_LARGE: Refusal = Refusal::new(431, "trailers too large");
 
-/// `name: value CRLF`.
 pub(super) struct TrailerLine {
-    /// Length of the line with its CRLF.
     pub(super) bytes: usize,
     pub(super) name_bytes: usize,
     /// Forbidden as a trailer.

@@ -50,7 +50,6 @@ pub fn is_sendable(name: &str, value: &str) -> bool {
     is_token(name.as_bytes()) && value.bytes().all(is_octet)
 }
 
-/// Splits `name=value` and trims both.
 fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = memchr::memchr(b'=', text)?;
     Some((trim(&text[..equals]), trim(&text[equals + 1..])))

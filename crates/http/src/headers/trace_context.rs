@@ -125,7 +125,6 @@ fn members<'b>(headers: &[Header<'b>]) -> impl Iterator<Item = &'b [u8]> {
         .filter(|member| !member.is_empty())
 }
 
-/// Whether it is a valid key and value (3.3.1.3).
 fn is_member(member: &[u8]) -> bool {
     let Some(at) = memchr::memchr(b'=', member) else {
         return false;

@@ -52,7 +52,6 @@ pub struct Connection {
     gone: Gone,
     /// Highest stream opened by the peer.
     newest: u32,
-    /// Next stream that we open.
     next: u32,
     /// Peer streams above this one are ignored: `NUMBER_MAX` until we send GOAWAY.
     last_taken: u32,
@@ -65,7 +64,6 @@ pub struct Connection {
     /// Current field block, if it arrives in several pieces.
     block: Block,
     joined: Vec<u8>,
-    /// Fields of the last block.
     fields: Box<FieldSection>,
     decoder: Decoder,
     encoder: Encoder,
@@ -77,7 +75,6 @@ const _: () = assert!(
     "an idle connection has 4 KiB in all, of which tables and what the user adds take most"
 );
 
-/// Whether the peer has acknowledged our settings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acknowledged {
     NotYet,
@@ -241,7 +238,6 @@ impl Connection {
         Slot::new(id, sending, Receiving::new(self.stream_window()))
     }
 
-    /// Closes a stream if both sides have ended it.
     #[inline]
     fn close_if_over(&mut self, stream: Stream) {
         let is_over = self.streams.get(stream).is_some_and(Slot::is_over);

@@ -6,7 +6,6 @@ use super::priority::Priority;
 use super::stream::{Content, End, UNKNOWN};
 use crate::framing::{decimal, same_decimal};
 
-/// Kind of a field section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Request,
@@ -14,12 +13,10 @@ pub(crate) enum Section {
     Trailers,
 }
 
-/// Properties found in the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// `UNKNOWN` without Content-Length.
     pub(crate) content_length: u64,
-    /// 0 if missing.
     status: u16,
     pub(crate) priority: Priority,
     /// Content that may follow a request with this head.

@@ -46,7 +46,6 @@ impl FieldSection {
         self.begin(0);
     }
 
-    /// Becomes a copy of `other`.
     #[inline]
     pub(crate) fn copy_from(&mut self, other: &FieldSection) {
         let FieldSection {
@@ -158,7 +157,6 @@ impl FieldSection {
         self.excess += units;
     }
 
-    /// Whether more fields are stored than the limit.
     #[inline]
     fn is_full(&self) -> bool {
         self.fields.len() > FIELDS_KEPT_MAX
@@ -224,7 +222,6 @@ impl FieldSection {
         });
     }
 
-    /// Adds a field of the static table.
     #[inline]
     pub(crate) fn push_entry(&mut self, entry: Entry) {
         let known = entry.name();
@@ -257,7 +254,6 @@ impl FieldSection {
         }
     }
 
-    /// Whether the method is CONNECT.
     #[inline]
     pub(crate) fn is_connect(&self) -> bool {
         let mut fields = self.entries();

@@ -85,7 +85,6 @@ impl Receiving {
         }
     }
 
-    /// Subtracts received bytes.
     #[inline]
     pub(crate) fn take(&mut self, bytes: u32) -> Result<(), Exceeded> {
         if i64::from(bytes) > i64::from(self.allowed) {

@@ -194,7 +194,6 @@ impl Guard {
         }
     }
 
-    /// Records that all replies were sent.
     #[inline]
     pub(crate) fn sent(&mut self) {
         self.unsent = 0;
@@ -223,7 +222,6 @@ impl Guard {
         self.windows = self.windows.saturating_add(2 * bytes as u64);
     }
 
-    /// Returns tokens for the time since the last call.
     pub(crate) fn elapsed(&mut self, time: Duration) {
         const TICKS_PER_SECOND: u64 = (1000 / GUARD_TICK.as_millis()) as u64;
         self.rest += time;

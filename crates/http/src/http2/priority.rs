@@ -20,7 +20,6 @@ pub enum Delivery {
     Incremental,
 }
 
-/// Number of urgencies.
 pub(crate) const URGENCIES: usize = 8;
 
 impl Priority {

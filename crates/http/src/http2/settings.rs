@@ -22,7 +22,6 @@ const MAX_HEADER_LIST_SIZE: u16 = 0x6;
 const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 const NO_RFC7540_PRIORITIES: u16 = 0x9;
 
-/// Bytes of one setting.
 const SETTING_BYTES: usize = 6;
 
 /// Role of this end of the connection.
@@ -226,7 +225,6 @@ impl PeerSettings {
                     "SETTINGS_NO_RFC7540_PRIORITIES is neither 0 nor 1",
                 ));
             }
-            // Unknown settings are ignored (RFC 9113 6.5.2).
             _ => {}
         }
         Ok(())

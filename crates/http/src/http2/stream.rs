@@ -86,13 +86,11 @@ pub(crate) enum Turn {
     Blocked,
 }
 
-/// No slot.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// Unknown length of content.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
 
-/// State of an open stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     /// 0 in a free slot.
@@ -134,7 +132,6 @@ impl Slot {
         }
     }
 
-    /// Whether both sides have ended.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.incoming == Incoming::Nothing && self.outgoing == Outgoing::Nothing

@@ -7,7 +7,6 @@ use crate::limits::PROXY_V2_BYTES_MAX;
 use crate::refusal::{Parsed, Refusal};
 use crate::write::HeadWriter;
 
-/// `\r\n\r\n\0\r\nQUIT\n` (2.2).
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// Signature, version and command, family and transport, length.

@@ -131,7 +131,6 @@ impl Connection {
         Ok(Progress::of(done, found))
     }
 
-    /// Handles a complete block.
     #[inline]
     fn block(
         &mut self,

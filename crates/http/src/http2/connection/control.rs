@@ -52,7 +52,6 @@ impl Connection {
             Kind::Settings if head.length > 6 * SETTINGS_PER_FRAME_MAX => {
                 Err(Flood::Settings.into())
             }
-            // Debug data is ignored.
             Kind::GoAway => Ok(8),
             Kind::Priority if head.length != 5 => Ok(0),
             Kind::PriorityUpdate if head.length > 4 + PRIORITY_BYTES_MAX => Ok(4),

@@ -133,7 +133,6 @@ impl Connection {
         Ok(Progress::of(done, Found::Data { stream, bytes, end }))
     }
 
-    /// Records that END_STREAM was received.
     #[inline]
     pub(super) fn end_incoming(&mut self, stream: Stream) {
         if let Some(slot) = self.streams.get_mut(stream) {

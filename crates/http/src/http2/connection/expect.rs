@@ -10,13 +10,10 @@ pub(crate) enum Expect {
     Preface,
     /// SETTINGS, the first frame of both (RFC 9113 3.4).
     Settings,
-    /// Any frame.
     Frame,
-    /// Rest of a DATA frame.
     Data(Data),
     /// Rest of a frame with a field block.
     Fragment(Fragment),
-    /// CONTINUATION of a field block.
     Continuation,
     /// Bytes to skip; at least one.
     Skip(u32),
@@ -28,7 +25,6 @@ pub(crate) enum Expect {
 #[derive(Clone, Copy)]
 pub(crate) struct Data {
     pub(crate) stream: Stream,
-    /// Bytes of content.
     pub(crate) left: u32,
     /// Bytes of padding after it, already subtracted from the windows.
     pub(crate) padding: u32,
@@ -45,10 +41,8 @@ pub(crate) struct Fragment {
     pub(crate) follows: Follows,
 }
 
-/// What follows a frame of a field block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follows {
-    /// CONTINUATION.
     Block,
     /// Any frame: END_HEADERS is set.
     Frame,
@@ -62,7 +56,6 @@ pub(crate) struct Block {
     pub(crate) end: End,
     /// Error in the frame, handled as a stream error after the block is decoded.
     pub(crate) error: Option<StreamError>,
-    /// CONTINUATION frames so far.
     pub(crate) continuations: u16,
 }
 

@@ -142,7 +142,6 @@ impl Connection {
         }
     }
 
-    /// Skips bytes before the next frame.
     #[inline]
     pub(super) fn skip(&mut self, bytes: u32) {
         self.expect = match bytes {

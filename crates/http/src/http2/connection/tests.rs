@@ -14,7 +14,6 @@ use crate::http2::hpack::Encoder;
 use crate::http2::settings::{LocalSettings, Role};
 use crate::http2::stream::{End, Stream};
 
-/// Flags on the wire.
 const END_STREAM: u8 = 0x1;
 const ACK: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
@@ -90,9 +89,7 @@ enum Seen {
 /// One end of a connection; the test is its peer.
 struct Side {
     connection: Connection,
-    /// Bytes written.
     out: Vec<u8>,
-    /// Bytes not consumed yet.
     input: Vec<u8>,
     seen: Vec<Seen>,
     streams: Vec<Stream>,
@@ -203,7 +200,6 @@ impl Side {
         *found.expect("its head has come")
     }
 
-    /// Responds with a head only.
     fn respond(&mut self, id: u32) {
         let stream = self.stream(id);
         let fields = |encoder: &mut Encoder, out: &mut Vec<u8>| encoder.status(204, out);
@@ -213,7 +209,6 @@ impl Side {
         assert_eq!(sent, Ok(()));
     }
 
-    /// Frames written since the last call.
     fn frames(&mut self) -> Vec<(Head, Vec<u8>)> {
         let out = std::mem::take(&mut self.out);
         frames_of(&out)

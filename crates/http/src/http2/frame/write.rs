@@ -14,20 +14,17 @@ pub(crate) fn put_head(head: Head, out: &mut Vec<u8>) {
     out.extend_from_slice(&[a, b, c, head.kind.number(), head.flags.0, s, t, u, v]);
 }
 
-/// Sets the length in the frame header at `at`.
 #[inline]
 pub(crate) fn set_length(out: &mut [u8], at: usize, length: usize) {
     let [_, a, b, c] = (length as u32).to_be_bytes();
     out[at..at + 3].copy_from_slice(&[a, b, c]);
 }
 
-/// Sets the flags in the frame header at `at`.
 #[inline]
 pub(crate) fn set_flags(out: &mut [u8], at: usize, flags: Flags) {
     out[at + 4] = flags.0;
 }
 
-/// Writes a complete frame.
 #[inline]
 fn put<const N: usize>(kind: Kind, flags: Flags, stream: u32, payload: [u8; N], out: &mut Vec<u8>) {
     out.reserve(HEAD_BYTES + N);

@@ -12,7 +12,6 @@ pub(super) struct Decoded {
     fields: FieldSection,
 }
 
-/// What is stored of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
     #[default]

@@ -24,7 +24,6 @@ pub struct Decoder {
     last: Option<Box<Decoded>>,
 }
 
-/// Indexing of a literal field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Literal {
     Inserted,

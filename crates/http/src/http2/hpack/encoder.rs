@@ -21,7 +21,6 @@ pub struct Encoder {
     pairs: Numbers,
     /// Entry numbers by hash of the name, for names that are not in the static table.
     names: Numbers,
-    /// Sensitivity of the current block.
     sensitivity: Sensitivity,
 }
 
@@ -252,7 +251,6 @@ impl Encoder {
         string(value, out);
     }
 
-    /// Index of the entry with this name and value.
     #[inline]
     fn index_of(&self, hash: u32, name: Name<'_>, value: &[u8]) -> Option<u32> {
         let indices = self
@@ -266,7 +264,6 @@ impl Encoder {
         same.next()
     }
 
-    /// Index of an entry with this name.
     #[inline]
     fn index_of_name(&self, name: Name<'_>) -> Option<u32> {
         let numbers = self.names.of(fold(hash(name)));

@@ -244,7 +244,6 @@ fn decode_last(mut bits: Bits<'_>, out: &mut [u8], mut written: usize) -> Result
     }
 }
 
-/// Bits of a string that are not decoded yet.
 struct Bits<'b> {
     /// Next bits, from the highest bit down, followed by the first bits of `rest` or zeros.
     window: u64,
@@ -314,7 +313,6 @@ impl Bits<'_> {
     }
 }
 
-/// Encoded length of `text` in bytes.
 #[inline]
 pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     let bits: usize = text
@@ -324,7 +322,6 @@ pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends `text`, encoded.
 #[inline]
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     // The low `held` bits are pending; < 32 between two symbols.

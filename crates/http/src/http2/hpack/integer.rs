@@ -15,7 +15,6 @@ pub(super) fn decode(block: &[u8], prefix_bits: u32) -> Result<(u32, &[u8]), Err
     decode_long(u32::from(prefix), rest)
 }
 
-/// Decodes the bytes after a full prefix.
 #[cold]
 fn decode_long(prefix: u32, block: &[u8]) -> Result<(u32, &[u8]), Error> {
     let mut value = prefix;

@@ -68,10 +68,8 @@ static ENTRIES: [(&str, &str); COUNT] = [
     ("www-authenticate", ""), // 61
 ];
 
-/// Number of entries.
 pub(crate) const COUNT: usize = 61;
 
-/// Name of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name<'a> {
     Known(Known),
@@ -127,7 +125,6 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Length of the name.
     #[inline]
     pub(crate) fn bytes(self) -> usize {
         match self {
@@ -150,7 +147,6 @@ impl<'a> Name<'a> {
 pub(crate) struct Entry(NonZeroU8);
 
 impl Entry {
-    /// `:method: GET`.
     pub(crate) const METHOD_GET: Entry = Entry(NonZeroU8::new(2).unwrap());
 
     /// Entry of an index, counted from 1; `None` if the static table has no such index.
@@ -194,7 +190,6 @@ static FIRST: [u8; COUNT] = {
     first
 };
 
-/// Looks up a name.
 #[inline]
 fn find(text: &[u8]) -> Option<Known> {
     let known = Known(NAMES[slot(text)?]);

@@ -61,7 +61,6 @@ impl Entry {
     }
 }
 
-/// View of an entry.
 pub(super) struct Field<'t> {
     pub(super) name: Name<'t>,
     pub(super) value: &'t [u8],
@@ -194,13 +193,11 @@ impl Table {
         self.entries.shrink_to_fit();
     }
 
-    /// Removes all entries and frees the memory.
     pub(super) fn clear(&mut self) {
         self.evict(0);
         self.compact();
     }
 
-    /// Number of the newest entry.
     #[inline]
     pub(super) fn newest(&self) -> u32 {
         self.inserted

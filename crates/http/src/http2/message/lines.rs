@@ -122,7 +122,6 @@ impl<'t> Lines<'t> {
             (":path", self.path),
             (":authority", self.authority()),
         ];
-        // An empty Host means that the field was removed (RFC 9113 8.3.1).
         let pseudo = pseudo.into_iter();
         let pseudo = pseudo.filter(|(name, value)| *name != ":authority" || !value.is_empty());
         const LEFT_OUT: [&str; 3] = ["host", "te", "sec-websocket-key"];

@@ -64,7 +64,6 @@ pub fn request<'h, 'b>(
     )?;
     let start = Start::of(&parts, limits)?;
     let framing = parts.framing(start.method, follows)?;
-    // Pseudo-fields come first.
     let fields = section.entries_from(section.len() - parts.fields);
     let fields = fields.filter(|(known, _, _)| *known != Some(Known::HOST));
     let headers = slots.hold(fields.map(|(_, name, value)| Header { name, value }));
@@ -103,7 +102,6 @@ struct Parts<'b> {
     host: Option<&'b [u8]>,
     length: Option<u64>,
     expects_continue: bool,
-    /// Number of fields that are not pseudo-fields.
     fields: usize,
 }
 

@@ -54,7 +54,6 @@ pub fn response<'h, 'b>(
     check_count(fields, limits, Refusal::new(502, "too many header fields"))?;
     let status = number(status)?;
     let framing = framing_of(status, request_method, length, follows)?;
-    // Pseudo-fields come first.
     let fields = section.entries_from(section.len() - fields);
     let headers = match repeats_length {
         false => slots.hold(fields.map(|(_, name, value)| Header { name, value })),

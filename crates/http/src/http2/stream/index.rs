@@ -19,7 +19,6 @@ struct Link {
     next: u32,
 }
 
-/// End of a chain.
 const NONE: u32 = u32::MAX;
 
 /// Minimum number of chains.
@@ -56,7 +55,6 @@ impl Index {
         self.place(id, slot);
     }
 
-    /// Removes an existing id.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         let home = self.home(id);

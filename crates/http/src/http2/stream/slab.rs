@@ -28,7 +28,6 @@ impl Streams {
         }
     }
 
-    /// Number of open streams.
     #[inline]
     pub(crate) fn open(&self) -> u32 {
         self.open
@@ -142,7 +141,6 @@ impl Streams {
         }
     }
 
-    /// Sets the priority of an open stream.
     pub(crate) fn prioritize(&mut self, stream: Stream, priority: Priority) {
         let turn = self.slots[stream.slot as usize].turn;
         self.set_turn(stream, Turn::None);
@@ -156,7 +154,6 @@ impl Streams {
         !self.ready.is_empty()
     }
 
-    /// Next stream to send.
     #[inline]
     pub(crate) fn next_ready(&mut self) -> Option<Stream> {
         let slot = self.ready.next(&mut self.slots)?;

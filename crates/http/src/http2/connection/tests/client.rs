@@ -285,7 +285,6 @@ fn data_behind_the_end_of_a_response_is_told_once() {
     side.hear(&[data(1, 0, b"b"), data(1, END_STREAM, b"c")].concat());
     assert_eq!(side.seen, [Seen::DataOfClosed(1)]);
     assert_eq!(side.resets(), [(1, Code::STREAM_CLOSED)]);
-    // Other streams are not affected.
     open(&mut side, Content::Any).expect("there is room");
     side.hear(&response(3, END_STREAM, NO_CONTENT));
     assert_eq!(side.seen.last(), Some(&Seen::Head(3, End::Stream)));

@@ -129,7 +129,6 @@ fn a_frame_of_settings_is_bounded() {
     let entry = [0, 1, 0, 0, 0, 0];
     side.hear(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
     assert_eq!(side.error, None);
-    // The frame header suffices.
     let large = frame(Kind::Settings, 0, 0, &entry.repeat(65));
     side.hear(&large[..HEAD_BYTES]);
     assert_eq!(

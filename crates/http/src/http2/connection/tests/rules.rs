@@ -10,7 +10,6 @@ const EXTENDED_CONNECT: &[u8] = &[
     b'c', b'o', b'l', 1, b'x', 0x86, 0x84, 0x41, 0x01, b'a',
 ];
 
-/// Expected result of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Fine,

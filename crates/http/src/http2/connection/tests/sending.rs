@@ -11,7 +11,6 @@ fn status(encoder: &mut Encoder, out: &mut Vec<u8>) {
     encoder.status(200, out);
 }
 
-/// Sends `bytes` bytes of data on a stream.
 fn send(side: &mut Side, stream: Stream, bytes: usize, end: End) {
     assert_eq!(
         side.connection.data(stream, bytes, end, &mut side.out),
