@@ -17,7 +17,6 @@ const LINE_MAX: usize = 2_000;
 /// interface's queues are shown as ranges.
 pub fn text(plan: &Plan, columns: usize) -> String {
     let mut out = String::new();
-    // Writing to a String cannot fail.
     let mut line = |text: String| writeln!(out, "{}", printable(&text)).unwrap_or_default();
     let wrapped = |head: &str, text: &str| wrapped(head, text, columns);
     for interface in &plan.placement.interfaces {
@@ -185,7 +184,6 @@ fn command(action: &Action) -> String {
     }
 }
 
-/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-,:".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {

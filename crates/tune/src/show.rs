@@ -146,7 +146,6 @@ pub fn text(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>, columns: 
             } else {
                 format!("  with {}", devices.join(", "))
             };
-            // Writing to a String cannot fail.
             let _ = writeln!(out, "{}{beside}", node_name(core.place.node));
         }
         let slow = if is_slow(core, facts) { " (slow)" } else { "" };

@@ -59,7 +59,6 @@ impl fmt::Display for Fit {
     }
 }
 
-/// Recommendation for the current settings and for the plan.
 pub(super) fn advise(facts: &Facts, interfaces: &[&Interface], placement: &Placement) -> Accept {
     let now: Vec<Interface> = interfaces.iter().copied().cloned().collect();
     let planned = placement.interfaces.iter().zip(interfaces);
@@ -73,7 +72,6 @@ pub(super) fn advise(facts: &Facts, interfaces: &[&Interface], placement: &Place
     }
 }
 
-/// CPUs that will process the packets of an interface.
 fn planned_cpus(placed: &InterfacePlacement, interface: &Interface) -> Result<CpuSet, String> {
     let mut all = interface.unclear_cpus.clone();
     for queue in &placed.queues {

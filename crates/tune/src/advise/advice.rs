@@ -6,7 +6,6 @@ use super::target::Target;
 use crate::facts::ethtool::Knob;
 use crate::facts::{Facts, Interface};
 
-/// An interface and the placement.
 pub(super) struct Advice<'here> {
     pub(super) facts: &'here Facts,
     pub(super) interface: &'here Interface,
@@ -58,7 +57,6 @@ impl Advice<'_> {
         })
     }
 
-    /// Number of receive queues of all interfaces that interrupt a CPU.
     pub(super) fn queues_on(&self, cpu: usize) -> usize {
         let interfaces = self.placement.interfaces.iter();
         let queues = interfaces.flat_map(|interface| &interface.queues);

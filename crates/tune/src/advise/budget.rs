@@ -71,7 +71,6 @@ pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Inter
     weights.iter().zip(interfaces).map(due).collect()
 }
 
-/// A quarter of the machine's cores, more on a small machine.
 fn quarter(usable: &UsableTopology) -> f64 {
     let all = usable.cores() as f64;
     (all / INTERRUPT_SHARE as f64).max(INTERRUPT_CORES_MIN.min(all / 2.0))
@@ -146,7 +145,6 @@ fn has_function(interface: &Interface, interfaces: &[&Interface]) -> bool {
 pub(super) struct Pool {
     /// Indexes of the usable nodes, the home first, with the cores that each gives if there are enough queues.
     pub(super) nodes: Vec<(usize, f64)>,
-    /// Sum of these cores.
     pub(super) cores: f64,
 }
 

@@ -21,7 +21,6 @@ const MACHINE_SHARE: usize = 16;
 /// Interfaces whose nodes have fewer cores keep their queues: two such cores are as many as handle interrupts.
 const CORES_MIN: usize = 8;
 
-/// Number of queues of each interface.
 pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request) -> Vec<usize> {
     let beside = vectors::beside(facts, interfaces);
     let usable = beside.usable();

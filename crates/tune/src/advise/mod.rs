@@ -94,7 +94,6 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     })
 }
 
-/// Devices to plan for, without duplicates.
 fn chosen<'facts>(
     facts: &'facts Facts,
     request: &Request,

@@ -7,7 +7,6 @@ use super::request::{Goal, Request};
 use crate::facts::ethtool::Ethtool;
 use crate::facts::{Facts, Interface};
 
-/// Notes on one interface.
 pub(super) fn advise(
     facts: &Facts,
     interface: &Interface,

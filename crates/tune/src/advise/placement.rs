@@ -272,7 +272,6 @@ fn has_interrupts(interface: &Interface) -> bool {
     interface.is_device
 }
 
-/// A placement without any CPUs set aside.
 fn shared_by_all(facts: &Facts, interfaces: Vec<InterfacePlacement>) -> Placement {
     Placement {
         interfaces,

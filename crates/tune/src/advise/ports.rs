@@ -14,7 +14,6 @@ pub(super) const RANGE: (u64, u64) = (10_000, 65_535);
 /// reservation protects them.
 const NODE_PORTS: (u64, u64) = (30_000, 32_767);
 
-/// Reserves the ports of services on machines that open connections.
 pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>) {
     let Some(current) = facts.system.setting(RESERVED) else {
         return;

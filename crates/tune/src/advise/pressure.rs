@@ -9,7 +9,6 @@ use crate::facts::Facts;
 /// Share of a limit, in quarters, above which it is nearly reached.
 const NEARLY: u64 = 3;
 
-/// Raises limits that are nearly reached.
 pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>) {
     let found = [
         tracked_connections(facts),
@@ -20,7 +19,6 @@ pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>
     actions.extend(found.into_iter().flatten());
 }
 
-/// Numbers in a setting.
 fn numbers(facts: &Facts, file: &str) -> Option<Vec<u64>> {
     let text = facts.system.setting(file)?;
     let numbers = text.split_whitespace().map(|word| word.parse().ok());

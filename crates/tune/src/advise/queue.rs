@@ -8,7 +8,6 @@ use crate::facts::ethtool::Knob;
 use crate::facts::interface::allowance;
 use crate::facts::{Facts, Interface};
 
-/// Kernel documentation of packet steering.
 pub(super) const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
 /// Setting for the number of queues, and its maximum; `None` if the driver does not report it, and for virtual
@@ -21,7 +20,6 @@ pub(super) fn changeable(interface: &Interface) -> Option<(Knob, usize)> {
         .then_some((Knob::ChannelsCombined, most as usize))
 }
 
-/// Changes of one interface.
 pub(super) fn advise(
     facts: &Facts,
     interface: &Interface,

@@ -30,7 +30,6 @@ const LIGHT_PART: f64 = 64.0;
 
 /// Queues of an interface with the same home node.
 pub(super) struct Part {
-    /// Index of the interface.
     pub(super) interface: usize,
     /// Home node, as an index of the usable nodes.
     pub(super) home: usize,
@@ -40,12 +39,9 @@ pub(super) struct Part {
     pub(super) cores: f64,
 }
 
-/// The CPUs of one queue.
 #[derive(Clone)]
 pub(super) struct QueueCpus {
-    /// CPU that handles its interrupts.
     pub(super) cpu: usize,
-    /// CPUs to which its packets are steered.
     pub(super) others: CpuSet,
 }
 
@@ -65,7 +61,6 @@ pub(super) struct PartPlacement {
 }
 
 impl PartPlacement {
-    /// All CPUs of the part.
     pub(super) fn all(&self) -> CpuSet {
         let others = self.queues.iter().map(|queue| &queue.others);
         let others = others.fold(CpuSet::new(), |all, cpus| all.union(cpus));
@@ -109,7 +104,6 @@ pub(super) fn everywhere(
     parts.iter().map(placed).collect()
 }
 
-/// Places all parts.
 pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> Vec<PartPlacement> {
     let mut due = vec![0.0; usable.nodes.len()];
     for part in parts {
@@ -189,7 +183,6 @@ struct Circle<'here> {
     pool: &'here Pool,
     /// CPUs of the home for few queues.
     most: f64,
-    /// Cores that all parts are due.
     due: f64,
     parts: &'here [Part],
 }

@@ -11,7 +11,6 @@ use crate::facts::Facts;
 
 /// A setting with its recommended value.
 struct Wish {
-    /// File below /proc/sys.
     file: &'static str,
     value: Value,
     roles: &'static [Role],
@@ -31,7 +30,6 @@ enum Value {
     LastAtLeast(u64),
     /// Range that must include this one.
     Range(u64, u64),
-    /// Fixed value.
     Switch(&'static str),
 }
 
@@ -275,7 +273,6 @@ fn is_squeezed(facts: &Facts, _: &Placement) -> bool {
     squeezed * 10_000.0 > processed
 }
 
-/// Settings to change, and notes about missing ones.
 pub(super) fn advise(
     facts: &Facts,
     placement: &Placement,

@@ -91,7 +91,6 @@ impl Target {
         }
     }
 
-    /// Replaces the name of the interface.
     pub(crate) fn rename(&mut self, name: &str) {
         match self {
             Target::Driver { interface, .. }
@@ -126,7 +125,6 @@ impl Target {
     }
 }
 
-/// Prefix of threads' paths.
 pub(crate) const THREAD: &str = "thread:";
 
 /// Format of a value, which determines when two strings are equal.
@@ -162,7 +160,6 @@ impl Spelling {
     }
 }
 
-/// For users.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

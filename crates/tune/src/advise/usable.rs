@@ -25,7 +25,6 @@ pub(super) struct UsableNode {
     pub(super) at: usize,
     /// Kernel's number; `None` for CPUs in no node.
     pub(super) id: Option<usize>,
-    /// Socket.
     pub(super) package: i64,
     /// Ordered by speed, then position.
     pub(super) cores: Vec<UsableCore>,
@@ -109,7 +108,6 @@ impl UsableTopology {
         cores.map(|core| core.cpu).collect()
     }
 
-    /// One CPU per core, of the fastest cores only.
     pub(super) fn fast_cpus(&self) -> Vec<usize> {
         let cores = || self.nodes.iter().flat_map(|node| &node.cores);
         let fastest = cores().map(|core| core.capacity).max();
@@ -128,7 +126,6 @@ impl UsableTopology {
 }
 
 impl UsableNode {
-    /// Whether its cores differ in speed.
     pub(super) fn is_mixed(&self) -> bool {
         self.for_network.len() < self.cores.len()
     }

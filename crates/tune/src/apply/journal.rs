@@ -32,7 +32,6 @@ pub use guard::Guard;
 pub use history::{Change, Lost, Run};
 pub use memory::Memory;
 
-/// Maximum number of characters shown of an unreadable line.
 const LOST_TEXT_MAX: usize = 120;
 
 /// Journal of a machine or network namespace. Other processes wait in `open` while it is held.
@@ -200,7 +199,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether the journal belongs to this boot and namespace.
     fn is_of(&self, life: &Life) -> bool {
         match self.lines.first() {
             Some(Line::Begin {

@@ -7,7 +7,6 @@ use super::machine::{Machine, Place, Root};
 /// One boot of a machine and one network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
-    /// Boot id.
     pub(super) boot: String,
     /// Cookie of the network namespace, unique in this boot; `None` if the kernel does not report it.
     pub(super) namespace: Option<u64>,

@@ -80,7 +80,6 @@ pub fn persist(
     Ok(written)
 }
 
-/// Settings in our existing file.
 fn written_before(path: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(" = "));

@@ -22,7 +22,6 @@ pub(crate) fn resets_queues(target: &Target) -> bool {
     )
 }
 
-/// All settings of an interface's queues.
 fn of_queues(interface: &Interface) -> Vec<Target> {
     let name = || interface.name.clone();
     let mut targets = Vec::new();

@@ -17,7 +17,6 @@ const SECONDS_SURE: f64 = 2.0;
 const FREE: f64 = 0.5;
 
 impl Case<'_> {
-    /// Limiter found in the load of CPUs.
     pub(super) fn cpus(&self) -> Option<Finding> {
         let with = |is_so: &dyn Fn(&Load) -> bool| -> CpuSet {
             self.loads
@@ -82,7 +81,6 @@ impl Case<'_> {
         )
     }
 
-    /// Confidence that CPUs are full.
     pub(super) fn fullness(&self, cpus: &CpuSet) -> Confidence {
         let ticks = |cpu: usize| {
             let of = |counts: &Counts| counts.cpus.get(&cpu).map_or(0, CpuTime::total);

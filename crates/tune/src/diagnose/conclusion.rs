@@ -22,11 +22,9 @@ const OFTEN: f64 = 0.5;
 const STALLED: f64 = 0.1;
 /// Ratio of received to sent bytes above which the receive direction of a link may be the limit.
 const UPLOAD: u64 = 4;
-/// Remedy when nothing was full.
 const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
     then at the network, and at locks inside the program. Where this machine asks, look at the server";
 
-/// Remedy when a reading is missing.
 const UNKNOWN: &str = "what is missing: another reading with --pid of the program, as root, and on the machine that has the \
     network devices; then the waits of the program's threads (/proc/PID/task/*/wchan)";
 
@@ -36,7 +34,6 @@ struct Asked {
     received: f64,
     came: f64,
     went: f64,
-    /// Load of the busiest CPU.
     busiest: f64,
 }
 
@@ -242,7 +239,6 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the sockets of the process are known.
     pub(super) fn has_known_sockets(&self) -> bool {
         let process = self.after.process.as_ref();
         process.is_none_or(|process| process.files.is_some())

@@ -160,12 +160,10 @@ impl Case<'_> {
         )
     }
 
-    /// Packets received and sent by the interfaces.
     fn packets(&self) -> u64 {
         sum(&self.grown(|counter| ["rx_packets", "tx_packets"].contains(&counter)))
     }
 
-    /// Packets dropped on this machine for any reason.
     pub(super) fn dropped(&self) -> u64 {
         let of_devices = self.grown(|counter| ["rx_dropped", "tx_dropped"].contains(&counter));
         let of_sockets = [
@@ -180,7 +178,6 @@ impl Case<'_> {
     }
 }
 
-/// Sum of the growth of counters.
 fn sum(grown: &[(&str, &str, u64)]) -> u64 {
     let by = grown.iter().map(|(.., by)| *by);
     by.fold(0, u64::saturating_add)

@@ -69,7 +69,6 @@ impl Case<'_> {
             .then(|| now.saturating_sub(then.unwrap_or(0)) as f64 / 1e6 / self.seconds())
     }
 
-    /// CPUs of iowait.
     pub(super) fn iowait(&self) -> f64 {
         self.loads.values().map(|load| load.iowait).sum()
     }
@@ -79,7 +78,6 @@ impl Case<'_> {
         self.share_of_samples(|sample| Some(sample.blocked? > 0))
     }
 
-    /// Whether any task was stalled on I/O.
     fn stall_is_possible(&self) -> bool {
         self.stalled().is_none_or(|share| share >= BLOCKED) || self.iowait() >= BLOCKED
     }

@@ -18,7 +18,6 @@ const DROPPED: f64 = 0.001;
 const UNSENT: f64 = 0.1;
 
 impl Case<'_> {
-    /// A full link or queueing discipline.
     pub(super) fn link(&self) -> Option<Finding> {
         let (first, last) = (self.after.samples.first()?, self.after.samples.last()?);
         let links = last.links.as_ref()?.iter();

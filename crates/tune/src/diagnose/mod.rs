@@ -241,7 +241,6 @@ fn finding(
     })
 }
 
-/// `CPU 3`, `CPUs 0-7`
 fn named(cpus: &CpuSet) -> String {
     let kind = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     format!("{kind} {cpus}")
@@ -294,7 +293,6 @@ impl Case<'_> {
         (!known.is_empty()).then(|| times as f64 / known.len() as f64)
     }
 
-    /// Growth of a TCP or IP counter.
     fn grew(&self, name: &str) -> u64 {
         let count = |counts: &Counts| counts.network.get(name).copied().unwrap_or(0);
         count(self.after).saturating_sub(count(self.before))

@@ -78,7 +78,6 @@ impl Case<'_> {
         self.own_cpus() >= used * OWN
     }
 
-    /// CPU use of the process, in CPUs.
     pub(super) fn own_cpus(&self) -> f64 {
         let (Some(then), Some(now)) = (&self.before.process, &self.after.process) else {
             return 0.0;

@@ -46,7 +46,6 @@ impl Case<'_> {
         )
     }
 
-    /// Datagrams dropped because a socket buffer was full.
     pub(super) fn udp_buffers(&self) -> Option<Finding> {
         let both = |name: &str| {
             let six = self.grew(&format!("Udp6{name}"));

@@ -309,7 +309,6 @@ fn a_process_has_evidence_of_its_own() {
     );
 }
 
-/// A socket at port 8080.
 fn socket(inode: u64, waiting: u64, limit: u64, dropped: u64) -> Listening {
     Listening {
         port: 8080,

@@ -56,7 +56,6 @@ fn of_one(interface: &Interface) -> Result<CpuSet, String> {
     Ok(all)
 }
 
-/// Message that the CPUs of an interface are unknown.
 pub(crate) fn unknown(interface: &Interface) -> String {
     format!(
         "it is not known which CPUs take packets of {}",

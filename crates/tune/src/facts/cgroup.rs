@@ -89,12 +89,10 @@ fn pair(quota: &str, period: &str) -> Option<(u64, u64)> {
     Some((quota.trim().parse().ok()?, period.trim().parse().ok()?))
 }
 
-/// CPUs that the control group of a process allows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Allowed {
     /// No group limits them.
     All,
-    /// Only these.
     These(CpuSet),
     /// There is a group, but its limit is not visible.
     Hidden,

@@ -88,7 +88,6 @@ const REUSE_AFTER: u32 = 1_000;
 /// Ratio of received to sent bytes above which a connection is an upload, which gets no response until it ends.
 const UPLOAD: u64 = 4;
 
-/// One connection.
 struct Row {
     state: u8,
     local: SocketAddr,
@@ -116,7 +115,6 @@ struct Progress {
     refused: u64,
 }
 
-/// The last data of a connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Last {
     Sent,

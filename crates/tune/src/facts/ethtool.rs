@@ -234,7 +234,6 @@ pub fn set(interface: &str, knob: Knob, value: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// A socket to the ethtool family.
 struct Talk {
     socket: Socket,
     family: u16,

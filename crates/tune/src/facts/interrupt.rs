@@ -89,7 +89,6 @@ fn handlers(words: &[&str]) -> String {
 /// Linux 6.4 `eth%d-ntfy-block.3`, with a literal percent sign.
 const BLOCK: &str = "ntfy-bl";
 
-/// Whether it is one of gVNIC's blocks.
 pub(crate) fn is_block(name: &str) -> bool {
     name.contains(BLOCK)
 }

@@ -132,7 +132,6 @@ fn discipline(message: &Raw) -> Option<(u32, Discipline)> {
     Some((number(header, 4)?, discipline))
 }
 
-/// Rate limit in bytes per second.
 fn rate(kind: &str, options: &[u8]) -> Option<u64> {
     let of = |attribute: u16| netlink::attribute(options, attribute);
     let rate = match kind {

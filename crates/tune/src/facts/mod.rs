@@ -304,7 +304,6 @@ fn softnet(text: &str, cpus: &BTreeMap<usize, CpuTime>) -> BTreeMap<usize, Softn
     network::softnet(text).enumerate().filter_map(row).collect()
 }
 
-/// NET_RX and NET_TX softirqs by CPU.
 fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
     let mut all: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
     for row in per_cpu::rows(text) {

@@ -12,7 +12,6 @@ use netlink_sys::{Socket, SocketAddr};
 
 use crate::limits::{NETLINK_ANSWERS_MAX, NETLINK_BYTES_MAX, NETLINK_TRIES};
 
-/// Opens a socket to the kernel.
 pub(super) fn connect(protocol: isize) -> io::Result<Socket> {
     let mut socket = Socket::new(protocol)?;
     socket.bind_auto()?;
@@ -75,7 +74,6 @@ where
     once()
 }
 
-/// Response received so far.
 struct Answer<T> {
     kept: Vec<T>,
     is_complete: bool,

@@ -79,7 +79,6 @@ fn list<T>(kind: u16, bytes: usize, understand: fn(&Raw) -> Option<T>) -> io::Re
     netlink::list(NETLINK_ROUTE, &question, |message| understand(&message))
 }
 
-/// Number, name and root discipline of an interface.
 fn link(message: &Raw) -> Option<(u32, String, String)> {
     let (number, name) = named(message)?;
     let attributes = message.bytes.get(LINK_BYTES..)?;

@@ -39,7 +39,6 @@ struct Route {
     interface: String,
     /// Network address in the high bits.
     network: u128,
-    /// Prefix length.
     length: u32,
     metric: u32,
 }

@@ -18,7 +18,6 @@ const ANSWER_BYTES: usize = 72;
 pub(super) const INFO: u16 = 2;
 pub(super) const MEMORY: u16 = 7;
 
-/// A socket.
 pub(super) struct Socket<'answer> {
     /// State (include/net/tcp_states.h).
     pub state: u8,
@@ -36,7 +35,6 @@ pub(super) struct Socket<'answer> {
 }
 
 impl Socket<'_> {
-    /// The value of an attribute.
     pub(super) fn attribute(&self, kind: u16) -> Option<&[u8]> {
         netlink::attribute(self.attributes, kind)
     }

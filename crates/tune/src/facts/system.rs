@@ -203,7 +203,6 @@ fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
-/// Each family has a file with names.
 fn packet_tables(tree: &Tree) -> Vec<String> {
     let tables = |family: &str| {
         let text = tree

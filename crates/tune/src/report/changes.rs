@@ -71,7 +71,6 @@ impl Group<'_> {
         }
     }
 
-    /// Old and new values.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         match (self.actions.as_slice(), key(self.actions[0])) {
             ([_, _, ..], Key::Queues(interface, what)) => self.ranges(interface, what),

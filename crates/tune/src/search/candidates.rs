@@ -9,27 +9,22 @@ use crate::facts::process::Thread;
 use crate::facts::{Facts, Interface};
 use onrush_machine::cpus::CpuSet;
 
-/// Interrupt delays to try, in microseconds.
 const WAITS: [u32; 4] = [0, 20, 50, 100];
 
 /// A change to try: values for related targets.
 pub(super) struct Candidate {
-    /// Name in the table.
     pub(super) change: String,
     pub(super) what: What,
 }
 
-/// Targets and values of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
-    /// These targets and values.
     Values(Vec<(Target, Value)>),
     /// The threads that the application has at that time, on these CPUs.
     Application(CpuSet),
 }
 
 impl Candidate {
-    /// Targets and values by the current facts.
     pub(super) fn values(&self, facts: &Facts) -> Vec<(Target, Value)> {
         match &self.what {
             What::Values(values) => values.clone(),
@@ -38,12 +33,10 @@ impl Candidate {
     }
 }
 
-/// A value to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     /// CPUs, formatted for their target.
     Cpus(CpuSet),
-    /// Literal value.
     Text(String),
 }
 
@@ -60,7 +53,6 @@ pub(super) const STAGES: [Stage; 6] = [
     waits,
 ];
 
-/// Interrupts as planned.
 fn interrupts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     planned(
         facts,
@@ -170,7 +162,6 @@ fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     Ok(different)
 }
 
-/// A receive queue, the CPU that handles its interrupts now, and the CPUs of its node.
 struct Queue {
     interface: String,
     index: usize,
@@ -314,7 +305,6 @@ fn spread(threads: &BTreeMap<u32, Thread>, cpus: &CpuSet) -> Vec<(Target, Value)
     threads.iter().map(value).collect()
 }
 
-/// Target for a thread.
 pub(super) fn target(number: u32, thread: &Thread) -> Target {
     Target::Thread {
         process: thread.process,

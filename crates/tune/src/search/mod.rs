@@ -132,16 +132,13 @@ struct Search<'here, 'told, M> {
     trials: Trials<'told>,
 }
 
-/// Targets with values to set.
 type Values = [(Target, Value)];
 
-/// Result of a candidate.
 enum Tried {
     Step(Step),
     Over(End),
 }
 
-/// Result of a turn.
 enum Turn {
     /// Values of the best so far and of the candidate.
     Measured(f64, f64),

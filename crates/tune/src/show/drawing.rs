@@ -8,9 +8,7 @@ use crate::diagnose::Load;
 use crate::facts::Facts;
 use crate::report::one_line;
 
-/// Width of a CPU's box.
 const BOX: usize = 104;
-/// Height of a CPU's box.
 const ROW: usize = 46;
 /// Cores side by side in a node.
 const COLUMNS: usize = 16;
@@ -20,7 +18,6 @@ const LETTERS: usize = 19;
 const TOP: usize = 96;
 /// Width of the legend.
 const WIDTH_MIN: usize = 900;
-/// Colors and labels of the kinds of work.
 const FRAMES: [(Option<Work>, &str, &str); 5] = [
     (Some(Work::Interrupts), "#c0392b", "takes interrupts"),
     (Some(Work::Steering), "#e67e22", "is handed packets"),

@@ -138,12 +138,10 @@ fn wrong_key(json: &Value) -> Option<String> {
     })
 }
 
-/// Checks a single value.
 fn single<T: DeserializeOwned>(value: &Value) -> Option<String> {
     T::deserialize(value).is_err().then(String::new)
 }
 
-/// Checks a map of values.
 fn entries<T: DeserializeOwned>(values: &Value) -> Option<String> {
     let Some(values) = values.as_object() else {
         return (!values.is_null()).then(String::new);

@@ -25,7 +25,6 @@ use role::{
 
 /// Variable with the role of a child process and its arguments.
 const ROLE: &str = "ONRUSH_PLANTED_ROLE";
-/// Duration of a diagnosis.
 const DURATION: Duration = Duration::from_millis(1_600);
 /// Deadline for setting up a limiter.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -128,9 +127,7 @@ fn first(namespace: Option<&Namespace>, process: Option<u32>, quiet: Quiet) -> (
 /// Readings of the machine to replace by quiet ones.
 #[derive(Clone, Copy)]
 enum Quiet {
-    /// CPUs and disks.
     All,
-    /// CPUs.
     Cpus,
     Nothing,
 }

@@ -94,7 +94,6 @@ enum Event {
     DiesBefore,
     /// The process dies before it reads the value back.
     DiesAfter,
-    /// The kernel refuses.
     Refuses(rustix::io::Errno),
     /// The kernel keeps a different value.
     Keeps(&'static str),

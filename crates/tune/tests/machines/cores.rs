@@ -322,7 +322,6 @@ fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
     assert_eq!(cpus(&placed(&facts), "eth0").0.to_string(), "4-7");
 }
 
-/// Number of CPUs with interrupts, and of CPUs of the application.
 fn sizes(cores: usize, queues: usize) -> (i64, i64) {
     let mut facts = machine(1, cores, 1, 1);
     facts.interfaces = vec![card("eth0", 0, queues, None)];

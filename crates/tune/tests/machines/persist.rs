@@ -130,7 +130,6 @@ fn setting_of_an_earlier_run_is_checked_too() {
     );
 }
 
-/// Words of a key's values in the unit.
 fn words<'text>(unit: &'text str, key: &str) -> Vec<&'text str> {
     let lines = unit.lines().filter_map(|line| line.split_once('='));
     let values = lines.filter(|(name, _)| *name == key);

@@ -354,7 +354,6 @@ fn numbers_of_queues_are_tried_first_and_what_a_reset_loses_is_put_back() {
     }
 }
 
-/// All files below a directory except the journal.
 fn files(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut files = BTreeMap::new();
     let mut directories = vec![root.to_owned()];

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct Guard {
     /// PID.
     pub process: u32,
-    /// Start time, in ticks since boot.
     pub(super) started: u64,
 }
 

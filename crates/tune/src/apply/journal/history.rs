@@ -12,7 +12,6 @@ use crate::advise::{Request, Target};
 use crate::apply::life::Life;
 use crate::apply::reset::resets_queues;
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
@@ -26,7 +25,10 @@ pub(super) enum Line {
         made: Option<PathBuf>,
     },
     /// Identity of the interface that has this name from here on, to find it again after it is renamed.
-    Bearer { name: String, identity: Identity },
+    Bearer {
+        name: String,
+        identity: Identity,
+    },
     /// Unreadable line; its contents are lost. Never written.
     #[serde(skip)]
     Lost(Lost),
@@ -40,19 +42,24 @@ pub(super) enum Line {
     Guard(Guard),
     /// The run waits for confirmation; without it, it is undone.
     Waits,
-    /// Change about to be made.
     Change {
         target: Target,
         before: String,
         wrote: String,
     },
     /// Value that a reset of the device is about to lose, to be restored with it.
-    Keep { target: Target, before: String },
+    Keep {
+        target: Target,
+        before: String,
+    },
     /// Value that the kernel kept after a change.
-    Kept { target: Target, kept: String },
-    /// The kernel refused the change.
-    Refused { target: Target },
-    /// The changes are confirmed.
+    Kept {
+        target: Target,
+        kept: String,
+    },
+    Refused {
+        target: Target,
+    },
     Confirmed,
 }
 
@@ -65,7 +72,6 @@ impl Line {
 }
 
 impl Life {
-    /// First line of a journal of this life.
     pub(super) fn first_line(&self, made: Option<&PathBuf>) -> io::Result<String> {
         let line = Line::Begin {
             schema: SCHEMA,
@@ -78,7 +84,6 @@ impl Life {
     }
 }
 
-/// Unreadable lines.
 pub(super) fn lost(lines: &[Line]) -> Vec<Lost> {
     let lost = lines.iter().filter_map(|line| match line {
         Line::Lost(lost) => Some(lost.clone()),

@@ -11,7 +11,6 @@ pub(super) struct Identity {
     pub(super) index: Option<u32>,
     /// Bus address of the device; `None` for virtual interfaces.
     pub(super) device: Option<String>,
-    /// Port of the device.
     pub(super) port: Option<u32>,
 }
 

@@ -35,7 +35,6 @@ pub(super) fn open_or_begin(path: &Path, first: &str, waits: impl FnOnce()) -> i
             },
         }
         match begun(path, first)?.take_free_place(path) {
-            // Another process was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             file => return file.and_then(|file| settled(path).map(|()| file)),
         }

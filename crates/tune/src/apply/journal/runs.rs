@@ -17,7 +17,6 @@ impl Journal {
         })
     }
 
-    /// Index of the first line of a run.
     pub(super) fn beginning(&self, run: Run) -> Option<usize> {
         let is_it = |line: &Line| matches!(line, Line::Wish { run: found, .. } if *found == run);
         self.lines.iter().position(is_it)
@@ -68,7 +67,6 @@ impl Journal {
         self.guard = guard;
     }
 
-    /// Writes the process that undoes the new run.
     pub(super) fn note_guard(&mut self) -> Result<(), Error> {
         match self.guard {
             Some(guard) => self.note(Line::Guard(guard)),

@@ -245,7 +245,6 @@ fn a_renamed_interface_is_found_under_its_new_name() {
             facts(&[("lan0", 2, "0000:01:00.0"), ("veth", 9, "")]),
             ["eth1 eth1", "lan0 eth0", "veth veth"],
         ),
-        // Names swapped.
         (
             facts(&[
                 ("eth1", 2, "0000:01:00.0"),

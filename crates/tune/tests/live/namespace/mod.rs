@@ -31,7 +31,6 @@ impl Namespace {
         Some(namespace)
     }
 
-    /// Name for ip-netns(8).
     pub(crate) fn name(&self) -> &str {
         &self.0
     }

@@ -29,19 +29,15 @@ pub(crate) fn recorded(name: &str) -> TempDir {
     directory
 }
 
-/// Recorded machines.
 pub(crate) const RECORDED: [&str; 3] =
     ["16em64t-4s2c2t", "2pa-pcidomain32bits", "32em64t-2n8c+1mic"];
 
-/// Machine to generate.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     /// CPU numbers by position: by node, then core, then SMT sibling.
     pub(crate) numbers: Vec<usize>,
     pub(crate) nodes: usize,
-    /// Cores per node.
     pub(crate) cores: usize,
-    /// SMT siblings per core.
     pub(crate) siblings: usize,
     /// Positions (indexes of `numbers`) of offline CPUs.
     pub(crate) offline: Vec<usize>,
@@ -53,14 +49,12 @@ pub(crate) struct Machine {
     pub(crate) node_ids: Vec<usize>,
     /// Numbers of the nodes with memory and without CPUs.
     pub(crate) memory_nodes: Vec<usize>,
-    /// CPUs isolated at boot.
     pub(crate) isolated: Vec<usize>,
     pub(crate) interfaces: Vec<Card>,
     /// Number of the first interrupt.
     pub(crate) irq_first: usize,
 }
 
-/// Interface to generate.
 #[derive(Debug, Clone)]
 pub(crate) struct Card {
     pub(crate) name: String,
@@ -68,7 +62,6 @@ pub(crate) struct Card {
     pub(crate) kind: Kind,
     /// Contents of `numa_node`.
     pub(crate) node: i64,
-    /// Queues in each direction.
     pub(crate) queues: usize,
     /// CPU of all its interrupts.
     pub(crate) irq_cpu: usize,
@@ -202,7 +195,6 @@ impl Machine {
         directory
     }
 
-    /// Online CPUs of a node.
     pub(crate) fn node_cpus(&self, node: usize) -> Vec<usize> {
         let size = self.cores * self.siblings;
         let places = node * size..(node + 1) * size;
@@ -212,7 +204,6 @@ impl Machine {
             .collect()
     }
 
-    /// All online CPUs.
     pub(crate) fn cpus(&self) -> Vec<usize> {
         (0..self.nodes)
             .flat_map(|node| self.node_cpus(node))
@@ -418,7 +409,6 @@ impl Machine {
 }
 
 impl Card {
-    /// Path of the device.
     fn device(&self, at: usize) -> String {
         match self.kind {
             Kind::Xen => format!("sys/devices/vif-{at}"),

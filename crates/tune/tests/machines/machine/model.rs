@@ -16,7 +16,6 @@ use super::Machine;
 /// A change of the number of queues changes interrupt numbers and clears masks.
 pub(crate) struct Model {
     pub(crate) shape: Machine,
-    /// CPUs of a program's threads.
     pub(crate) threads: BTreeMap<Place, CpuSet>,
     snapshot: Snapshot,
 }
