@@ -218,8 +218,7 @@ impl BodyReader {
         };
     }
 
-    /// Reports the end of the connection: an error unless the body is complete or ends with the connection (RFC 9112
-    /// 8).
+    /// Reports the end of the connection: an error unless the body is complete or ends with it (RFC 9112 8).
     pub fn end_of_input(&self) -> Result<(), Refusal> {
         match self.state {
             State::Complete | State::ExpectClose => Ok(()),

@@ -1,5 +1,4 @@
-//! Finds the line and the cause of an invalid head; httparse reports neither. Runs only after a refusal, to give the
-//! log a useful reason.
+//! Finds line and cause of an invalid head, for the log; httparse reports neither. Runs only after a refusal.
 
 use crate::field::{self, Header};
 use crate::refusal::{Place, Refusal};

@@ -1,6 +1,5 @@
-//! HTTP/1.x (RFC 9110, RFC 9112) and, in `http2`, HTTP/2 (RFC 9113): heads, framing and bodies are parsed from bytes
-//! and written as bytes. The crate does no I/O, reads no clock, starts no thread, and does not allocate on the steady
-//! path.
+//! HTTP/1.x (RFC 9110, RFC 9112) and HTTP/2 (RFC 9113, in `http2`) between bytes and messages. The crate does no I/O,
+//! reads no clock, starts no thread, and does not allocate on the steady path.
 //!
 //! ```text
 //!  bytes ──> request::parse / response::parse ──> head { framing, keep_alive, … }     Partial: read more
@@ -25,14 +24,13 @@
 //! # Invariants
 //!
 //! - `Partial`, `Complete` and `Refused` do not depend on how the input was split. Every case of
-//!   `tests/all/cases/*.txt` is parsed whole and split at every byte, and compared with a second, slow parser
+//!   `tests/all/cases/*.txt` is parsed whole and split at every byte, and compared with a slow parser
 //!   (`tests/all/support/reference.rs`).
 //! - Only responses of servers are parsed leniently. They are normalized before they are forwarded, so a strict parser
 //!   reads the same message.
 //! - HTTP/2 data is never copied or stored here: received data is returned as a range of the input, and the sender
 //!   appends its data to a frame header. Only a field block that arrives in several pieces is joined.
-//! - A field block is encoded or decoded again only if it may differ from the previous one (`hpack/repeated.rs`,
-//!   `hpack/decoded.rs`).
+//! - A block is encoded or decoded again only if it may differ from the last (`hpack/repeated.rs`, `hpack/decoded.rs`).
 #![forbid(unsafe_code)]
 
 pub mod body;

@@ -25,16 +25,14 @@ pub const CONNECTION_BYTES_MAX: usize = 512;
 /// Bytes of a PROXY protocol line with its CRLF: the worst case according to section 2.1 of its specification.
 pub const PROXY_V1_BYTES_MAX: usize = 107;
 
-/// Bytes of a binary PROXY protocol header. Addresses take at most 232, known TLVs a few hundred; the format allows 64
-/// KiB. Same limit as in nginx.
+/// Bytes of a binary PROXY protocol header. Addresses take at most 232, TLVs a few hundred. Same limit as in nginx.
 pub const PROXY_V2_BYTES_MAX: usize = 4096;
 
 /// Members of Forwarded or X-Forwarded-For that are searched for the client's address. Each may be looked up in a list
 /// of trusted networks, and a head has room for thousands; no chain of proxies has 32.
 pub const FORWARDED_MEMBERS_MAX: usize = 32;
 
-/// Members of tracestate that are forwarded: the limit of W3C Trace Context (3.3.1.1), above which the field is
-/// invalid.
+/// Members of tracestate that are forwarded. With more the field is invalid (W3C Trace Context 3.3.1.1).
 pub const TRACE_STATE_MEMBERS_MAX: usize = 32;
 
 /// Bytes of decoded Basic credentials: user, colon and password. Password files and the hashes in use stop at 255 each
@@ -85,8 +83,7 @@ pub struct Limits {
     pub headers_max: usize,
     /// Bytes of a request target; longer ones are refused with 414. RFC 9110 4.1 asks for at least 8000.
     pub target_bytes_max: usize,
-    /// Bytes of a chunk line: size, extensions and CRLF. Extensions are hardly used; 256 leaves room for a signature
-    /// per chunk (AWS uses 85 bytes).
+    /// Bytes of a chunk line: size, extensions and CRLF. 256 leaves room for a signature per chunk (AWS uses 85 bytes).
     pub chunk_line_bytes_max: usize,
     /// Bytes of chunk lines beyond the allowance of their chunks (16 per chunk and twice its size). Stops a sender that
     /// makes us read far more than it delivers; the same rule as in Go's net/http.

@@ -9,9 +9,8 @@ use crate::response::ResponseHead;
 use crate::version::Version;
 use crate::write::HeadWriter;
 
-/// Protocols that the request asks for, as received: names with or without a version, in the client's order of
-/// preference. `None` without the connection option, since the field is then not meant for us, and in HTTP/1.0 (RFC
-/// 9110 7.8).
+/// Protocols that the request asks for, as received, in the client's order of preference. `None` without the connection
+/// option, since the field is then not meant for us, and in HTTP/1.0 (RFC 9110 7.8).
 ///
 /// Not all of them should be forwarded: after a change to `h2c` a client could send requests that bypass the routes.
 pub fn asked<'h, 'b>(
@@ -24,8 +23,7 @@ pub fn asked<'h, 'b>(
     asks.then(|| protocols(head.headers))
 }
 
-/// Checks that a 101 (Switching Protocols) names only protocols that its request asked for, given the fields of that
-/// request (RFC 9110 7.8, 15.2.2).
+/// Checks that a 101 names only protocols for which its request, with these fields, asked (RFC 9110 7.8, 15.2.2).
 ///
 /// # Errors
 /// 502, since the meaning of the bytes after the head is unknown.

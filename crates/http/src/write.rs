@@ -146,8 +146,7 @@ impl<'a> HeadWriter<'a> {
         self
     }
 
-    /// IP address. IPv4 addresses, written into every forwarded request, avoid the formatting of the standard library:
-    /// 10 ns instead of 70.
+    /// IP address. IPv4, written into every forwarded request, avoids the standard library's formatting: 10 ns, not 70.
     pub fn address(&mut self, address: IpAddr) -> &mut Self {
         let IpAddr::V4(address) = address else {
             return self.display(address);
@@ -199,8 +198,7 @@ impl Write for Displayed<'_, '_> {
     }
 }
 
-/// Writes the line before a chunk of `size` bytes; `None` if it does not fit. Size 0 would end the body: use
-/// [`LAST_CHUNK`].
+/// Writes the line before a chunk of `size` bytes; `None` if it does not fit. To end a body use [`LAST_CHUNK`].
 pub fn chunk_head(out: &mut [u8], size: u64) -> Option<usize> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = (64 - (size | 1).leading_zeros() as usize).div_ceil(4);

@@ -1,5 +1,4 @@
-//! Writes a generated machine of the tests to a new directory and prints its path, to try plans for a large machine on
-//! a small one.
+//! Writes a generated machine of the tests to a new directory and prints its path, to try plans for large machines.
 //!
 //!     cargo run --release --package onrush-tune --example machine -- NODES CORES SIBLINGS INTERFACES QUEUES
 //!

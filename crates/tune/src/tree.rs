@@ -1,8 +1,7 @@
 //! Source of facts: /proc, /sys and /etc below a root directory, or a snapshot of them in one file.
 //!
 //! A snapshot contains the files as read, not the interpreted facts, so that a newer program can interpret it again.
-//! All paths are absolute, as in the kernel's documentation; symbolic links of a recorded machine never lead out of its
-//! root.
+//! All paths are absolute, as in the kernel's documentation; links of a recorded machine never leave its root.
 
 pub(crate) mod below;
 mod snapshot;
@@ -219,8 +218,8 @@ impl Tree {
         names_in(opened)
     }
 
-    /// Numbers after a prefix in the names of a directory, ascending: with `cpu`, the names `cpu0`, `cpu12` and
-    /// `cpufreq` give 0 and 12.
+    /// Numbers after a prefix in the names of a directory, ascending: `cpu` in `cpu0`, `cpu12`, `cpufreq` gives 0 and
+    /// 12.
     pub fn numbers(&self, path: &str, prefix: &str) -> Vec<usize> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
         let mut numbers: Vec<usize> = self.names(path).iter().filter_map(number).collect();

@@ -14,8 +14,7 @@ pub(super) struct TrailerLine {
 }
 
 impl TrailerLine {
-    /// Parses a line without its LF, as a field without folding. A client must not send a field that would take effect
-    /// too late (RFC 9110 6.5.1).
+    /// Parses a line without its LF. A client must not send a field that takes effect too late (RFC 9110 6.5.1).
     pub(super) fn parse(line: &[u8], sender: Sender) -> Result<TrailerLine, Refusal> {
         const MALFORMED: Refusal = Refusal::bad("malformed trailer");
         let Some(colon) = memchr::memchr(b':', line) else {
@@ -49,8 +48,7 @@ pub(crate) fn is_forbidden(name: &[u8], sender: Sender) -> bool {
     is_in(&FORBIDDEN) || sender == Sender::Client && is_in(&FORBIDDEN_IN_REQUESTS)
 }
 
-/// Fields that frame a message or control the connection. They are useless as trailers, and the next hop might merge
-/// them into the head.
+/// Fields that frame a message or control the connection; useless as trailers, and the next hop might merge them.
 const FORBIDDEN: [&str; 10] = [
     "transfer-encoding",
     "content-length",

@@ -27,8 +27,7 @@ pub struct StickyCookie<'b> {
 }
 
 impl StickyCookie<'_> {
-    /// Writes Set-Cookie (RFC 6265 4.1). SameSite=Lax is the default of some browsers; writing it makes it apply in
-    /// all.
+    /// Writes Set-Cookie (RFC 6265 4.1). SameSite=Lax, the default of some browsers, is written for the others.
     pub fn write(&self, writer: &mut HeadWriter<'_>) {
         writer
             .raw(b"Set-Cookie: ")

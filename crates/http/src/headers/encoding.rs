@@ -50,8 +50,7 @@ pub(crate) type Weight = u16;
 pub(crate) const WEIGHT_MAX: Weight = 1000;
 
 impl AcceptEncoding {
-    /// Parses the fields. Members that are malformed or name an unsupported coding are skipped; of repeated names the
-    /// first counts.
+    /// Parses the fields. Malformed members and unsupported codings are skipped; of repeated names the first counts.
     pub fn of(headers: &[Header<'_>]) -> AcceptEncoding {
         let mut accepted = AcceptEncoding::default();
         let fields = headers

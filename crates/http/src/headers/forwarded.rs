@@ -306,8 +306,7 @@ fn plain_value(text: &[u8]) -> Option<&[u8]> {
     inside.iter().all(is_plain).then_some(inside)
 }
 
-/// Parses an address with or without a port (RFC 7239 6). `None` for `unknown` and for obfuscated identifiers
-/// (`_hidden`).
+/// Parses an address with optional port (RFC 7239 6). `None` for `unknown` and obfuscated identifiers (`_hidden`).
 fn node(text: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(text).ok()?;
     let (address, behind) = match text.strip_prefix('[') {

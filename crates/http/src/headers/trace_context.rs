@@ -5,8 +5,7 @@
 //!               │  trace-id                         parent-id        └ flags: 01 sampled, 02 random trace-id
 //!               └ version
 //! ```
-//! A malformed or repeated traceparent counts as missing: the recipient starts a new trace and ignores tracestate
-//! (3.2.2.5, 3.3.1.1).
+//! A malformed or repeated traceparent starts a new trace, and tracestate is ignored (3.2.2.5, 3.3.1.1).
 
 use std::num::{NonZeroU64, NonZeroU128};
 

@@ -55,8 +55,7 @@ pub struct Connection {
     next: u32,
     /// Peer streams above this one are ignored: `NUMBER_MAX` until we send GOAWAY.
     last_taken: u32,
-    /// Our streams above this one are not processed by the peer or not opened any more; `None` until one side sends
-    /// GOAWAY.
+    /// Our streams above this one are not processed or not opened any more; `None` until one side sends GOAWAY.
     last_wanted: Option<u32>,
     /// Priorities of streams that are not open yet, in a ring; id 0 is an unused entry.
     ahead: [(u32, Priority); PRIORITIES_AHEAD_MAX],
@@ -145,8 +144,7 @@ impl Connection {
         !matches!(self.expect, Expect::Preface | Expect::Settings)
     }
 
-    /// Whether `input`, the first bytes that a client receives, is an HTTP/1 response: the server does not support
-    /// HTTP/2.
+    /// Whether `input`, the first bytes that a client receives, is an HTTP/1 response, so HTTP/2 is not supported.
     #[inline]
     pub fn is_answered_in_http1(&self, input: &[u8]) -> bool {
         matches!(self.expect, Expect::Settings) && input.starts_with(b"HTTP/")
@@ -174,8 +172,7 @@ impl Connection {
         self.streams.get(stream).is_some()
     }
 
-    /// Whether a field block is incomplete. Until it is complete no other frame is allowed, so a slow peer blocks all
-    /// streams.
+    /// Whether a field block is incomplete. No other frame is allowed then, so a slow peer blocks all streams.
     pub fn is_amid_block(&self) -> bool {
         self.block.id != 0
     }
@@ -197,8 +194,7 @@ impl Connection {
         self.guard.elapsed(time);
     }
 
-    /// Frees memory that an idle connection does not need. The decoder's table is shrunk to its entries; the encoder's
-    /// starts empty.
+    /// Frees memory that an idle connection does not need. The decoder's table shrinks; the encoder's starts empty.
     pub fn rest(&mut self) {
         self.decoder.rest();
         self.encoder.rest();
@@ -298,8 +294,7 @@ impl Connection {
         self.answer(out, |out| frame::reset(id, error.code, out))
     }
 
-    /// Records that we reset a stream. Frames that the peer has already sent on it contain at most its window and our
-    /// limit on heads.
+    /// Records that we reset a stream. Up to its window and our limit on heads may still be in transit on it.
     #[inline]
     fn note_reset(&mut self, id: u32) {
         self.gone.reset(id);
@@ -307,8 +302,7 @@ impl Connection {
         self.guard.expect_late(self.local.list_bytes_max);
     }
 
-    /// Ignores a frame of `bytes` for a closed stream: it may have been sent before the frame that closed the stream
-    /// was received.
+    /// Ignores a frame of `bytes` for a closed stream, which may have been sent before the stream was closed.
     fn ignore_closed(&mut self, id: u32, bytes: u64) -> Result<Found, ConnectionError> {
         if self.is_idle(id) {
             return Err(FRAME_OF_IDLE);

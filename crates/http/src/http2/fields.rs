@@ -11,8 +11,7 @@ const FIELD_OVERHEAD: u64 = 32;
 
 /// A decoded field section (RFC 9113 8.2). It is refilled for each block and allocates only to grow.
 ///
-/// Fields that are malformed or exceed a limit are reported and not stored. Cookies are joined into one field (RFC 9113
-/// 8.2.3).
+/// Malformed and excess fields are reported but not stored. Cookies are joined into one field (RFC 9113 8.2.3).
 #[derive(Default)]
 pub struct FieldSection {
     /// Names that are not in the static table, concatenated.

@@ -1,5 +1,4 @@
-//! Frames (RFC 9113 4 and 6): the header of nine bytes, and the format of each type's payload. Stateless; `connection`
-//! decides which frames are allowed when.
+//! Frames (RFC 9113 4 and 6): header and payload formats. Stateless; `connection` decides which frames are allowed.
 //!
 //! ```text
 //!   length (24)  type (8)  flags (8)  R (1) stream id (31)  payload …
@@ -81,8 +80,7 @@ impl Kind {
         }
     }
 
-    /// Number on the wire. `Unknown` becomes 0x21, the first number of the pattern `0x1f * N + 0x21` that HTTP/3
-    /// reserves; RFC 9113 reserves none.
+    /// Number on the wire. `Unknown` is 0x21, the first that HTTP/3 reserves for this; RFC 9113 reserves none.
     pub(crate) const fn number(self) -> u8 {
         match self {
             Kind::Data => 0x0,

@@ -101,8 +101,8 @@ pub(crate) struct Guard {
     stream_errors: u32,
     /// <= `CHATTER_AHEAD_MAX`.
     chatter: u32,
-    /// Bytes by which the peer may still open windows for data sent to it: twice that data, for the windows of stream
-    /// and connection.
+    /// Bytes by which the peer may still open windows: twice the data sent to it, for the windows of stream and
+    /// connection.
     windows: u64,
     /// Bytes of replies that the user has not reported as sent.
     unsent: u32,

@@ -13,12 +13,10 @@ pub const SETTINGS_PER_FRAME_MAX: u32 = 64;
 /// Bytes of the value in PRIORITY_UPDATE; longer ones are ignored. `u=0, i` has six, extensions may add a few.
 pub const PRIORITY_BYTES_MAX: u32 = 256;
 
-/// Priorities stored for streams that are not open yet. RFC 9218 7.1 asks to keep some; browsers send the priority in
-/// the head.
+/// Priorities stored for streams not open yet. RFC 9218 7.1 asks to keep some; browsers send them in the head.
 pub const PRIORITIES_AHEAD_MAX: usize = 4;
 
-/// Bytes of a request head whose header block a client stores to send it again. A browser's head with a cookie or two
-/// is smaller.
+/// Bytes of a request head whose header block a client stores to send it again. Most browsers' heads are smaller.
 pub const REPEATED_HEAD_BYTES_MAX: usize = 2048;
 
 /// Streams that a client opens before the server's SETTINGS arrive. RFC 9113 6.5.2 advises servers to allow at least
@@ -71,8 +69,7 @@ pub const CHATTER_AHEAD_MAX: u32 = 2000;
 /// Chatter tokens returned by a served stream: a client may send a priority, a window update and a reset for each.
 pub const CHATTER_PER_STREAM: u32 = 8;
 
-/// Maximum of chatter tokens returned by a DATA frame, in either direction: window updates for stream and connection, a
-/// PING, and one spare.
+/// Maximum of chatter tokens returned by a DATA frame: updates of both windows, a PING, and one spare.
 pub const CHATTER_PER_DATA: u32 = 4;
 
 /// Minimum bytes of received DATA that return tokens.

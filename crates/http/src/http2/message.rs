@@ -114,8 +114,7 @@ fn check_count(count: usize, limits: &Limits, too_many: Refusal) -> Result<(), R
     }
 }
 
-/// Records the Content-Length of a request, which the sum of DATA must equal (RFC 9113 8.1.1). A repeated one is
-/// refused, since no client needs it.
+/// Records the Content-Length of a request, which the sum of DATA must equal (RFC 9113 8.1.1). Repeats are refused.
 fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> {
     let Some(number) = framing::decimal(value) else {
         return Err(Rejection::Malformed("malformed Content-Length"));

@@ -40,8 +40,7 @@ pub struct LocalSettings {
     pub concurrent_streams_max: u32,
     /// Bytes that may be received on a stream before they are released.
     pub stream_window: u32,
-    /// Bytes that may be received on all streams together before they are released; at least 65,535, the initial
-    /// window.
+    /// Bytes that may be received on all streams before they are released; at least 65,535, the initial window.
     pub connection_window: u32,
     /// Maximum payload of a frame in bytes.
     pub frame_bytes_max: u32,
@@ -66,7 +65,7 @@ impl LocalSettings {
         resets_per_second: RESETS_PER_SECOND,
     };
 
-    /// Defaults of a client. It sends no limit on concurrent streams: a server opens streams only to push, which is
+    /// Defaults of a client. It does not limit concurrent streams, since servers open them only to push, which is
     /// disabled.
     pub const CLIENT: LocalSettings = LocalSettings {
         concurrent_streams_max: u32::MAX,

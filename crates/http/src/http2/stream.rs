@@ -1,5 +1,4 @@
-//! One stream (RFC 9113 5.1): state, windows, and position in the send queue. A stream occupies a slot while it is
-//! open; an idle connection has none.
+//! One stream (RFC 9113 5.1): state, windows, and position in the send queue. Only open streams have a slot.
 
 mod gone;
 mod index;

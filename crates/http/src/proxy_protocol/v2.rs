@@ -140,8 +140,7 @@ impl Layout {
         }
     }
 
-    /// The data of a LOCAL command must be discarded; that of an unspecified family may begin with addresses of unknown
-    /// length.
+    /// The data of LOCAL must be discarded; that of an unspecified family may begin with addresses of unknown length.
     fn has_vectors(self) -> bool {
         !matches!(self, Layout::Local | Layout::Unspecified)
     }
@@ -224,8 +223,7 @@ fn verify_checksum(header: &[u8], at: usize, value: &[u8]) -> Result<(), Refusal
     Ok(())
 }
 
-/// CRC32c (RFC 4960 Appendix B) without the first and last inversion. One byte at a time is fast enough for one header
-/// per connection.
+/// CRC32c (RFC 4960 Appendix B) without the first and last inversion, one byte at a time: it runs once per connection.
 fn crc32c(sum: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(sum, |sum, &byte| {
         CRC32C[usize::from(sum as u8 ^ byte)] ^ (sum >> 8)

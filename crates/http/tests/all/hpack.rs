@@ -124,8 +124,7 @@ fn messages_of_the_rfc_are_decoded() {
     }
 }
 
-/// RFC 7541 C.4 and C.6. If both forms of a string have the same length, as with `307`, our encoder uses no Huffman
-/// code.
+/// RFC 7541 C.4 and C.6. If both forms of a string have the same length, as with `307`, ours is without Huffman code.
 #[test]
 fn messages_of_the_rfc_are_encoded_as_they_stand_there() {
     let mut responses = RESPONSES_HUFFMAN;

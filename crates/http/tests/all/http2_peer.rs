@@ -1,5 +1,4 @@
-//! Our HTTP/2 connections against the crate `h2`, as client and server, over an in-memory pipe small enough to split
-//! all frames.
+//! Our HTTP/2 connections against the crate `h2`, as client and server, over a small in-memory pipe.
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -19,8 +19,7 @@ use crate::facts::{Facts, Interface};
 /// second each way (HAProxy 2021 on a Graviton2, 32 queues).
 const INTERRUPT_SHARE: usize = 4;
 
-/// Minimum number of cores for interrupts, but at most half of the machine: a single core would make several queues
-/// useless.
+/// Minimum number of cores for interrupts, but at most half of the machine: one core makes several queues useless.
 const INTERRUPT_CORES_MIN: f64 = 2.0;
 
 /// Packets per second and core, each way: 4.15 million on 16 cores (HAProxy 2021).

@@ -11,8 +11,7 @@ use super::usable::{UsableTopology, homes};
 use super::vectors::{self, present};
 use crate::facts::{Facts, Interface};
 
-/// Queues per core above which they are too many: 32 on 16 cores carried 4 million packets a second each way (HAProxy
-/// 2021).
+/// Maximum number of queues per core: 32 on 16 cores carried 4 million packets a second each way (HAProxy 2021).
 const QUEUES_PER_CORE: usize = 2;
 
 /// Queues are removed only if the interface is due at least this part of the machine's cores.

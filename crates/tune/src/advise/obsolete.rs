@@ -3,8 +3,7 @@
 use super::action::Note;
 use crate::facts::Facts;
 
-/// Widespread advice that is useless or harmful today: file below /proc/sys, recommended value (any, if empty), and
-/// explanation.
+/// Widespread advice, useless or harmful today: file below /proc/sys, value (any, if empty), and explanation.
 pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
     (
         "net/ipv4/tcp_tw_recycle",

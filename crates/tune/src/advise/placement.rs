@@ -165,8 +165,8 @@ fn put(
                 irq_cpu: has_interrupts.then_some(cpus.cpu),
                 steering_cpus: match has_interrupts {
                     true => cpus.others.clone(),
-                    // Packets of a virtual interface are processed where they were sent; they are steered to the CPUs
-                    // of all queues.
+                    // Packets of a virtual interface are processed where they were sent, so steer them to the CPUs of
+                    // all queues.
                     false => placement.all(),
                 },
             };

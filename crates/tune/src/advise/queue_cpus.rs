@@ -1,5 +1,4 @@
-//! Assigns CPUs to queues: one for the interrupts of one or several queues, and others to which packets are steered.
-//! Pure.
+//! Assigns CPUs to queues: one for the interrupts of one or several queues, and others for packet steering. Pure.
 //!
 //! ```text
 //! CPUs for q queues that are due Q cores and may have H (half of the node's CPUs, one for each core):
@@ -68,8 +67,7 @@ impl PartPlacement {
     }
 }
 
-/// Places queues on a machine too small to set CPUs aside: interrupts are distributed over `cores` cores, and nothing
-/// is steered.
+/// Places queues without setting CPUs aside: interrupts are distributed over `cores` cores, and nothing is steered.
 pub(super) fn everywhere(
     usable: &UsableTopology,
     parts: &[Part],
@@ -225,8 +223,7 @@ impl Circle<'_> {
         self.pool.cores * self.share(at)
     }
 
-    /// CPUs for each queue of a part, including the one with its interrupts; `None` if it has enough queues for the
-    /// cores it is due.
+    /// CPUs for each queue of a part, including its interrupt CPU; `None` if there are enough queues for its cores.
     fn group_sizes(&self, at: usize) -> Option<Vec<usize>> {
         let queues = self.parts[at].vectors.len();
         let quarter = self.quarter(at);
@@ -372,8 +369,7 @@ fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
     (most - down).max(quarter.min(most)) + 1e-9
 }
 
-/// Adjacent cores; the first handles the interrupts. A group does not span two caches if enough cores remain for the
-/// other groups.
+/// Adjacent cores; the first handles the interrupts. A group spans two caches only if cores would run short.
 fn group(node: &UsableNode, room: &mut Room, size: usize, rest: usize) -> Option<QueueCpus> {
     let cores = &node.cores[..room.end];
     let next = cores.get(room.first)?;

@@ -61,8 +61,8 @@ impl UsableTopology {
             .iter()
             .filter(|core| core.cpus.intersects(usable))
             .collect();
-        // A queue needs one fast CPU rather than two slow ones. The sort is stable, so cores of equal speed stay
-        // ordered by position.
+        // A queue needs one fast CPU rather than two slow ones. The sort is stable: equal cores stay ordered by
+        // position.
         cores.sort_by_key(|core| (core.place.node, Reverse(capacity(core))));
         let mut nodes: Vec<UsableNode> = Vec::new();
         for core in cores {

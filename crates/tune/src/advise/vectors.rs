@@ -1,7 +1,6 @@
 //! Queues of an interface that can be placed, and CPUs of interrupts that are not moved. Pure.
 //!
-//! Queues that share an interrupt are placed together. A queue whose interrupt is unknown is not placed, because it
-//! cannot be moved.
+//! Queues that share an interrupt are placed together; queues with an unknown interrupt are not placed.
 
 use std::cmp::Reverse;
 

@@ -19,8 +19,8 @@ pub struct Awake {
     _file: File,
 }
 
-/// Limits the latency to that of the shallowest idle state, if the goal is latency and there is a deeper one; else
-/// `None`.
+/// Limits the latency to that of the shallowest idle state; `None` unless the goal is latency and there is a deeper
+/// one.
 pub fn stay_awake(
     machine: &Root,
     facts: &Facts,

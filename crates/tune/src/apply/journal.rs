@@ -353,8 +353,7 @@ impl Journal {
         }
     }
 
-    /// Renames a journal with unreadable lines after the others are undone, so that they can be examined. Returns the
-    /// new path.
+    /// Renames a journal with unreadable lines, for examination, after the others are undone. Returns the new path.
     pub fn put_aside(self) -> Result<PathBuf, Error> {
         let failed = |error: io::Error| Error::Write(self.path.clone(), error);
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();

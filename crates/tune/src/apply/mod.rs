@@ -1,8 +1,7 @@
 //! Applies a plan to a machine, and undoes it.
 //!
 //! Each value is read, recorded in the journal, written, and read back, since the kernel may keep a different one.
-//! Refused changes are reported and do not stop the others. Undoing leaves alone values that somebody else has changed
-//! since.
+//! Refused changes do not stop the others. Undoing leaves alone values that somebody else has changed.
 
 mod awake;
 mod journal;

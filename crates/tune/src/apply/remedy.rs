@@ -16,8 +16,7 @@ pub enum User {
     Other,
 }
 
-/// Remedy for a journal that could not be opened, read or written, by errno; `None` if the error is self-explanatory or
-/// unknown.
+/// Remedy for a journal that could not be opened, read or written, by errno; `None` if obvious or unknown.
 pub fn remedy(error: &Error, user: User) -> Option<String> {
     let (Error::Read(path, source) | Error::Write(path, source)) = error else {
         return None;

@@ -79,8 +79,7 @@ pub struct Standing {
 }
 
 /// Restores all changes in the journal, and removes the journal if nothing is left. A journal with unreadable lines is
-/// renamed instead, and the outcome of the last such line contains the new path. Failure to remove the journal is
-/// reported as an outcome.
+/// renamed, and the outcome of the last such line contains the new path. Failure to remove it is an outcome.
 ///
 /// All values are compared before any is written, because restoring a device's number of queues changes other values.
 /// Changes that could not be undone stay in the journal.

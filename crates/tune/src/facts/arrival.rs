@@ -38,8 +38,7 @@ pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
 
 fn of_one(interface: &Interface) -> Result<CpuSet, String> {
     let mut all = CpuSet::new();
-    // Packets of a stacked interface (a bond, a VLAN) arrive at its lower devices, and packets of a representor at its
-    // parent.
+    // Packets of a bond or VLAN arrive at its lower devices, and packets of a representor at its parent.
     let stands_on_others = !interface.lower.is_empty() || interface.device.is_some();
     if !interface.is_device && stands_on_others {
         return Ok(all);

@@ -1,8 +1,7 @@
 //! Control groups of a process up to the root of the hierarchy, with their CPU limits.
 //!
-//! Version 1 has a hierarchy per controller, version 2 a single one (cgroups(7)). Their mount points are in mountinfo
-//! and may be hidden: `ip netns exec` mounts a /sys without them. They are then searched in the mounts of the process
-//! and of process 1.
+//! Version 1 has a hierarchy per controller, version 2 a single one (cgroups(7)). Their mount points are in mountinfo;
+//! if hidden, as by `ip netns exec`, they are searched in the mounts of the process and of process 1.
 
 use serde::Serialize;
 
@@ -44,8 +43,7 @@ impl Group {
     }
 }
 
-/// Groups of a process, by default this one, that have or had a CPU quota; the nearest first. The smallest quota
-/// applies.
+/// Groups of a process, by default this one, that have or had a CPU quota, nearest first. The smallest quota applies.
 pub(super) fn of_process(tree: &Tree, process: Option<u32>) -> Vec<Group> {
     let Some(chain) = Chain::of(tree, process, "cpu") else {
         return Vec::new();
@@ -199,8 +197,7 @@ impl Chain {
     }
 }
 
-/// Mounts of a controller's hierarchy in the view of a process: the group at the root of the mount, and its directory
-/// in our view.
+/// Mounts of a hierarchy in a process's view: the group at the root of the mount, and its directory in our view.
 fn mounts(tree: &Tree, viewer: &str, version: Version, controller: &str) -> Vec<(String, String)> {
     // Other mounts contain names of servers and directories, which must not be recorded.
     let is_group = |line: &str| line.contains(" - cgroup") || line.contains(" - cpuset ");

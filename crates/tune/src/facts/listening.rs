@@ -52,8 +52,7 @@ pub struct Port {
     pub dropped: u64,
 }
 
-/// Groups sockets by port, with the drops since an earlier reading; ports with the most drops and then the longest
-/// queues come first.
+/// Groups sockets by port, with the drops since an earlier reading; most drops first, then longest queues.
 pub fn ports(before: &[Listening], after: &[Listening]) -> Vec<Port> {
     let then: BTreeMap<u64, u64> = before
         .iter()
@@ -125,8 +124,7 @@ fn listening(answer: &InetResponse) -> Listening {
     }
 }
 
-/// Parses a row of /proc/net/tcp or tcp6 of a listening socket. Its receive queue field contains the length of the
-/// accept queue.
+/// Parses a row of /proc/net/tcp or tcp6 of a listening socket. The second queue is its accept queue.
 ///
 /// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000005 00:00000000 00000000 0 0 777 …`
 pub(super) fn row(line: &str) -> Option<Listening> {

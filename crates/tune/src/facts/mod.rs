@@ -1,7 +1,6 @@
 //! Facts about a machine that matter to network servers; read-only.
 //!
-//! Unreadable facts are absent, and [`Facts::troubles`] contains the reason. Only a machine without any CPU is an
-//! error.
+//! Unreadable facts are absent, and [`Facts::troubles`] contains the reason. A machine without any CPU is an error.
 
 pub mod arrival;
 pub mod cgroup;
@@ -80,8 +79,7 @@ pub struct Counts {
     pub softnet: BTreeMap<usize, Softnet>,
     /// NET_RX and NET_TX softirqs by CPU.
     pub softirqs: BTreeMap<usize, (u64, u64)>,
-    /// TCP and IP counters by their names in /proc/net/snmp and /proc/net/netstat: `TcpRetransSegs`,
-    /// `TcpExtListenOverflows`.
+    /// TCP and IP counters by name in /proc/net/snmp and /proc/net/netstat: `TcpExtListenOverflows`.
     pub network: BTreeMap<String, u64>,
     /// Counters of each interface by name, the kernel's and the driver's.
     pub interfaces: BTreeMap<String, BTreeMap<String, u64>>,
@@ -227,8 +225,7 @@ impl Facts {
     }
 }
 
-/// Reads the counters only, cheap enough for once a second. With a process, the TCP counters are those of its network
-/// namespace.
+/// Reads the counters only, cheap enough for once a second; TCP counters are those of the process's namespace.
 pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     let stat = tree.text("/proc/stat").unwrap_or_default();
     let uptime = tree.text("/proc/uptime").unwrap_or_default();

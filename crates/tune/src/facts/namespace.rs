@@ -17,8 +17,7 @@ use crate::tree::Tree;
 pub(super) const ABOUT: &str = "/sys";
 pub(super) const WHY: &str = "is of another network namespace than this program: use `ip netns exec`, which mounts the right one";
 
-/// Compares the interfaces in this machine's /sys with those reported by netlink, and adds a trouble to the tree if
-/// they differ.
+/// Adds a trouble to the tree if this machine's /sys has other interfaces than netlink reports.
 pub(super) fn check(tree: &Tree) {
     if !tree.is_live() {
         return;

@@ -40,8 +40,7 @@ pub(super) const QDISC_GET: u16 = 38;
 pub(super) const LINK_NAME: u16 = 3;
 const LINK_QDISC: u16 = 6;
 pub(super) const QDISC_KIND: u16 = 1;
-/// Sizes of `struct ifinfomsg` and `struct tcmsg`, which precede the attributes. Both have the interface's number at
-/// offset 4.
+/// Sizes of `struct ifinfomsg` and `struct tcmsg`, before the attributes; the interface's number is at offset 4.
 pub(super) const LINK_BYTES: usize = 16;
 pub(super) const QDISC_BYTES: usize = 20;
 /// Parent of a root discipline (include/uapi/linux/pkt_sched.h).

@@ -102,8 +102,8 @@ pub struct System {
     pub sockets: BTreeMap<String, u64>,
     /// Interrupts that the running irqbalance ignores.
     pub banned_interrupts: Vec<usize>,
-    /// Settings in /etc/sysctl.conf and the directories of sysctl.d(5), as `(file, key, value)`, in the order in which
-    /// they are applied.
+    /// Settings in /etc/sysctl.conf and the directories of sysctl.d(5), as `(file, key, value)`, in order of
+    /// application.
     pub configured: Vec<(String, String, String)>,
     /// Mitigations of CPU flaws.
     pub mitigations: BTreeMap<String, String>,
@@ -115,8 +115,7 @@ pub struct System {
     pub packet_tables: Vec<String>,
     /// nftables rules by family and table; `None` if they cannot be counted.
     pub packet_rules: Option<Rules>,
-    /// Whether this is not the initial network namespace. Facts that are not about the network are then shared with
-    /// others.
+    /// Whether this is not the initial network namespace. Facts not about the network are then shared with others.
     pub is_in_network_namespace: bool,
     /// Resource limits of the given process by name: `Max open files` with soft and hard limit.
     pub process_limits: BTreeMap<String, (String, String)>,

@@ -76,8 +76,7 @@ pub enum Unmeasured {
     Stopped,
 }
 
-/// Tries all candidates and leaves the machine with the best settings. Ends early if the measurement returns
-/// [`Unmeasured::Stopped`].
+/// Tries all candidates and leaves the machine with the best settings. [`Unmeasured::Stopped`] ends it early.
 ///
 /// All changes are in the journal, so that `apply::revert` restores the machine, even after a crash.
 pub fn search(

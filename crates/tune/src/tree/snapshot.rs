@@ -55,8 +55,7 @@ pub struct Snapshot {
     pub qdiscs: Option<BTreeMap<String, Qdisc>>,
 }
 
-/// Writes a snapshot to one file. A new file is readable by its owner only, because it contains names of processes and
-/// interfaces.
+/// Writes a snapshot to one file, a new one readable by its owner only: it names processes and interfaces.
 pub fn write_snapshot(snapshot: &Snapshot, file: Output) -> Result<(), Error> {
     let path = file.path().to_owned();
     let text = serde_json::to_string_pretty(snapshot).map_err(io::Error::from);

@@ -32,7 +32,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).expect("written");
 }
 
-/// Checks the warnings for some sysctl files: one for each expected file and value of somaxconn, which the plan sets to
+/// Checks the warnings for some sysctl files: one per expected file and value of somaxconn, which the plan sets to
 /// 65535.
 #[track_caller]
 fn check_warnings(files: &[(&str, &str)], expected: &[(&str, &str)]) {

@@ -70,8 +70,7 @@ fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
         both.placement.application_cpus.to_string(),
         "1-7,9-15,17-23,25-31"
     );
-    // The server shares all CPUs to which packets are steered, so a connection belongs on the CPU that processes its
-    // packets.
+    // The server shares all CPUs to which packets are steered, so a connection belongs on the CPU of its packets.
     for plan in [one, both] {
         assert_eq!(
             plan.accept.to_string(),

@@ -250,8 +250,7 @@ fn plans_of_generated_machines_keep_their_properties() {
     outcome.expect("every property holds");
 }
 
-/// CPUs of a plan as positions, with SMT siblings as one position, since the firmware decides which has the lowest
-/// number.
+/// CPUs of a plan as positions; SMT siblings are one position, since firmware decides which has the lowest number.
 fn places(machine: &Machine, plan: &Plan) -> Vec<Vec<BTreeSet<usize>>> {
     let core = |cpu: usize| {
         machine

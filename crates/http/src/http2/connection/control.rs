@@ -144,8 +144,7 @@ impl Connection {
         let increment = read_window_update(payload);
         self.guard.window(increment)?;
         let Some(stream) = self.streams.find(id) else {
-            // A client that has buffered a response may open the window after the stream has ended (RFC 9113 5.1); the
-            // guard above limits that.
+            // A client may open the window after the stream has ended (RFC 9113 5.1); the guard above limits that.
             return match self.is_idle(id) {
                 true => Err(FRAME_OF_IDLE),
                 false => Ok(Found::Nothing),
@@ -202,8 +201,8 @@ impl Connection {
             return self.fail_stream(stream, error, out);
         }
         if self.is_idle(head.stream) {
-            // RST_STREAM must not be sent on an idle stream (RFC 9113 6.4); a stream error may be treated as a
-            // connection error (5.4.1).
+            // RST_STREAM is not allowed on an idle stream (RFC 9113 6.4); connection errors may replace stream errors
+            // (5.4.1).
             return Err(ConnectionError::new(error.code, error.reason));
         }
         self.fail_id(head.stream, error, out)?;

@@ -12,8 +12,7 @@ pub struct Step<'c, 'i> {
     pub event: Event<'c, 'i>,
 }
 
-/// Result of a step. A stream is closed once both sides have ended it or one has reset it; later streams reuse its
-/// slot.
+/// Result of a step. A stream is closed once both sides have ended it or one has reset it; its slot is reused.
 pub enum Event<'c, 'i> {
     /// Head of a request, which opens its stream, or of a response; a status of 1xx is interim. Each field is valid,
     /// but the user must check that the message is well-formed. A head larger than `list_bytes_max` is truncated, so
@@ -52,8 +51,7 @@ pub enum Event<'c, 'i> {
     /// DATA was received on this closed stream, certainly not because of our reset: the peer had ended or reset the
     /// stream. RST_STREAM was written, and further frames on the stream are ignored.
     DataOfClosed(u32),
-    /// The peer accepts no new streams. Our streams above `last` are closed: they were not processed and may be retried
-    /// elsewhere.
+    /// The peer accepts no new streams. Our streams above `last` were not processed, are closed, and may be retried.
     GoAway {
         /// Last of our streams that the peer may process.
         last: u32,

@@ -43,8 +43,8 @@ pub enum Blocked {
 }
 
 impl Connection {
-    /// Opens a stream with a request, whose fields `fields` writes, pseudo-fields first. `content` is what the response
-    /// may contain.
+    /// Opens a stream. `fields` writes the request's fields, pseudo-fields first; `content` is what the response may
+    /// have.
     ///
     /// # Errors
     /// If no stream can be opened; nothing is written then.
@@ -84,8 +84,7 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Writes the head of a final or interim response, whose fields `fields` writes, pseudo-fields first. It is not
-    /// subject to flow control.
+    /// Writes the head of a final or interim response, without flow control. `fields` writes pseudo-fields first.
     ///
     /// # Errors
     /// If the stream is closed; nothing is written then, and `fields` is not called.
@@ -136,8 +135,7 @@ impl Connection {
         self.head(stream, End::Stream, out, fields)
     }
 
-    /// Writes the header of a DATA frame; the caller appends `bytes` of payload, at most as many as are
-    /// [sendable](Connection::sendable).
+    /// Writes the header of a DATA frame; the caller appends `bytes` of [sendable](Connection::sendable) payload.
     ///
     /// # Errors
     /// If the stream is closed; nothing is written then.
@@ -177,8 +175,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Maximum payload of a DATA frame on this stream now: within both windows and the peer's frame size. 0 if the
-    /// stream is closed.
+    /// Maximum payload of a DATA frame on this stream now, by windows and frame size. 0 if the stream is closed.
     #[inline]
     pub fn sendable(&self, stream: Stream) -> usize {
         let room = self.send_window(stream);

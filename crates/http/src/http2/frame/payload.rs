@@ -42,8 +42,7 @@ pub(crate) fn padded(
     }
 }
 
-/// Number of bytes before and after the field block of HEADERS (RFC 9113 6.2); `payload` is the start of the payload.
-/// `None` if more of it is needed.
+/// Number of bytes before and after the field block of HEADERS (RFC 9113 6.2); `None` if more of `payload` is needed.
 ///
 /// # Errors
 /// A connection error of [`padded`].
@@ -57,8 +56,7 @@ pub(crate) fn headers(head: &Head, payload: &[u8]) -> Result<Option<(u32, u32)>,
     Ok(around.filter(|&(before, _)| payload.len() >= before as usize))
 }
 
-/// Checks the dependency of RFC 7540's priorities, the only check left of them (RFC 9113 5.3.2, RFC 7540 5.3.1).
-/// `dependency` begins with the stream id.
+/// Checks RFC 7540's dependency, which begins with the stream id (RFC 9113 5.3.2, RFC 7540 5.3.1).
 ///
 /// # Errors
 /// A stream error: the stream depends on itself.

@@ -111,8 +111,7 @@ impl Encoder {
         }
     }
 
-    /// Number of changes of the table. While it is constant, the same fields have the same encoding, and earlier output
-    /// may be reused.
+    /// Number of changes of the table. While it is constant, the same fields have the same encoding.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.table.changes()
@@ -290,8 +289,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Hash table of entry numbers; some entries may have been evicted. When a bucket is full the oldest number is dropped,
-/// and its field is inserted again when needed.
+/// Hash table of entry numbers, possibly evicted. A full bucket drops the oldest; its field is then inserted again.
 #[derive(Debug, Default)]
 struct Numbers {
     /// Allocated on the first insertion, which many connections never make.

@@ -17,8 +17,7 @@ pub enum Error {
     SizeUpdateTooLarge,
     /// A size update after a field (RFC 7541 4.2).
     SizeUpdateTooLate,
-    /// The block copies far more than it contains, or has far more fields than are stored. The coding is valid but
-    /// takes too much work.
+    /// The block copies far more than it contains, or has far more fields than are stored. The coding is valid.
     TooMuchWork,
 }
 

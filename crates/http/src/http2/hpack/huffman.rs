@@ -183,8 +183,7 @@ const fn fill(looks: &mut [Look], code: u32, bits: u32, look: Look) -> usize {
     start
 }
 
-/// Decodes `text` into the front of `out`, which grows if necessary and is never truncated. Returns the number of bytes
-/// decoded.
+/// Decodes `text` into the front of `out`, which is never truncated. Returns the number of bytes decoded.
 ///
 /// # Errors
 /// [`Error::Padding`] and [`Error::EndOfString`].

@@ -2,8 +2,7 @@
 
 use memchr::memchr;
 
-/// Names and values of `lines`. Each line ends with a line feed; lines without a colon, such as the empty one after
-/// trailers, are skipped.
+/// Names and values of `lines`, which end with line feeds. Lines without a colon, such as empty ones, are skipped.
 #[inline]
 pub fn fields_of_lines(lines: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     let mut rest = lines;

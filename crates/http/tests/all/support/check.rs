@@ -133,8 +133,7 @@ pub(crate) fn prefixes_agree<T: Measured>(
     whole
 }
 
-/// Reads a body in two pieces at every split, byte by byte, with `skip` and with `pass`. Returns the result of the
-/// whole.
+/// Reads a body split at every byte, byte by byte, with `skip` and with `pass`. Returns the result of the whole.
 pub(crate) fn pieces_agree(
     sender: Sender,
     framing: Framing,
@@ -172,8 +171,7 @@ pub(crate) fn pieces_agree(
     whole
 }
 
-/// The forwarded bytes do not depend on the split, and the strict parser finds the same payload and nothing surplus in
-/// them.
+/// The forwarded bytes do not depend on the split, and the strict parser finds the same payload without surplus.
 fn passes_normalised(
     sender: Sender,
     framing: Framing,

@@ -1,5 +1,4 @@
-//! Shared by the tests and fuzz targets of this crate: functions that feed bytes in pieces, slow reference parsers, and
-//! checks built from both.
+//! For tests and fuzz targets: functions that feed bytes in pieces, slow reference parsers, and checks from both.
 #![allow(dead_code)] // each user takes its part
 
 pub(crate) mod check;

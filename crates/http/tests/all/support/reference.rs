@@ -201,8 +201,7 @@ pub(crate) fn chunked(input: &[u8], is_servers: bool) -> Option<Chunked> {
     }
 }
 
-/// Literal implementation of RFC 9112 7.1.1: the states between `;`, the name, `=` and the value, with white space
-/// between them.
+/// RFC 9112 7.1.1, literally: states between `;`, the name, `=` and the value, with white space between them.
 fn extensions(text: &str) -> bool {
     #[derive(Clone, Copy, PartialEq)]
     enum At {

@@ -41,8 +41,8 @@ impl Bearers {
         self.noted.insert(name.to_owned(), identity.clone());
     }
 
-    /// Replaces the names in all lines by the current ones; an interface that is gone gets an alias if its name is
-    /// reused.
+    /// Replaces the names in all lines by the current ones, and by an alias if a name is reused after its interface is
+    /// gone.
     pub(super) fn follow(&mut self, facts: &Facts, lines: &mut [Line]) {
         let mut names = BTreeMap::new();
         let mut noted = BTreeMap::new();

@@ -41,8 +41,7 @@ impl Glance {
 }
 
 impl Journal {
-    /// Reads the journal without waiting for its lock and without changing it; `None` if nothing is applied. Needs read
-    /// permission only.
+    /// Reads the journal without waiting for its lock; needs read permission only. `None` if nothing is applied.
     pub fn glance(path: &Path, life: impl Into<Life>) -> Result<Option<Glance>, Error> {
         let file = match place::opening().open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

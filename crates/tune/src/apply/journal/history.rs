@@ -232,8 +232,7 @@ mod tests {
         drop(journal);
         let whole = fs::read_to_string(&path).expect("read");
         let lines: Vec<&str> = whole.lines().collect();
-        // After the run's beginning, at its end, and in an earlier run: only the last does not prevent forgetting the
-        // run.
+        // After the run's beginning, at its end, and in an earlier run; only the last lets the run be forgotten.
         for (at, lost, kept) in [(5, 1, 7), (6, 1, 7), (2, 0, 4)] {
             let mut damaged = lines.clone();
             damaged[at] = "{\"kept\":{\"tar";

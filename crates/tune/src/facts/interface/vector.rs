@@ -84,8 +84,7 @@ fn count_vectors(irqs: &mut [Irq]) {
     }
 }
 
-/// Clears the queues of interrupts that claim the same one, because the right one is unknown. Returns whether there
-/// were any.
+/// Clears queues that several interrupts claim, since the right one is unknown. Returns whether there were any.
 fn drop_twins(irqs: &mut [Irq]) -> bool {
     let mut seen: BTreeMap<(usize, Purpose), usize> = BTreeMap::new();
     let claims = |irq: &Irq| {

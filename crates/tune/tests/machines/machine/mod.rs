@@ -1,7 +1,4 @@
-//! Recorded and generated machines for tests.
-//!
-//! A generated machine is a directory with the files of /sys and /proc that facts are read from, so that tests include
-//! reading them.
+//! Recorded machines, and generated ones: directories with the files of /sys and /proc that facts are read from.
 
 #![allow(dead_code)] // each test program uses its part
 
