@@ -58,8 +58,7 @@ pub struct Told<'b> {
 
 /// Finds the client of a request received from `peer`. Only members written by trusted addresses count; if the peer is
 /// untrusted, no field counts. At most [`FORWARDED_MEMBERS_MAX`] members are evaluated. With X-Forwarded fields, scheme
-/// and host are the last ones there, since nothing tells which proxy wrote which; with Forwarded, they are those of the
-/// client's member.
+/// and host are the last values, since their authors are unknown; with Forwarded, they come from the client's member.
 pub fn client<'b>(
     headers: &[Header<'b>],
     told_by: ToldBy,

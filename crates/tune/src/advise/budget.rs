@@ -1,14 +1,14 @@
-//! Number of cores that each interface is due for its packets, and their nodes. Pure.
+//! Share of each interface in the cores for packets, and the nodes of these cores. Pure.
 //!
 //! ```text
-//! weight    w = t + s/16 where traffic was measured, else s; rounded to a power of two
-//!           s: speed of the link beside the fastest (1 when it does not say); 0 when the link is down, for a virtual
-//!              function whose parent is here, and for a device whose packets come by a virtual function of its own
-//!           t: packets beside the busiest
-//! cores     D = w / (sum of w) * (a quarter of the machine's cores, 2 at least), and no more than the smallest packets
-//!           that the link can carry take, at 260,000 a second for each core
+//! weight    w = t + s/16 if traffic was measured, else s; rounded to a power of two
+//!           s: link speed relative to the fastest (1 if unknown); 0 if the link is down, for a virtual function whose
+//!              parent is included, and for a device whose packets arrive by its own virtual function
+//!           t: packets relative to the busiest
+//! share     D = w / (sum of w) * (a quarter of the machine's cores, at least 2), but at most the cores that the smallest
+//!           packets at link speed need, at 260,000 a second per core
 //! ```
-//! An interface that is due less than half a core gets none of its own, and is not included in the sum of the others. A
+//! An interface with a share below half a core gets none of its own, and is not included in the sum of the others. A
 //! node gives at most half of its cores (if they differ in speed, half of the fast ones); the rest comes from other
 //! nodes of its package, the nearest first.
 
@@ -31,14 +31,14 @@ const PACKETS_PER_MEGABIT: f64 = 1e6 / (84.0 * 8.0);
 /// Average packets per second since boot below which a machine is idle.
 pub(super) const TRAFFIC_MIN: f64 = 100.0;
 
-/// An interface that is due fewer cores gets none of its own if others do.
+/// Interfaces with a smaller share get no cores of their own if others do.
 pub(super) const GUEST_CORES: f64 = 0.5;
 
 /// Divisor of an idle link's weight relative to the busiest of the same speed. It is not zero, because a failover may
 /// make the link busy.
 const IDLE_PART: f64 = 16.0;
 
-/// Cores that each interface is due, in the order of `interfaces`.
+/// Share of each interface in cores, in the order of `interfaces`.
 pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Interface]) -> Vec<f64> {
     let weights = weights(facts, interfaces);
     let all = usable.cores() as f64;
@@ -47,7 +47,7 @@ pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Inter
         false => quarter(usable),
     };
     let sum: f64 = weights.iter().sum();
-    // Interfaces due less than half a core share the cores of the others and do not reduce them.
+    // Interfaces with less than half a core use the cores of the others and do not reduce their share.
     let is_host = |weight: f64| budget * weight / sum >= GUEST_CORES;
     let hosts: f64 = weights
         .iter()
@@ -147,7 +147,7 @@ pub(super) struct Pool {
     pub(super) cores: f64,
 }
 
-/// Pool of each usable node, given the cores due to its interfaces.
+/// Pool of each usable node, given the sum of the shares of its interfaces.
 pub(super) fn pools(facts: &Facts, usable: &UsableTopology, due: &[f64]) -> Vec<Pool> {
     let half = |node: &UsableNode| match node.is_mixed() {
         true => node.for_network.len() as f64,

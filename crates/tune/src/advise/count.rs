@@ -14,7 +14,7 @@ use crate::facts::{Facts, Interface};
 /// Maximum number of queues per core: 32 on 16 cores carried 4 million packets a second each way (HAProxy 2021).
 const QUEUES_PER_CORE: usize = 2;
 
-/// Queues are removed only if the interface is due at least this part of the machine's cores.
+/// Queues are removed only if the interface's share is at least this part of the machine's cores.
 const MACHINE_SHARE: usize = 16;
 
 /// Interfaces whose nodes have fewer cores keep their queues: two such cores are as many as handle interrupts.

@@ -1,7 +1,7 @@
 //! Assigns CPUs to queues: one for the interrupts of one or several queues, and others for packet steering. Pure.
 //!
 //! ```text
-//! CPUs for q queues that are due Q cores and may have H (half of the node's CPUs, one for each core):
+//! CPUs for q queues with a share of Q cores, at most H (half of the node's CPUs, one per core):
 //!
 //!   q = 1          H, 8 at most
 //!   q <= H/8       8 q                                        a group of 8 for each
@@ -34,7 +34,7 @@ pub(super) struct Part {
     pub(super) home: usize,
     /// Indexes of the queues, grouped by interrupt.
     pub(super) vectors: Vec<Vec<usize>>,
-    /// Cores that the queues are due.
+    /// Share of the queues in cores.
     pub(super) cores: f64,
 }
 
@@ -247,8 +247,8 @@ impl Circle<'_> {
     }
 
     /// Cores for interrupts only, for all parts with enough queues: the last ones of the home, since the first ones are
-    /// the default for everything else, then those of nearby nodes. Empty if these parts together are due less than
-    /// half a core and others have groups.
+    /// the default for everything else, then those of nearby nodes. Empty if the sum of their shares is below half a
+    /// core and others have groups.
     fn interrupt_cpus(
         &self,
         alone: &[usize],
@@ -358,7 +358,7 @@ impl Circle<'_> {
     }
 }
 
-/// CPUs for queues that may have `most` and are due a `quarter`, by the formula above.
+/// CPUs for queues with at most `most` CPUs and a share of `quarter`, by the formula above.
 fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
     let whole = GROUP_MAX as f64;
     let full = most / whole;

@@ -8,8 +8,8 @@ use super::target::Target;
 use crate::facts::Facts;
 use onrush_machine::cpus::CpuSet;
 
-/// CPUs of each transmit queue: those of the receive queue with the same index, and a share of all others, preferably
-/// of its node. With more queues than CPUs, a CPU has several queues.
+/// CPUs of each transmit queue: the CPUs of the receive queue with the same index, and a share of all others,
+/// preferably of its node. With more queues than CPUs, a CPU has several queues.
 fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> Vec<CpuSet> {
     let topology = &facts.topology;
     let mut shares = vec![CpuSet::new(); queues];

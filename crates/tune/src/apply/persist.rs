@@ -88,7 +88,7 @@ fn written_before(path: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Merges settings of the existing file, those in force and those of the plan; the last value of each name counts.
+/// Merges the settings of the existing file, the current ones and the plan's; the last value of each name counts.
 fn merged(
     mut all: Vec<(String, String)>,
     settings: &[(String, String)],

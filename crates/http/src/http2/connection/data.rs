@@ -156,9 +156,9 @@ impl Connection {
         Ok(Found::DataOfClosed(head.stream))
     }
 
-    /// Returns discarded bytes to the connection's window. WINDOW_UPDATE is sent once half of the smaller window is
-    /// due, the stream's if smaller: unread streams could otherwise hold so much of the connection's window that half
-    /// of it never becomes due and it stays exhausted.
+    /// Returns discarded bytes to the connection's window. WINDOW_UPDATE is sent when half of the stream's window is
+    /// due, or of the connection's if smaller: unread streams could hold more than half of the connection's window, so
+    /// that half of it would never become due and it would stay exhausted.
     fn discard(&mut self, bytes: u32, out: &mut Vec<u8>) {
         let local = &self.local;
         let window = local.connection_window.min(local.stream_window);
