@@ -82,7 +82,6 @@ fn run(request: &[(&str, &str)]) -> Duration {
     time
 }
 
-/// Receives requests and responds to all of them.
 #[inline(never)]
 fn serve(
     server: &mut Connection,

@@ -3,7 +3,6 @@
 use crate::field::{self, Header};
 use crate::refusal::{Place, Refusal};
 
-/// Accepted line endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
     Strict,

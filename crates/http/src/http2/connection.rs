@@ -244,7 +244,6 @@ impl Connection {
         }
     }
 
-    /// Records that we sent END_STREAM.
     #[inline]
     fn end_outgoing(&mut self, stream: Stream) {
         if let Some(slot) = self.streams.get_mut(stream) {

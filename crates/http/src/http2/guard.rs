@@ -157,7 +157,6 @@ impl Guard {
         take(&mut self.stream_errors, Flood::StreamErrors)
     }
 
-    /// Records an unproductive frame of this kind.
     #[inline]
     pub(crate) fn chatter(&mut self, kind: Flood) -> Result<(), Flood> {
         take(&mut self.chatter, kind)
@@ -185,7 +184,6 @@ impl Guard {
         take_many(&mut self.chatter, units, Flood::Fields)
     }
 
-    /// Records replies of `bytes` bytes.
     pub(crate) fn answered(&mut self, bytes: usize) -> Result<(), Flood> {
         self.unsent = self.unsent.saturating_add(bytes as u32);
         match self.unsent <= CONTROL_UNSENT_BYTES_MAX {

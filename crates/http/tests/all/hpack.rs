@@ -24,7 +24,6 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// Parses lines of `name: value`.
 fn fields(text: &str) -> Fields {
     let field = |line: &str| {
         let line = line.trim_start();

@@ -12,7 +12,6 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 
 use crate::support::http2::Program;
 
-/// Requests on one connection.
 const REQUESTS: usize = 200;
 
 /// Capacity of the pipe in bytes, in each direction.
@@ -86,7 +85,6 @@ async fn read(body: &mut h2::RecvStream) -> Vec<u8> {
     all
 }
 
-/// Sends a body within the windows.
 async fn write(mut to: h2::SendStream<Bytes>, content: Vec<u8>) {
     let mut content = Bytes::from(content);
     while !content.is_empty() {

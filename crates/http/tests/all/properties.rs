@@ -305,7 +305,6 @@ fn field() -> impl Strategy<Value = (String, Vec<u8>)> {
         .prop_map(|(name, value)| (name, value.into()))
 }
 
-/// A complete request with its body.
 fn message() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]{0,9}".prop_map(|path| format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n")),

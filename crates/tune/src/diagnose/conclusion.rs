@@ -28,7 +28,6 @@ const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks
 const UNKNOWN: &str = "what is missing: another reading with --pid of the program, as root, and on the machine that has the \
     network devices; then the waits of the program's threads (/proc/PID/task/*/wchan)";
 
-/// Traffic and load between two readings.
 struct Asked {
     /// TCP and UDP packets received.
     received: f64,

@@ -216,7 +216,6 @@ fn what_the_kernel_counted_names_the_limiter() {
     );
 }
 
-/// A process with a thread that ran for some ticks on CPU 0.
 fn process(ticks: u64) -> Option<Process> {
     let thread = Thread {
         name: "worker".to_owned(),
@@ -517,7 +516,6 @@ fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
     );
 }
 
-/// A complete sample without queues.
 fn quiet_sample() -> Sample {
     Sample {
         unaccepted: Some([(80, 0)].into()),

@@ -30,7 +30,6 @@ fn listener() -> (OwnedFd, SocketAddr) {
     (socket, address.try_into().expect("of the internet"))
 }
 
-/// Starts to connect without waiting.
 fn connect(to: SocketAddr) -> OwnedFd {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)

@@ -74,7 +74,6 @@ fn command(namespace: Option<&Namespace>, role: &str) -> Command {
     command
 }
 
-/// The namespaces of a server and a client, with a link between them.
 struct Pair {
     client: Namespace,
     server: Namespace,
@@ -166,7 +165,6 @@ fn live() -> Tree {
     Tree::open(Path::new("/")).expect("this machine")
 }
 
-/// Length of the accept queues of a process.
 fn waiting(process: u32) -> u64 {
     let sample = facts::sample(&live(), Some(process));
     sample
@@ -187,7 +185,6 @@ fn open(process: u32) -> u64 {
     sample.connections.map_or(0, |connections| connections.open)
 }
 
-/// A TCP or UDP counter in the namespace of a process.
 fn counter(process: u32, name: &str) -> u64 {
     let counts = facts::counts(&live(), Some(process));
     counts.network.get(name).copied().unwrap_or(0)

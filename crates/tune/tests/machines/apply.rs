@@ -23,7 +23,6 @@ fn cloud() -> Shape {
         .with("eth1", Kind::Virtio, 0, 8, 3)
 }
 
-/// Contents of all files below a directory.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![root.to_owned()];

@@ -28,7 +28,6 @@ fn cpus(placement: &Placement, name: &str) -> (CpuSet, CpuSet) {
     )
 }
 
-/// Properties of every placement.
 #[track_caller]
 fn check(facts: &Facts, placement: &Placement) {
     let topology = &facts.topology;

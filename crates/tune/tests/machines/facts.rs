@@ -24,7 +24,6 @@ fn hwloc(root: &Path, question: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Sorted CPUs of each object of a kind.
 fn hwloc_cpus(root: &Path, kind: &str) -> Option<Vec<Vec<usize>>> {
     let count: usize = hwloc(root, &["--number-of", kind, "all"])?
         .parse()

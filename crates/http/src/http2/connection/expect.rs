@@ -34,9 +34,7 @@ pub(crate) struct Data {
 /// Rest of HEADERS or CONTINUATION.
 #[derive(Clone, Copy)]
 pub(crate) struct Fragment {
-    /// Bytes of the block.
     pub(crate) left: u32,
-    /// Bytes of padding after it.
     pub(crate) padding: u32,
     pub(crate) follows: Follows,
 }

@@ -57,7 +57,6 @@ static CODES: [u32; 257] = {
     codes
 };
 
-/// Symbols of one code length.
 #[derive(Clone, Copy)]
 struct Length {
     first_code: u32,

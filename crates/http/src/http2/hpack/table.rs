@@ -51,7 +51,6 @@ impl Entry {
         self.name_bytes + self.value_bytes + ENTRY_OVERHEAD
     }
 
-    /// Bytes stored in the ring.
     fn bytes_kept(&self) -> usize {
         let name_bytes = match self.known {
             Some(_) => 0,

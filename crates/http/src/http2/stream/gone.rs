@@ -12,7 +12,6 @@ const ENDED: usize = 8;
 /// Recently closed streams. Allocates only once we reset a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
-    /// Ring of stream ids.
     resets: Vec<u32>,
     resets_next: u8,
     /// Highest id evicted from the ring: streams up to this one may have been reset by us too.
@@ -23,7 +22,6 @@ pub(crate) struct Gone {
 }
 
 impl Gone {
-    /// Records that we reset a stream.
     pub(crate) fn reset(&mut self, id: u32) {
         if self.resets.len() < RESETS {
             return self.resets.push(id);

@@ -11,7 +11,6 @@ pub(crate) struct Index {
     count: usize,
 }
 
-/// Member of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// 0 if unused.

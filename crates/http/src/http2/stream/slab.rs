@@ -71,7 +71,6 @@ impl Streams {
         slot.filter(|slot| slot.id == stream.id)
     }
 
-    /// Frees the slot of an open stream.
     #[inline]
     pub(crate) fn remove(&mut self, stream: Stream) {
         self.set_turn(stream, Turn::None);

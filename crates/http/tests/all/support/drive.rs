@@ -5,7 +5,6 @@ use onrush_http::{
     Framing, HeaderSlots, Limits, Method, Parsed, Refusal, Version, request, response,
 };
 
-/// Owned head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) method: String,
@@ -220,7 +219,6 @@ pub(crate) fn passed<'p>(
     passed
 }
 
-/// Event in a stream of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Message {
@@ -232,7 +230,6 @@ pub(crate) enum Event {
     Refused(u16),
 }
 
-/// Reads requests and their bodies from one connection.
 pub(crate) fn pipeline<'p>(
     pieces: impl IntoIterator<Item = &'p [u8]>,
     limits: &Limits,

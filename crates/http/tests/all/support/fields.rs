@@ -144,7 +144,6 @@ fn last_from_left(value: &[u8]) -> Vec<u8> {
     last.trim_ascii().to_vec()
 }
 
-/// Parses written field lines.
 fn headers(text: &[u8]) -> Vec<Header<'_>> {
     text.split_inclusive(|&byte| byte == b'\n')
         .map(header)

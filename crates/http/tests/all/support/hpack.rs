@@ -7,13 +7,11 @@ use onrush_http::http2::message::{
 };
 use onrush_http::{HeaderSlots, Limits, Method, is_authority, is_field_value, is_token};
 
-/// Names and values.
 pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// More than any block here needs, except those that reference large entries many times.
 const LIST_BYTES_MAX: u32 = 64 * 1024;
 
-/// Owned section.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) fields: Fields,

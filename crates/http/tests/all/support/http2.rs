@@ -8,7 +8,6 @@ use onrush_http::http2::{
     code::ConnectionError, frame,
 };
 
-/// Message being exchanged.
 pub(crate) struct Exchange {
     stream: Stream,
     pub(crate) received: Vec<u8>,
@@ -211,7 +210,6 @@ impl Program {
         std::mem::take(&mut self.out)
     }
 
-    /// Resets a stream if it is open.
     pub(crate) fn reset(&mut self, id: u32) {
         if let Some(exchange) = self.exchanges.get_mut(&id)
             && self.connection.is_open(exchange.stream)
@@ -302,7 +300,6 @@ fn heard(role: Role, input: &[u8], piece: usize) -> Heard {
     heard
 }
 
-/// Makes all steps over the input.
 fn hear(connection: &mut Connection, bytes: &[u8], heard: &mut Heard) {
     loop {
         let input = &bytes[heard.consumed..];

@@ -7,7 +7,6 @@ use onrush_http::proxy_protocol::{self, ClientTls, Origin};
 
 use super::check::{self, Measured};
 
-/// Owned header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) origin: Owned,
@@ -17,7 +16,6 @@ pub(crate) struct Told {
     pub(crate) bytes: usize,
 }
 
-/// Owned origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owned {
     Local,

@@ -130,7 +130,6 @@ pub(crate) fn response(input: &[u8], method: Method) -> Option<Head> {
 
 pub(crate) struct Chunked {
     pub(crate) payload: Vec<u8>,
-    /// Length in the input.
     pub(crate) bytes: usize,
     /// Bytes to forward.
     pub(crate) passed: Vec<u8>,

@@ -52,7 +52,6 @@ pub(super) enum Line {
         target: Target,
         before: String,
     },
-    /// Value that the kernel kept after a change.
     Kept {
         target: Target,
         kept: String,

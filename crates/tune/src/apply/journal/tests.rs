@@ -191,7 +191,6 @@ fn a_journal_of_an_older_version_says_nothing_of_its_namespace() {
     ));
 }
 
-/// Facts with interfaces of a name, number and device.
 fn facts(interfaces: &[(&str, u32, &str)]) -> Facts {
     let interface = |(name, index, device): &(&str, u32, &str)| Interface {
         name: (*name).to_owned(),

@@ -11,7 +11,6 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Unpacks a recorded machine of tests/data.
 pub(crate) fn recorded(name: &str) -> TempDir {
     let directory = TempDir::new().expect("a temporary directory");
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/{name}.tar.gz"));

@@ -66,7 +66,6 @@ pub(crate) fn interrupted(facts: &Facts, plan: &Plan, name: &str) -> CpuSet {
     all
 }
 
-/// Properties of every plan.
 #[track_caller]
 pub(crate) fn check(facts: &Facts, plan: &Plan) {
     check_interrupted(facts, plan);

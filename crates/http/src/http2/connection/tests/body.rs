@@ -18,7 +18,6 @@ fn answering() -> (Side, Stream) {
     (side, stream)
 }
 
-/// Kind, flags and payload of the frames written.
 fn written(side: &mut Side) -> Vec<(Kind, u8, Vec<u8>)> {
     let frames = side.frames();
     let parts = frames
