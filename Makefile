@@ -64,7 +64,7 @@ release: linker
 
 # One after the other, whatever -j says: they would only wait for the same build directory.
 test:
-	@$(MAKE) --no-print-directory -j1 format tidy lint unit
+	@$(MAKE) --no-print-directory -j1 format tidy unit
 	@echo "== all is well"
 
 test-all:
@@ -84,9 +84,9 @@ lint: linker components
 	@cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # The features of dependencies are those of the whole workspace with --bin, so that nothing is built twice.
-unit: linker
+unit: linker components
 	@scripts/packages curl openssl python3 hwloc iproute2 nftables ethtool
-	@echo "== tests"
+	@echo "== lints and tests"
 	@$(RAISE_FILES); cargo run --quiet --locked --bin xtask -- test
 
 slow: linker peers

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: builds the tests of the workspace and runs them side by side, each in a process of its own.
+//! `cargo xtask test`: builds the tests of the workspace with Clippy's lints and runs them side by side, each in a process of its own.
 //!
 //! Cargo runs one test program after the other, although tests of whole programs mostly wait. With one process per test, each can be
 //! timed and limited, and a test that was killed by a signal is known by name.
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 
-use self::suites::{Selection, Suite};
+use self::suites::{Build, Selection, Suite};
 
 /// Runs the tests that `arguments` select; fails when one of them fails.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
@@ -26,7 +26,11 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
         }
         _ => bail!("usage: cargo xtask test [--rest | --list | NAME...]"),
     };
-    let suites = suites::build()?;
+    let Build { suites, warnings } = suites::build()?;
+    // Tests that are named are run while somebody writes: warnings can wait.
+    if warnings > 0 && !matches!(selection, Selection::Named(_)) {
+        bail!("{warnings} warnings: no test was run; mend them, or name the tests to run");
+    }
     suites::check_names(&suites, schedule::ALONE)?;
     let jobs = suites::jobs(&suites, &selection);
     if jobs.is_empty() {
@@ -49,7 +53,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
 
 /// Prints each test with its suite; slow ones are marked.
 fn list() -> anyhow::Result<ExitCode> {
-    for suite in suites::build()? {
+    for suite in suites::build()?.suites {
         for test in &suite.tests {
             let mark = if test.is_slow { "  slow" } else { "" };
             println!("{} {}{mark}", suite.title(), test.name);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
@@ -162,33 +163,68 @@ impl Suite {
     }
 }
 
-/// Builds all test programs of the workspace and lists their tests. Cargo prints its messages on standard error.
-pub(crate) fn build() -> anyhow::Result<Vec<Suite>> {
+/// Test programs, and what the compiler and Clippy warned of in the workspace.
+pub(crate) struct Build {
+    pub(crate) suites: Vec<Suite>,
+    /// Number of warnings, which have been printed.
+    pub(crate) warnings: usize,
+}
+
+/// Builds all test programs and examples of the workspace and lists their tests.
+///
+/// The compiler is `clippy-driver`, which is rustc with more lints: one build gives the programs and the warnings that
+/// `cargo clippy` would need a second one for.
+pub(crate) fn build() -> anyhow::Result<Build> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let output = Command::new(cargo)
+    // A toolchain has both in the same directory; otherwise PATH decides.
+    let beside = Path::new(&cargo).with_file_name("clippy-driver");
+    let compiler = if beside.exists() {
+        beside
+    } else {
+        PathBuf::from("clippy-driver")
+    };
+    let mut running = Command::new(cargo)
         .current_dir(crate::tree::root())
         .args(["test", "--no-run", "--workspace", "--lib", "--bins"])
-        .args(["--tests", "--locked", "--message-format"])
-        .arg("json-render-diagnostics")
-        .stderr(Stdio::inherit())
-        .output()
+        .args(["--tests", "--examples", "--locked", "--message-format"])
+        .arg("json-diagnostic-rendered-ansi")
+        .env("RUSTC_WORKSPACE_WRAPPER", compiler)
+        .stdout(Stdio::piped())
+        .spawn()
         .context("starting cargo")?;
-    if !output.status.success() {
+    let messages = running.stdout.take().expect("it is piped");
+    let mut build = Build {
+        suites: Vec::new(),
+        warnings: 0,
+    };
+    for line in BufReader::new(messages).lines() {
+        let line = line.context("messages of cargo are UTF-8")?;
+        let message: Value = serde_json::from_str(&line).context("a message of cargo")?;
+        build.suites.extend(suite(&message));
+        if let Some(diagnostic) = message["message"]["rendered"].as_str() {
+            eprint!("{diagnostic}");
+        }
+        build.warnings += usize::from(is_warning(&message));
+    }
+    if !running.wait().context("waiting for cargo")?.success() {
         bail!("the tests do not build");
     }
-    let text = String::from_utf8(output.stdout).context("messages of cargo are UTF-8")?;
-    let mut suites = Vec::new();
-    for line in text.lines() {
-        let message: Value = serde_json::from_str(line).context("a message of cargo")?;
-        suites.extend(suite(&message));
-    }
-    for suite in &mut suites {
+    for suite in &mut build.suites {
         suite.list()?;
     }
-    suites.retain(|suite| !suite.tests.is_empty());
+    build.suites.retain(|suite| !suite.tests.is_empty());
     // Tests of whole programs wait most: the others fill the time, so they come last.
-    suites.sort_by_key(|suite| (suite.package != "onrush-cli", suite.title()));
-    Ok(suites)
+    build
+        .suites
+        .sort_by_key(|suite| (suite.package != "onrush-cli", suite.title()));
+    Ok(build)
+}
+
+/// Whether a message of Cargo is a warning at a place in the code. Cargo repeats those of crates that it does not build again.
+fn is_warning(message: &Value) -> bool {
+    let diagnostic = &message["message"];
+    let places = diagnostic["spans"].as_array();
+    diagnostic["level"] == "warning" && places.is_some_and(|places| !places.is_empty())
 }
 
 /// The test program that a message of Cargo announces.
@@ -223,6 +259,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn warnings_at_a_place_count_and_summaries_do_not() {
+        let message = |level, spans: Value| {
+            json!({
+                "reason": "compiler-message",
+                "message": { "level": level, "rendered": "warning: unused", "spans": spans },
+            })
+        };
+        let place = json!([{ "file_name": "src/lib.rs" }]);
+        assert!(is_warning(&message("warning", place.clone())));
+        assert!(!is_warning(&message("note", place)));
+        assert!(!is_warning(&message("warning", json!([]))));
+        assert!(!is_warning(
+            &json!({ "reason": "build-finished", "success": true })
+        ));
+    }
 
     #[test]
     fn suite_is_read_from_artifact_message() {
