@@ -192,8 +192,12 @@ fn unescaped_bytes(text: &str) -> Vec<u8> {
                 (digit(*high) * 16 + digit(*low), behind)
             }
             [b'\\', letter @ (b'"' | b'\\'), behind @ ..] => (*letter, behind),
+            [b'\\', b'b', behind @ ..] => (0x08, behind),
             [b'\\', b't', behind @ ..] => (b'\t', behind),
-            [b'\\', b'n' | b'r' | b'v' | b'b' | b'f', behind @ ..] => (b'\n', behind),
+            [b'\\', b'n', behind @ ..] => (b'\n', behind),
+            [b'\\', b'v', behind @ ..] => (0x0b, behind),
+            [b'\\', b'f', behind @ ..] => (0x0c, behind),
+            [b'\\', b'r', behind @ ..] => (b'\r', behind),
             [byte, behind @ ..] => (*byte, behind),
         };
         bytes.push(byte);
@@ -237,9 +241,13 @@ mod tests {
 
     #[test]
     fn paths_that_a_log_escapes_are_percent_encoded() {
-        let line = r#"192.0.2.1 - - [10/Oct/2026:13:55:39 +0000] "GET /a\x22b\xC3\xA4?q=\x5C HTTP/1.1" 200 0"#;
-        let replay = parsed(line, 1.0).unwrap();
-        assert_eq!(replay.requests[0].path, r"/a%22b%C3%A4?q=\");
+        let path = |logged: &str| {
+            let line =
+                format!("h - - [10/Oct/2026:13:55:39 +0000] \"GET {logged} HTTP/1.1\" 200 0");
+            parsed(&line, 1.0).unwrap().requests[0].path.clone()
+        };
+        assert_eq!(path(r"/a\x22b\xC3\xA4?q=\x5C"), r"/a%22b%C3%A4?q=\");
+        assert_eq!(path(r"/\b\t\n\v\f\r\z"), r"/%08%09%0A%0B%0C%0D\z");
     }
 
     #[test]
