@@ -8,6 +8,7 @@ mod h2load;
 mod hey;
 mod line;
 mod mcblaster;
+mod option;
 mod wrk;
 
 use std::io::Write;

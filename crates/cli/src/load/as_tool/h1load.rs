@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use lexopt::Arg;
 use onrush_load::dialect::h1load::{Form, Lines, Overhead, Shown};
 use onrush_load::{Cipher, Version};
 
-use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
+use super::line::{Line, Printer, Run, is_https};
+use super::option::Action::{Flag, Ignored, Value};
+use super::option::{Given, Grammar, Row, Syntax, any, table};
 
 const HELP: &str = "\
 onrush load --as h1load [option]... URL
@@ -41,142 +42,97 @@ const NO_END: &str = "8760h";
 /// A cap does not make up for lost time; h1load sees what is due once a millisecond, and a busy machine later.
 const CATCH_UP: &str = "--catch-up=10ms";
 
-/// What the options come to.
-#[derive(Default)]
-struct Wanted {
-    connections: u64,
-    threads: u64,
-    duration_s: Option<u64>,
-    count: Option<u64>,
-    per_connection: Option<u64>,
-    rate: Option<u64>,
-    think_ms: Option<u64>,
-    timeout_ms: Option<u64>,
-    headers: Vec<String>,
-    is_head: bool,
-    tls: Tls,
-    stop_on_connect_failure: bool,
-    skip_first: bool,
-    shown: Shown,
-    percentiles: bool,
-    verbose: bool,
-    notes: Vec<String>,
-    urls: Vec<String>,
-}
+const SYNTAX: Syntax = Syntax {
+    tool: "h1load",
+    grammar: Grammar::Getopt,
+    help: HELP,
+    tables: [OPTIONS, &[]],
+};
+
+const OPTIONS: &[Row] = table! {
+    "-h -l -S -P -I -A -e -v --tls-reuse" => Flag(""),
+    "-c" => Value(|name, text| bound(name, "connections", text)),
+    "-t" => Value(|name, text| bound(name, "threads", text)),
+    "-d" => Value(|name, text| bound(name, "seconds", text)),
+    "-n -r" => Value(|name, text| bound(name, "requests", text)),
+    "-R" => Value(|name, text| bound(name, "requests per second", text)),
+    "-T -w" => Value(|name, text| bound(name, "milliseconds", text)),
+    "-s" => Value(|_, text| soft_start(text).map(|_| text.to_owned())),
+    "-O" => Value(|_, text| overhead(text).map(|_| text.to_owned())),
+    "-H" => Value(any),
+    "-F" => Ignored(" has no effect: the kernel decides whether a request rides on the handshake's ACK"),
+    "--tls-ver" => Value(|_, text| version(text).map(|_| text.to_owned())),
+    "--cipher-list" => Value(|name, text| ciphers(name, Version::Tls12, text).map(|_| text.to_owned())),
+    "--cipher-suites" => Value(|name, text| ciphers(name, Version::Tls13, text).map(|_| text.to_owned())),
+};
 
 /// Reads it, or says what is wrong with it.
 pub(super) fn read(words: &[String]) -> Result<Line, String> {
-    let mut parser = parser(words);
-    let mut wanted = Wanted {
-        connections: 1,
-        threads: 1,
-        ..Wanted::default()
-    };
-    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
-        match arg {
-            Arg::Short('h') => return Ok(Line::Help(HELP)),
-            Arg::Short(letter) => wanted.take(letter, &mut parser)?,
-            Arg::Long(name) => {
-                let name = name.to_owned();
-                wanted.tls.take(&name, &mut parser)?;
-            }
-            Arg::Value(url) => wanted.urls.push(url.to_string_lossy().into_owned()),
-        }
-    }
-    wanted.line()
+    SYNTAX.line(words, run)
 }
 
-impl Wanted {
-    /// Takes the option `letter` and its value.
-    fn take(&mut self, letter: char, parser: &mut lexopt::Parser) -> Result<(), String> {
-        let mut number = |what| bound(letter, what, &value(parser)?);
-        match letter {
-            'c' => self.connections = number("connections")?.unwrap_or(0),
-            't' => self.threads = number("threads")?.unwrap_or(0),
-            'd' => self.duration_s = number("seconds")?,
-            'n' => self.count = number("requests")?,
-            'r' => self.per_connection = number("requests")?,
-            'R' => self.rate = number("requests per second")?,
-            'T' => self.think_ms = number("milliseconds")?,
-            'w' => self.timeout_ms = number("milliseconds")?,
-            's' => self.shown.soft_start = soft_start(&value(parser)?)?,
-            'O' => self.shown.overhead = Some(overhead(&value(parser)?)?),
-            'H' => self.headers.push(value(parser)?),
-            'l' => {
-                self.shown.form = match self.shown.form {
-                    Form::Brief => Form::Long,
-                    Form::Long | Form::Raw => Form::Raw,
-                }
-            }
-            'S' => self.shown.statuses = true,
-            'P' => self.percentiles = true,
-            'I' => self.is_head = true,
-            'e' => self.stop_on_connect_failure = true,
-            'v' => self.verbose = true,
-            'F' => self.notes.push(
-                "-F has no effect: the kernel decides whether a request rides on the handshake's ACK"
-                    .to_owned(),
-            ),
-            'A' => self.skip_first = true,
-            _ => return Err(format!("-{letter} is no option of h1load")),
-        }
-        Ok(())
+fn run(given: Given) -> Result<Run, String> {
+    // 0 is no bound.
+    let bound = |name| given.last(name).filter(|number| *number != "0");
+    let rate = bound("-R");
+    if rate.is_some() && bound("-T").is_some() {
+        return Err("-R and -T together have no equal: with -T a connection makes 1000/MS requests per second at most, so give -R or -T".to_owned());
     }
-
-    fn line(self) -> Result<Line, String> {
-        if self.rate.is_some() && self.think_ms.is_some() {
-            return Err("-R and -T together have no equal: with -T a connection makes 1000/MS requests per second at most, so give -R or -T".to_owned());
-        }
-        let mut native: Vec<String> = Vec::new();
-        let mut say = |flag: &str, value: Option<String>| {
-            if let Some(value) = value {
-                native.extend([flag.to_owned(), value]);
-            }
-        };
-        say("-c", Some(self.connections.to_string()));
-        say("-t", Some(self.threads.to_string()));
-        let duration = match (self.duration_s, self.count) {
-            (Some(seconds), _) => Some(format!("{seconds}s")),
-            (None, Some(_)) => None,
-            (None, None) => Some(NO_END.to_owned()),
-        };
-        say("-d", duration);
-        say("-n", self.count.map(|count| count.to_string()));
-        say("-r", self.per_connection.map(|count| count.to_string()));
-        say("-R", self.rate.map(|rate| rate.to_string()));
-        say("-T", self.think_ms.map(|ms| format!("{ms}ms")));
-        let soft_start = self.shown.soft_start;
-        let stairs = (!soft_start.is_zero()).then(|| format!("{}ms", soft_start.as_millis()));
-        say("-s", stairs);
-        say("--timeout", self.timeout_ms.map(|ms| format!("{ms}ms")));
-        say("-X", self.is_head.then(|| "HEAD".to_owned()));
-        if self.rate.is_some() {
-            native.push("--connect-first=off".to_owned());
-            // All of a number that was asked for are made.
-            native.extend(self.count.is_none().then(|| CATCH_UP.to_owned()));
-        }
-        if self.skip_first {
-            native.push("--skip-first".to_owned());
-        }
-        let headers = self.headers.iter();
-        native.extend(headers.map(|header| format!("--header={header}")));
-        let url = url(&only_url(self.urls, "h1load takes one URL")?);
-        if is_https(&url) {
-            native.extend(self.tls.flags());
-        }
-        native.push(url);
-        Ok(Line::Run(Run {
-            native,
-            printer: Printer::H1load {
-                lines: Lines::new(self.shown),
-                percentiles: self.percentiles,
-            },
-            verbose: self.verbose,
-            is_capped: self.rate.is_some(),
-            stop_on_connect_failure: self.stop_on_connect_failure,
-            notes: self.notes,
-        }))
+    let shown = Shown {
+        form: match given.all("-l").count() {
+            0 => Form::Brief,
+            1 => Form::Long,
+            _ => Form::Raw,
+        },
+        statuses: given.has("-S"),
+        overhead: given.last("-O").map(overhead).transpose()?,
+        soft_start: given.last("-s").map_or(Ok(Duration::ZERO), soft_start)?,
+    };
+    let duration = match (bound("-d"), bound("-n")) {
+        (Some(seconds), _) => Some(format!("{seconds}s")),
+        (None, Some(_)) => None,
+        (None, None) => Some(NO_END.to_owned()),
+    };
+    let ms = |ms| format!("{ms}ms");
+    let soft_start = (!shown.soft_start.is_zero()).then_some(shown.soft_start.as_millis());
+    let flags = [
+        ("-c", Some(given.last("-c").unwrap_or("1").to_owned())),
+        ("-t", Some(given.last("-t").unwrap_or("1").to_owned())),
+        ("-d", duration),
+        ("-n", bound("-n").map(str::to_owned)),
+        ("-r", bound("-r").map(str::to_owned)),
+        ("-R", rate.map(str::to_owned)),
+        ("-T", bound("-T").map(ms)),
+        ("-s", soft_start.map(|ms| format!("{ms}ms"))),
+        ("--timeout", bound("-w").map(ms)),
+        ("-X", given.has("-I").then(|| "HEAD".to_owned())),
+    ];
+    let flags = flags.into_iter();
+    let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+    let mut native: Vec<String> = flags.flatten().collect();
+    if rate.is_some() {
+        native.push("--connect-first=off".to_owned());
+        // All of a number that was asked for are made.
+        native.extend(bound("-n").is_none().then(|| CATCH_UP.to_owned()));
     }
+    if given.has("-A") {
+        native.push("--skip-first".to_owned());
+    }
+    native.extend(given.all("-H").map(|header| format!("--header={header}")));
+    let url = url(given.only_word("URL", "h1load takes one URL")?);
+    if is_https(&url) {
+        native.extend(Tls::of(&given)?.flags());
+    }
+    native.push(url);
+    let printer = Printer::H1load {
+        lines: Lines::new(shown),
+        percentiles: given.has("-P"),
+    };
+    Ok(Run {
+        is_capped: rate.is_some(),
+        stop_on_connect_failure: given.has("-e"),
+        ..given.run(native, printer)
+    })
 }
 
 /// How TLS is spoken.
@@ -190,26 +146,17 @@ struct Tls {
 }
 
 impl Tls {
-    /// Takes the option `name` and its value.
-    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<(), String> {
-        match name {
-            "tls-reuse" => self.resumes = true,
-            "tls-ver" => {
-                self.version = Some(match value(parser)?.as_str() {
-                    "TLS1.2" => Version::Tls12,
-                    "TLS1.3" => Version::Tls13,
-                    other => {
-                        return Err(format!(
-                            "--tls-ver {other} is not spoken: expected TLS1.2 or TLS1.3"
-                        ));
-                    }
-                });
-            }
-            "cipher-list" => self.ciphers_12 = ciphers(name, Version::Tls12, &value(parser)?)?,
-            "cipher-suites" => self.ciphers_13 = ciphers(name, Version::Tls13, &value(parser)?)?,
-            _ => return Err(format!("--{name} is no option of h1load")),
-        }
-        Ok(())
+    fn of(given: &Given) -> Result<Tls, String> {
+        let ciphers_of = |name, version| match given.last(name) {
+            Some(list) => ciphers(name, version, list),
+            None => Ok(Vec::new()),
+        };
+        Ok(Tls {
+            resumes: given.has("--tls-reuse"),
+            version: given.last("--tls-ver").map(version).transpose()?,
+            ciphers_12: ciphers_of("--cipher-list", Version::Tls12)?,
+            ciphers_13: ciphers_of("--cipher-suites", Version::Tls13)?,
+        })
     }
 
     /// Ours; h1load believes any certificate.
@@ -247,10 +194,20 @@ fn all(version: Version) -> Vec<Cipher> {
     Cipher::ALL.into_iter().filter(of_version).collect()
 }
 
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "TLS1.2" => Ok(Version::Tls12),
+        "TLS1.3" => Ok(Version::Tls13),
+        _ => Err(format!(
+            "--tls-ver {text} is not spoken: expected TLS1.2 or TLS1.3"
+        )),
+    }
+}
+
 /// Reads names with colons between.
-fn ciphers(option: &str, version: Version, text: &str) -> Result<Vec<Cipher>, String> {
+fn ciphers(name: &str, version: Version, text: &str) -> Result<Vec<Cipher>, String> {
     let known = all(version);
-    let named = |name: &str| {
+    let named = |name| {
         known
             .iter()
             .copied()
@@ -260,7 +217,7 @@ fn ciphers(option: &str, version: Version, text: &str) -> Result<Vec<Cipher>, St
     read.ok_or_else(|| {
         let names: Vec<String> = known.iter().copied().map(openssl_name).collect();
         format!(
-            "--{option} {text:?} is more than is spoken: expected some of {}",
+            "{name} {text:?} is more than is spoken: expected some of {}",
             names.join(":")
         )
     })
@@ -280,16 +237,16 @@ fn openssl_name(cipher: Cipher) -> String {
     }
 }
 
-/// A number; what is 0 or below it is no bound, as h1load has it.
-fn bound(letter: char, what: &str, text: &str) -> Result<Option<u64>, String> {
+/// A number; 0 and what is below it are no bound, as h1load has it.
+fn bound(name: &str, what: &str, text: &str) -> Result<String, String> {
     let text_of_number = match what {
         "seconds" => text.trim_end_matches('s'),
         _ => text,
     };
     let number: i64 = text_of_number
         .parse()
-        .map_err(|_| format!("-{letter} wants a whole number of {what}, not {text:?}"))?;
-    Ok(u64::try_from(number).ok().filter(|number| *number > 0))
+        .map_err(|_| format!("{name} wants a whole number of {what}, not {text:?}"))?;
+    Ok(number.max(0).to_string())
 }
 
 fn soft_start(text: &str) -> Result<Duration, String> {

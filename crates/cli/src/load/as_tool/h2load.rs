@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use lexopt::Arg;
 use onrush_load::dialect::h2load::{End, Text};
 use onrush_measure::amount::count;
 
 use super::super::value::duration_or_seconds;
-use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
+use super::line::{Line, Printer, Run, is_https};
+use super::option::Action::{Flag, IgnoredValue, NotedValue, Refused, Value};
+use super::option::{Given, Grammar, Row, Syntax, any, table};
 
 const HELP: &str = "\
 onrush load --as h2load [option]... URL
@@ -35,217 +36,128 @@ onrush load --as h2load [option]... URL
 /// h2load waits for ever; here it is an hour.
 const TIMEOUT: &str = "1h";
 
-/// The protocol that is offered over TLS.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Offered {
-    Http2,
-    Http1,
-}
+const SYNTAX: Syntax = Syntax {
+    tool: "h2load, or none that is taken",
+    grammar: Grammar::Getopt,
+    help: HELP,
+    tables: [OPTIONS, &[]],
+};
 
-/// What the options come to.
-struct Wanted {
-    requests: u64,
-    clients: u64,
-    threads: u64,
-    streams: u64,
-    duration: Option<Duration>,
-    warm_up: Duration,
-    rate: Option<u64>,
-    is_http1: bool,
-    is_http1_in_clear: bool,
-    offered: Offered,
-    timeout: Option<Duration>,
-    verbose: bool,
-    notes: Vec<String>,
-    native: Vec<String>,
-    urls: Vec<String>,
-}
+const OPTIONS: &[Row] = table! {
+    "-h|--help --h1 -v|--verbose" => Flag(""),
+    "-n|--requests -c|--clients -t|--threads -m|--max-concurrent-streams --rps" => Value(number),
+    "-D|--duration --warm-up-time -N|--connection-inactivity-timeout" => Value(time),
+    "-d|--data" => Value(|_, file| Ok(format!("--body-file={file}"))),
+    "-H|--header" => Value(|_, header| Ok(format!("--header={header}"))),
+    "--alpn-list --npn-list" => NotedValue(|name, list| offered(name, list).map(|_| list.to_owned()), left_out),
+    "-p|--no-tls-proto" => Value(in_clear),
+    "-f|--max-frame-size -w|--window-bits -W|--connection-window-bits" => IgnoredValue(any, " has no effect: windows are 1 GiB, and frames 16 KiB"),
+    "-r|--rate" => Refused(": connections at a rate are onrush load --http2 --connections-per-second"),
+    "-i|--input-file" => Refused(": several URLs are the words of onrush load --http2 --in-turn URL..., or its --requests-file"),
+};
 
 /// Reads it, or says what is wrong with it.
 pub(super) fn read(words: &[String]) -> Result<Line, String> {
-    let mut parser = parser(words);
-    let mut wanted = Wanted {
-        requests: 1,
-        clients: 1,
-        threads: 1,
-        streams: 1,
-        duration: None,
-        warm_up: Duration::ZERO,
-        rate: None,
-        is_http1: false,
-        is_http1_in_clear: false,
-        offered: Offered::Http2,
-        timeout: None,
-        verbose: false,
-        notes: Vec::new(),
-        native: Vec::new(),
-        urls: Vec::new(),
-    };
-    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
-        let name = match arg {
-            Arg::Value(url) => {
-                wanted.urls.push(url.to_string_lossy().into_owned());
-                continue;
-            }
-            Arg::Short('h') | Arg::Long("help") => return Ok(Line::Help(HELP)),
-            Arg::Short(letter) => format!("-{letter}"),
-            Arg::Long(name) => format!("--{name}"),
-        };
-        wanted.take(&name, &mut parser)?;
-    }
-    wanted.line()
+    SYNTAX.line(words, run)
 }
 
-impl Wanted {
-    /// Takes the option of this name, and its value.
-    fn take(&mut self, name: &str, parser: &mut lexopt::Parser) -> Result<(), String> {
-        match name {
-            "-n" | "--requests" => self.requests = number(name, parser)?,
-            "-c" | "--clients" => self.clients = number(name, parser)?,
-            "-t" | "--threads" => self.threads = number(name, parser)?,
-            "-m" | "--max-concurrent-streams" => self.streams = number(name, parser)?,
-            "-D" | "--duration" => self.duration = Some(time(name, parser)?),
-            "--warm-up-time" => self.warm_up = time(name, parser)?,
-            "--rps" => self.rate = Some(number(name, parser)?),
-            "-N" | "--connection-inactivity-timeout" => self.timeout = Some(time(name, parser)?),
-            "-d" | "--data" => self.native.push(format!("--body-file={}", value(parser)?)),
-            "-H" | "--header" => self.native.push(format!("--header={}", value(parser)?)),
-            "--h1" => self.is_http1 = true,
-            "--alpn-list" | "--npn-list" => self.offer(name, &value(parser)?)?,
-            "-v" | "--verbose" => self.verbose = true,
-            "-p" | "--no-tls-proto" => match &*value(parser)? {
-                "h2c" => self.is_http1_in_clear = false,
-                "http/1.1" => self.is_http1_in_clear = true,
-                other => {
-                    return Err(format!("{name} {other}: expected h2c or http/1.1"));
-                }
-            },
-            "-f"
-            | "--max-frame-size"
-            | "-w"
-            | "--window-bits"
-            | "-W"
-            | "--connection-window-bits" => {
-                value(parser)?;
-                self.notes.push(format!(
-                    "{name} has no effect: windows are 1 GiB, and frames 16 KiB"
-                ));
-            }
-            "-r" | "--rate" => {
-                return Err(format!(
-                    "{name}: connections at a rate are onrush load --http2 --connections-per-second"
-                ));
-            }
-            "-i" | "--input-file" => {
-                return Err(format!(
-                    "{name}: several URLs are the words of onrush load --http2 --in-turn URL..., or its --requests-file"
-                ));
-            }
-            _ => {
-                return Err(format!(
-                    "{name} is no option of h2load, or none that is taken"
-                ));
-            }
-        }
-        Ok(())
+fn run(given: Given) -> Result<Run, String> {
+    let url = given.only_word(
+        "URL",
+        "several are the words of onrush load --http2 --in-turn",
+    )?;
+    let url = url.to_owned();
+    let has_tls = is_https(&url);
+    let lists = given.last("--alpn-list --npn-list");
+    let offered = offered("", lists.unwrap_or("h2"))?;
+    let is_http1 = given.has("--h1")
+        || match has_tls {
+            true => offered == "http/1.1",
+            false => given.last("-p") == Some("http/1.1"),
+        };
+    let [requests, clients, threads, streams] =
+        ["-n", "-c", "-t", "-m"].map(|name| given.number(name).unwrap_or(1));
+    let (protocol, spoken) = match (is_http1, has_tls) {
+        (true, _) => ("http/1.1", format!("--pipeline={streams}")),
+        (false, true) => ("h2", format!("--streams={streams}")),
+        (false, false) => ("h2c", format!("--streams={streams}")),
+    };
+    let mut native = vec![
+        format!("--connections={clients}"),
+        format!("--threads={threads}"),
+        spoken,
+    ];
+    if protocol != "http/1.1" {
+        native.push("--http2".to_owned());
     }
-
-    /// Offers the first supported protocol of a list.
-    fn offer(&mut self, name: &str, list: &str) -> Result<(), String> {
-        let listed: Vec<&str> = list.split(',').map(str::trim).collect();
-        let known = |protocol: &&&str| matches!(**protocol, "h2" | "http/1.1");
-        let Some(first) = listed.iter().find(known) else {
-            return Err(format!("{name} {list}: expected h2 or http/1.1 in it"));
-        };
-        self.offered = match *first {
-            "h2" => Offered::Http2,
-            _ => Offered::Http1,
-        };
-        if listed.len() > 1 {
-            self.notes
-                .push(format!("{name}: {first} is offered and no other"));
-        }
-        Ok(())
+    if has_tls {
+        native.push("--insecure".to_owned());
     }
-
-    fn line(self) -> Result<Line, String> {
-        let url = only_url(
-            self.urls,
-            "several are the words of onrush load --http2 --in-turn",
-        )?;
-        let has_tls = is_https(&url);
-        let is_http1 = self.is_http1
-            || match has_tls {
-                true => self.offered == Offered::Http1,
-                false => self.is_http1_in_clear,
-            };
-        let (protocol, spoken) = match (is_http1, has_tls) {
-            (true, _) => ("http/1.1", format!("--pipeline={}", self.streams)),
-            (false, true) => ("h2", format!("--streams={}", self.streams)),
-            (false, false) => ("h2c", format!("--streams={}", self.streams)),
-        };
-        let mut native = vec![
-            format!("--connections={}", self.clients),
-            format!("--threads={}", self.threads),
-            spoken,
-        ];
-        if protocol != "http/1.1" {
-            native.push("--http2".to_owned());
+    let time_of = |name| given.number(name).map(Duration::from_nanos);
+    let end = match time_of("-D") {
+        None => {
+            native.push(format!("--count={requests}"));
+            End::Requests(requests)
         }
-        if has_tls {
-            native.push("--insecure".to_owned());
-        }
-        let end = match self.duration {
-            None => {
-                native.push(format!("--count={}", self.requests));
-                End::Requests(self.requests)
+        Some(time) => {
+            let warm_up = time_of("--warm-up-time").unwrap_or_default();
+            native.push(format!("--duration={}ms", (time + warm_up).as_millis()));
+            if !warm_up.is_zero() {
+                native.push(format!("--warm-up={}ms", warm_up.as_millis()));
             }
-            Some(time) => {
-                let all = time + self.warm_up;
-                native.push(format!("--duration={}ms", all.as_millis()));
-                if !self.warm_up.is_zero() {
-                    native.push(format!("--warm-up={}ms", self.warm_up.as_millis()));
-                }
-                End::Time(time, self.warm_up)
-            }
-        };
-        if let Some(rate) = self.rate {
-            native.push(format!("--rate={}", rate.saturating_mul(self.clients)));
+            End::Time(time, warm_up)
         }
-        native.push(match self.timeout {
-            Some(time) => format!("--timeout={}ms", time.as_millis()),
-            None => format!("--timeout={TIMEOUT}"),
-        });
-        native.extend(self.native);
-        native.push(url);
-        Ok(Line::Run(Run {
-            native,
-            printer: Printer::H2load(Text {
-                threads: self.threads,
-                clients: self.clients,
-                end,
-                protocol,
-            }),
-            verbose: self.verbose,
-            is_capped: false,
-            stop_on_connect_failure: false,
-            notes: self.notes,
-        }))
+    };
+    if let Some(rate) = given.number("--rps") {
+        native.push(format!("--rate={}", rate.saturating_mul(clients)));
     }
+    native.push(match time_of("-N") {
+        Some(time) => format!("--timeout={}ms", time.as_millis()),
+        None => format!("--timeout={TIMEOUT}"),
+    });
+    native.extend(given.all("-d -H").map(str::to_owned));
+    native.push(url);
+    let text = Text {
+        threads,
+        clients,
+        end,
+        protocol,
+    };
+    Ok(given.run(native, Printer::H2load(text)))
 }
 
 /// A whole number from 1 on, such as 1000 or 10K.
-fn number(name: &str, parser: &mut lexopt::Parser) -> Result<u64, String> {
-    let text = value(parser)?;
-    let number = count(&text).ok();
+fn number(name: &str, text: &str) -> Result<String, String> {
+    let number = count(text).ok();
     let number = number.filter(|number| *number > 0);
+    let number = number.map(|number| number.to_string());
     number.ok_or_else(|| format!("{name} {text}: expected a whole number from 1 on"))
 }
 
-/// A time in seconds, or with a unit.
-fn time(name: &str, parser: &mut lexopt::Parser) -> Result<Duration, String> {
-    let text = value(parser)?;
-    duration_or_seconds(&text).map_err(|error| format!("{name} {text}: {error}"))
+/// A time in seconds, or with a unit, as nanoseconds.
+fn time(name: &str, text: &str) -> Result<String, String> {
+    let time = duration_or_seconds(text).map_err(|error| format!("{name} {text}: {error}"))?;
+    Ok(time.as_nanos().to_string())
+}
+
+/// The protocol over http://.
+fn in_clear(name: &str, text: &str) -> Result<String, String> {
+    match text {
+        "h2c" | "http/1.1" => Ok(text.to_owned()),
+        _ => Err(format!("{name} {text}: expected h2c or http/1.1")),
+    }
+}
+
+/// The protocol over https://: the first supported one of a list.
+fn offered<'list>(name: &str, list: &'list str) -> Result<&'list str, String> {
+    let mut listed = list.split(',').map(str::trim);
+    let first = listed.find(|protocol| matches!(*protocol, "h2" | "http/1.1"));
+    first.ok_or_else(|| format!("{name} {list}: expected h2 or http/1.1 in it"))
+}
+
+fn left_out(name: &str, list: &str) -> Option<String> {
+    let first = offered(name, list).ok().filter(|_| list.contains(','))?;
+    Some(format!("{name}: {first} is offered and no other"))
 }
 
 #[cfg(test)]

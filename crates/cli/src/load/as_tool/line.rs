@@ -1,27 +1,27 @@
-//! What a command line of another tool comes to, and how it is read.
+//! The run that a command line of another tool asks for.
 
 use onrush_load::dialect;
 
 /// What a command line of another tool comes to.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// It asks what can be said, which is this.
+    /// It asks for this help text.
     Help(&'static str),
     Run(Run),
 }
 
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Our command line, behind `onrush load`.
+    /// Our command line, after `onrush load`.
     pub(super) native: Vec<String>,
     pub(super) printer: Printer,
-    /// Whether the native command line is told.
+    /// Whether the native command line is printed.
     pub(super) verbose: bool,
     /// Whether the rate is a cap: what it kept back was not due.
     pub(super) is_capped: bool,
     /// Whether a failure to connect ends the run.
     pub(super) stop_on_connect_failure: bool,
-    /// What was asked for and makes no difference here.
+    /// What was asked for and has no effect.
     pub(super) notes: Vec<String>,
 }
 
@@ -39,33 +39,8 @@ pub(super) enum Printer {
     Own,
 }
 
-/// The value of the option that the parser has just read.
-pub(super) fn value(parser: &mut lexopt::Parser) -> Result<String, String> {
-    let value = parser.value().map_err(|error| error.to_string())?;
-    value
-        .into_string()
-        .map_err(|value| format!("{value:?} is not UTF-8"))
-}
-
-/// A parser with the rules of getopt: a short option's value may be joined to it, and `=` is then part of it.
-pub(super) fn parser(words: &[String]) -> lexopt::Parser {
-    let mut parser = lexopt::Parser::from_args(words);
-    parser.set_short_equals(false);
-    parser
-}
-
 /// Whether flags about TLS make sense with this URL.
 pub(super) fn is_https(url: &str) -> bool {
     let scheme = url.split("://").next();
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
-}
-
-/// The only word that is no option.
-pub(super) fn only_url(urls: Vec<String>, why_not_more: &str) -> Result<String, String> {
-    let mut urls = urls.into_iter();
-    let url = urls.next().ok_or("there is no URL")?;
-    match urls.next() {
-        None => Ok(url),
-        Some(more) => Err(format!("{more:?} behind the URL {url:?}: {why_not_more}")),
-    }
 }

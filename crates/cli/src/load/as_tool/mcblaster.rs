@@ -1,9 +1,10 @@
 //! The command line of mcblaster.
 
-use lexopt::Arg;
 use onrush_load::limits::RATIO_MAX;
 
-use super::line::{Line, Printer, Run, parser, value};
+use super::line::{Line, Printer, Run};
+use super::option::Action::{Flag, Ignored, IgnoredValue, Value};
+use super::option::{Given, Grammar, Row, Syntax, table};
 
 const HELP: &str = "\
 onrush load --as mcblaster [option]... HOST
@@ -34,170 +35,105 @@ const ON_THE_WAY: u64 = 1024;
 const KEYS_MAX: u64 = 10_000_000;
 const VALUE_MAX: u64 = 64_000;
 
-/// What the options come to.
-struct Wanted {
-    port: Option<u64>,
-    udp_port: Option<u64>,
-    gets: u64,
-    sets: u64,
-    connections: u64,
-    threads: u64,
-    duration_s: Option<u64>,
-    keys: u64,
-    value: u64,
-    quiet: bool,
-    verbose: bool,
-    notes: Vec<String>,
-    hosts: Vec<String>,
-}
+const SYNTAX: Syntax = Syntax {
+    tool: "mcblaster",
+    grammar: Grammar::Getopt,
+    help: HELP,
+    tables: [OPTIONS, &[]],
+};
+
+const OPTIONS: &[Row] = table! {
+    "-h -q -v" => Flag(""),
+    "-p -u" => Value(|name, text| number(name, 65_535, text)),
+    "-r -w -d" => Value(number_32),
+    "-c" => Value(|name, text| number(name, 1 << 20, text)),
+    "-t" => Value(|name, text| number(name, 1024, text)),
+    "-k" => Value(|name, text| number(name, KEYS_MAX, text)),
+    "-z" => Value(|name, text| number(name, VALUE_MAX, text)),
+    "-n" => Ignored(" has no effect: what is sent at once leaves at once"),
+    "-s" => IgnoredValue(number_32, " has no effect: the kernel sizes the buffers of sockets"),
+    "-x" => IgnoredValue(number_32, " has no effect: answers over UDP come to the port that asked"),
+};
 
 /// Reads it, or says what is wrong with it.
 pub(super) fn read(words: &[String]) -> Result<Line, String> {
-    let mut parser = parser(words);
-    let cpus = std::thread::available_parallelism();
-    let mut wanted = Wanted {
-        port: None,
-        udp_port: None,
-        gets: 0,
-        sets: 0,
-        connections: 1,
-        threads: cpus.map_or(1, |cpus| cpus.get() as u64),
-        duration_s: None,
-        keys: 1,
-        value: 100,
-        quiet: false,
-        verbose: false,
-        notes: Vec::new(),
-        hosts: Vec::new(),
-    };
-    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
-        match arg {
-            Arg::Short('h') => return Ok(Line::Help(HELP)),
-            Arg::Short(letter) => wanted.take(letter, &mut parser)?,
-            Arg::Long(name) => return Err(format!("--{name} is no option of mcblaster")),
-            Arg::Value(host) => wanted.hosts.push(host.to_string_lossy().into_owned()),
-        }
-    }
-    wanted.line()
+    SYNTAX.line(words, run)
 }
 
-impl Wanted {
-    /// Takes the option `letter` and its value.
-    fn take(&mut self, letter: char, parser: &mut lexopt::Parser) -> Result<(), String> {
-        let mut number = |most| number(letter, most, &value(parser)?);
-        match letter {
-            'p' => self.port = Some(number(65_535)?),
-            'r' => self.gets = number(u64::from(u32::MAX))?,
-            'w' => self.sets = number(u64::from(u32::MAX))?,
-            'c' => self.connections = number(1 << 20)?,
-            't' => self.threads = number(1024)?,
-            'd' => self.duration_s = Some(number(u64::from(u32::MAX))?),
-            'k' => self.keys = number(KEYS_MAX)?,
-            'z' => self.value = number(VALUE_MAX)?,
-            'q' => self.quiet = true,
-            'v' => self.verbose = true,
-            'u' => self.udp_port = Some(number(65_535)?),
-            'n' => self
-                .notes
-                .push("-n has no effect: what is sent at once leaves at once".to_owned()),
-            's' | 'x' => {
-                number(u64::from(u32::MAX))?;
-                self.notes.push(format!(
-                    "-{letter} has no effect: {}",
-                    match letter {
-                        's' => "the kernel sizes the buffers of sockets",
-                        _ => "answers over UDP come to the port that asked",
-                    }
-                ));
-            }
-            _ => return Err(format!("-{letter} is no option of mcblaster")),
-        }
-        Ok(())
+fn run(mut given: Given) -> Result<Run, String> {
+    let host = given.only_word("host", "mcblaster takes one")?;
+    let host = match host.contains(':') && !host.starts_with('[') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    };
+    let port = port_of_gets(&given)?;
+    let [gets, sets] = ["-r", "-w"].map(|name| given.number(name).unwrap_or(0));
+    if gets + sets == 0 {
+        return Err(
+            "there is no rate: -r says how many gets per second, -w how many sets".to_owned(),
+        );
     }
+    let (part_of_gets, part_of_sets) = reduced(gets, sets);
+    let cpus = std::thread::available_parallelism();
+    let cpus = cpus.map_or(1, |cpus| cpus.get() as u64);
+    let threads = given.number("-t").unwrap_or(cpus);
+    let connections = match given.has("-u") {
+        true => threads,
+        false => given.number("-c").unwrap_or(1) * threads,
+    };
+    let keys = given.number("-k").unwrap_or(1);
+    let mut native = vec![
+        format!("--rate={}", gets + sets),
+        format!("--ratio={part_of_gets}:{part_of_sets}"),
+        format!("--connections={connections}"),
+        format!("--threads={threads}"),
+        match given.last("-d") {
+            Some(seconds) => format!("--duration={seconds}s"),
+            None => format!("--duration={NO_END}"),
+        },
+        format!("--keys={keys}"),
+        // As mcblaster's are long where they are longest: `k-`, and a number.
+        format!("--key-size={}", 2 + (keys - 1).to_string().len()),
+        format!("--value-size={}", given.last("-z").unwrap_or("100")),
+    ];
+    if gets > 0 {
+        native.push("--populate".to_owned());
+    }
+    if given.has("-u") {
+        native.push("--udp".to_owned());
+        native.push(format!("--pipeline={ON_THE_WAY}"));
+    }
+    native.push(format!("memcached://{host}:{port}"));
+    if given.has("-q") {
+        given.notes.clear();
+    }
+    Ok(given.run(native, Printer::Mcblaster))
+}
 
-    /// Where everything goes.
-    fn port_of_gets(&self) -> Result<u64, String> {
-        let Some(port) = self.udp_port else {
-            let port = self
-                .port
-                .ok_or("there is no port: -p says which, or -u for gets over UDP");
-            return Ok(port?);
-        };
-        match self.sets {
-            0 => Ok(port),
-            sets => Err(format!(
-                "-u and -w {sets}: gets would go over UDP and sets over TCP, and a run has one of them: make a run of each, one with -u and -r, and one with -p and -w"
-            )),
+/// Where everything goes.
+fn port_of_gets(given: &Given) -> Result<&str, String> {
+    match (given.last("-u"), given.last("-w")) {
+        (Some(_), Some(sets)) => Err(format!(
+            "-u and -w {sets}: gets would go over UDP and sets over TCP, and a run has one of them: make a run of each, one with -u and -r, and one with -p and -w"
+        )),
+        (Some(port), None) => Ok(port),
+        (None, _) => {
+            let port = given.last("-p");
+            Ok(port.ok_or("there is no port: -p says which, or -u for gets over UDP")?)
         }
     }
+}
 
-    fn line(self) -> Result<Line, String> {
-        let mut hosts = self.hosts.iter();
-        let host = hosts.next().ok_or("there is no host")?;
-        if let Some(more) = hosts.next() {
-            return Err(format!(
-                "{more:?} behind the host {host:?}: mcblaster takes one"
-            ));
-        }
-        let port = self.port_of_gets()?;
-        let rate = self.gets + self.sets;
-        if rate == 0 {
-            return Err(
-                "there is no rate: -r says how many gets per second, -w how many sets".to_owned(),
-            );
-        }
-        let (gets, sets) = reduced(self.gets, self.sets);
-        let host = match host.contains(':') && !host.starts_with('[') {
-            true => format!("[{host}]"),
-            false => host.clone(),
-        };
-        let mut native = vec![
-            format!("--rate={rate}"),
-            format!("--ratio={gets}:{sets}"),
-            format!(
-                "--connections={}",
-                match self.udp_port {
-                    None => self.connections * self.threads,
-                    Some(_) => self.threads,
-                }
-            ),
-            format!("--threads={}", self.threads),
-            match self.duration_s {
-                Some(seconds) => format!("--duration={seconds}s"),
-                None => format!("--duration={NO_END}"),
-            },
-            format!("--keys={}", self.keys),
-            // As mcblaster's are long where they are longest: `k-`, and a number.
-            format!("--key-size={}", 2 + (self.keys - 1).to_string().len()),
-            format!("--value-size={}", self.value),
-        ];
-        if self.gets > 0 {
-            native.push("--populate".to_owned());
-        }
-        if self.udp_port.is_some() {
-            native.push("--udp".to_owned());
-            native.push(format!("--pipeline={ON_THE_WAY}"));
-        }
-        native.push(format!("memcached://{host}:{port}"));
-        Ok(Line::Run(Run {
-            native,
-            printer: Printer::Mcblaster,
-            verbose: self.verbose,
-            is_capped: false,
-            stop_on_connect_failure: false,
-            notes: match self.quiet {
-                true => Vec::new(),
-                false => self.notes,
-            },
-        }))
-    }
+fn number_32(name: &str, text: &str) -> Result<String, String> {
+    number(name, u64::from(u32::MAX), text)
 }
 
 /// A whole number from 1 on, as mcblaster wants all of them.
-fn number(letter: char, most: u64, text: &str) -> Result<u64, String> {
+fn number(name: &str, most: u64, text: &str) -> Result<String, String> {
     let number = text.parse().ok();
-    let number = number.filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("-{letter} {text}: expected a whole number from 1 to {most}"))
+    let number = number.filter(|number: &u64| (1..=most).contains(number));
+    let number = number.map(|number| number.to_string());
+    number.ok_or_else(|| format!("{name} {text}: expected a whole number from 1 to {most}"))
 }
 
 /// The proportion of two rates in numbers that a ratio may have.

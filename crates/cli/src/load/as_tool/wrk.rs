@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use lexopt::Arg;
 use onrush_load::dialect::wrk::{CALIBRATION, Shown, Text};
 use onrush_load::target::Target;
 
 pub(super) use onrush_load::dialect::wrk::Tool;
 
-use super::line::{Line, Printer, Run, is_https, only_url, parser, value};
+use super::line::{Line, Printer, Run, is_https};
+use super::option::Action::{Flag, Refused, Value};
+use super::option::{Given, Grammar, Row, Syntax, any, table};
 
 const HELP_WRK: &str = "\
 onrush load --as wrk [option]... URL
@@ -41,84 +42,59 @@ onrush load --as wrk2 [option]... URL
 Counts may have a unit (1k, 1M, 1G) and so may times (2s, 2m, 2h). Scripts in Lua (-s) are not run.
 ";
 
-/// The long name of each option.
-const LONG: [(&str, char); 12] = [
-    ("connections", 'c'),
-    ("duration", 'd'),
-    ("threads", 't'),
-    ("script", 's'),
-    ("header", 'H'),
-    ("latency", 'L'),
-    ("timeout", 'T'),
-    ("help", 'h'),
-    ("version", 'v'),
-    ("rate", 'R'),
-    ("u_latency", 'U'),
-    ("batch_latency", 'B'),
-];
-
-/// Those that only wrk2 has.
-const WRK2_ONLY: [char; 3] = ['R', 'U', 'B'];
-
 /// A script is refused with what most scripts are for.
-const NO_SCRIPTS: &str = "-s: scripts in Lua are not run; what most of them do, onrush load has options for: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
+const NO_SCRIPTS: &str = ": scripts in Lua are not run; what most of them do, onrush load has options for: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
+
+const OPTIONS: &[Row] = table! {
+    "-h|-?|--help -L|--latency -v|--version" => Flag(""),
+    "-c|--connections -t|--threads" => Value(count),
+    "-d|--duration -T|--timeout" => Value(time),
+    "-H|--header" => Value(any),
+    "-s|--script" => Refused(NO_SCRIPTS),
+};
+
+const WRK_OPTIONS: &[Row] = table! {
+    "-R -U -B" => Refused(" is an option of wrk2: use --as wrk2"),
+};
+
+const WRK2_OPTIONS: &[Row] = table! {
+    "-R|--rate" => Value(count),
+    "-U|--u_latency -B|--batch_latency" => Flag(""),
+};
 
 /// Reads it, or says what is wrong with it.
 pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
-    let mut parser = parser(words);
-    let mut shown = Shown {
-        tool,
-        url: String::new(),
-        duration: Duration::from_secs(10),
-        threads: 2,
-        connections: 10,
-        latency: false,
-        uncorrected: false,
-        timeout: Duration::from_secs(2),
+    let (name, help, options) = match tool {
+        Tool::Wrk => ("wrk", HELP_WRK, WRK_OPTIONS),
+        Tool::Wrk2 => ("wrk2", HELP_WRK2, WRK2_OPTIONS),
     };
-    let (mut rate, mut headers, mut urls, mut verbose) = (0, Vec::new(), Vec::new(), false);
-    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
-        let letter = match arg {
-            Arg::Short(letter) => letter,
-            Arg::Long(name) => letter_of(tool, name)?,
-            Arg::Value(url) => {
-                urls.push(url.to_string_lossy().into_owned());
-                continue;
-            }
-        };
-        match letter {
-            'h' | '?' => return Ok(Line::Help(help(tool))),
-            _ if tool == Tool::Wrk && WRK2_ONLY.contains(&letter) => {
-                return Err(format!("-{letter} is an option of wrk2: use --as wrk2"));
-            }
-            'c' => shown.connections = count(letter, &value(&mut parser)?)?,
-            't' => shown.threads = count(letter, &value(&mut parser)?)?,
-            'd' => shown.duration = time(letter, &value(&mut parser)?)?,
-            'T' => shown.timeout = time(letter, &value(&mut parser)?)?,
-            'R' => rate = count(letter, &value(&mut parser)?)?,
-            'H' => headers.push(format!("--header={}", value(&mut parser)?)),
-            'L' => shown.latency = true,
-            'U' => (shown.latency, shown.uncorrected) = (true, true),
-            'B' => {}
-            'v' => verbose = true,
-            's' => return Err(NO_SCRIPTS.to_owned()),
-            _ => return Err(format!("-{letter} is no option of {}", name(tool))),
-        }
-    }
-    shown.url = only_url(urls, "arguments are for scripts, and none is run")?;
+    let syntax = Syntax {
+        tool: name,
+        grammar: Grammar::GetoptLong,
+        help,
+        tables: [OPTIONS, options],
+    };
+    syntax.line(words, |given| run(tool, given))
+}
+
+fn run(tool: Tool, given: Given) -> Result<Run, String> {
+    let url = given.only_word("URL", "arguments are for scripts, and none is run")?;
     // Without a scheme it is none for wrk.
-    Target::of_url(&shown.url)?;
-    let mut native = native(&shown, rate)?;
-    native.extend(headers);
+    Target::of_url(url)?;
+    let shown = Shown {
+        tool,
+        url: url.to_owned(),
+        duration: Duration::from_secs(given.number("-d").unwrap_or(10)),
+        threads: given.number("-t").unwrap_or(2),
+        connections: given.number("-c").unwrap_or(10),
+        latency: given.has("-L -U"),
+        uncorrected: given.has("-U"),
+        timeout: Duration::from_secs(given.number("-T").unwrap_or(2)),
+    };
+    let mut native = native(&shown, given.number("-R").unwrap_or(0))?;
+    native.extend(given.all("-H").map(|header| format!("--header={header}")));
     native.push(shown.url.clone());
-    Ok(Line::Run(Run {
-        native,
-        printer: Printer::Wrk(Text::new(shown)),
-        verbose,
-        is_capped: false,
-        stop_on_connect_failure: false,
-        notes: Vec::new(),
-    }))
+    Ok(given.run(native, Printer::Wrk(Text::new(shown))))
 }
 
 /// Our flags, but for headers.
@@ -151,75 +127,30 @@ fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
     Ok(native)
 }
 
-fn help(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Wrk => HELP_WRK,
-        Tool::Wrk2 => HELP_WRK2,
-    }
+fn count(name: &str, text: &str) -> Result<String, String> {
+    let scales = [("kK", 1_000), ("mM", 1_000_000), ("gG", 1_000_000_000)];
+    scaled(text, &scales)
+        .ok_or_else(|| format!("{name} wants a number such as 100 or 10k, not {text:?}"))
 }
 
-fn name(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Wrk => "wrk",
-        Tool::Wrk2 => "wrk2",
-    }
+/// A time in seconds.
+fn time(name: &str, text: &str) -> Result<String, String> {
+    scaled(text, &[("sS", 1), ("mM", 60), ("hH", 3600)]).ok_or_else(|| {
+        format!("{name} wants whole seconds, minutes or hours such as 30s or 2m, not {text:?}")
+    })
 }
 
-/// The short form of a long option, which may be cut short as long as it is the only one that begins so (getopt_long).
-fn letter_of(tool: Tool, given: &str) -> Result<char, String> {
-    let known = |letter: &char| tool == Tool::Wrk2 || !WRK2_ONLY.contains(letter);
-    let of = |is: &dyn Fn(&str) -> bool| -> Vec<char> {
-        let found = LONG.iter().filter(|(name, _)| is(name));
-        found.map(|(_, letter)| *letter).filter(known).collect()
-    };
-    let exact = of(&|name| name == given);
-    match (
-        exact.as_slice(),
-        of(&|name| name.starts_with(given)).as_slice(),
-    ) {
-        (&[letter], _) | (_, &[letter]) => Ok(letter),
-        (_, []) => Err(format!("--{given} is no option of {}", name(tool))),
-        _ => Err(format!(
-            "--{given} is the beginning of several options of {}",
-            name(tool)
-        )),
-    }
-}
-
-/// A whole number and what is behind it.
-fn number(text: &str) -> Option<(u64, &str)> {
+/// A whole number times the scale of the letter after it, if there is one.
+fn scaled(text: &str, scales: &[(&str, u64)]) -> Option<String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, unit) = text.split_at(digits);
-    Some((digits.parse().ok()?, unit))
-}
-
-fn count(letter: char, text: &str) -> Result<u64, String> {
-    let counted = number(text).and_then(|(count, unit)| {
-        let scale: u64 = match unit {
-            "" => 1,
-            "k" | "K" => 1_000,
-            "m" | "M" => 1_000_000,
-            "g" | "G" => 1_000_000_000,
-            _ => return None,
-        };
-        count.checked_mul(scale)
-    });
-    counted.ok_or_else(|| format!("-{letter} wants a number such as 100 or 10k, not {text:?}"))
-}
-
-fn time(letter: char, text: &str) -> Result<Duration, String> {
-    let timed = number(text).and_then(|(count, unit)| {
-        let scale: u64 = match unit {
-            "" | "s" | "S" => 1,
-            "m" | "M" => 60,
-            "h" | "H" => 3600,
-            _ => return None,
-        };
-        count.checked_mul(scale).map(Duration::from_secs)
-    });
-    timed.ok_or_else(|| {
-        format!("-{letter} wants whole seconds, minutes or hours such as 30s or 2m, not {text:?}")
-    })
+    let scale = match unit.len() {
+        0 => 1,
+        1 => scales.iter().find(|(letters, _)| letters.contains(unit))?.1,
+        _ => return None,
+    };
+    let number: u64 = digits.parse().ok()?;
+    Some(number.checked_mul(scale)?.to_string())
 }
 
 #[cfg(test)]

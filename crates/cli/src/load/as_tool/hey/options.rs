@@ -1,6 +1,9 @@
-//! The options of hey and oha that are no flags of ours: what is said of them.
+//! The options of hey and of oha.
 
-pub(super) const HELP_HEY: &str = "\
+use crate::load::as_tool::option::Action::{Flag, Ignored, IgnoredValue, Refused, Value};
+use crate::load::as_tool::option::{Grammar, Row, Syntax, any, table};
+
+const HELP_HEY: &str = "\
 onrush load --as hey [option]... URL
 
   -n COUNT               requests in all (200)
@@ -22,7 +25,7 @@ onrush load --as hey [option]... URL
   -v                     say on standard error which command line of onrush load this is
 ";
 
-pub(super) const HELP_OHA: &str = "\
+const HELP_OHA: &str = "\
 onrush load --as oha [option]... URL
 
   -n COUNT               requests in all (200)
@@ -51,74 +54,103 @@ onrush load --as oha [option]... URL
   -v                     say on standard error which command line of onrush load this is
 ";
 
-/// Options of one of them that have no equal, and the way there is.
-pub(super) const REFUSED: [(&str, &str); 17] = [
-    ("x", "there is no way through an HTTP proxy"),
-    (
-        "o",
-        "use onrush load itself, which writes --json, --csv and --html",
-    ),
-    (
-        "output",
-        "use onrush load itself, which writes --json, --csv and --html",
-    ),
-    (
-        "output-format",
-        "use onrush load itself, which writes --json, --csv and --html",
-    ),
-    (
-        "r",
-        "redirects are followed by journeys: onrush load --journeys",
-    ),
-    (
-        "redirect",
-        "redirects are followed by journeys: onrush load --journeys",
-    ),
-    (
-        "rand-regex-url",
-        "{{random:1-1000}} and {{data:COLUMN}} in a URL of onrush load make it another each time",
-    ),
-    (
-        "urls-from-file",
-        "name several URLs to onrush load, or a --requests-file",
-    ),
-    (
-        "Z",
-        "use --data of onrush load with {{data:COLUMN}} in the --body",
-    ),
-    (
-        "F",
-        "write the form to a file and send it by -D, with its Content-Type by -T",
-    ),
-    (
-        "form",
-        "write the form to a file and send it by -D, with its Content-Type by -T",
-    ),
-    ("db-url", "use onrush load itself, which writes --json"),
-    ("debug", "use curl -v for a single request"),
-    ("connect-to", "use --connect-to HOST:PORT of onrush load"),
-    ("ipv4", "name the address to --connect-to of onrush load"),
-    ("ipv6", "name the address to --connect-to of onrush load"),
-    ("aws-sigv4", "requests are not signed"),
-];
+/// A time without end: the longest there is.
+pub(super) const NO_END: &str = "8760h";
 
-/// The value behind an option of them that has one and makes no difference here; its name otherwise.
-pub(super) const WITHOUT_EFFECT: [(&str, Takes); 11] = [
-    ("disable-redirects", Takes::Nothing),
-    ("no-tui", Takes::Nothing),
-    ("no-color", Takes::Nothing),
-    ("no-pre-lookup", Takes::Nothing),
-    ("stats-success-breakdown", Takes::Nothing),
-    ("latency-correction", Takes::Nothing),
-    ("w", Takes::Nothing),
-    ("wait-ongoing-requests-after-deadline", Takes::Nothing),
-    ("fps", Takes::Value),
-    ("u", Takes::Value),
-    ("connect-timeout", Takes::Value),
-];
+pub(super) const HEY: Syntax = Syntax {
+    tool: "hey that is known here",
+    grammar: Grammar::Go,
+    help: HELP_HEY,
+    tables: [OPTIONS, OF_HEY],
+};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Takes {
-    Nothing,
-    Value,
+pub(super) const OHA: Syntax = Syntax {
+    tool: "oha that is known here",
+    grammar: Grammar::Clap,
+    help: HELP_OHA,
+    tables: [OPTIONS, OF_OHA],
+};
+
+const OF_HEY: &[Row] = table! {
+    "-t" => Value(seconds),
+    "--h2" => Flag(""),
+};
+
+const OF_OHA: &[Row] = table! {
+    "-t -p" => Value(any),
+    "--http2" => Flag("2"),
+    "--http-version" => Value(version),
+};
+
+/// Options whose values are flags of ours.
+pub(super) const OUR_FLAGS: &str =
+    "-a --disable-keepalive --unix-socket --cacert --cert --key --insecure";
+
+const OPTIONS: &[Row] = table! {
+    "-h|--help -v --disable-compression" => Flag(""),
+    "-n -c -z -q --burst-rate --burst-delay -m|--method --cpus|--worker-threads" => Value(any),
+    "-H" => Value(header),
+    "-A" => Value(|_, types| Ok(format!("Accept: {}", plain(types)))),
+    "-T" => Value(|_, name| Ok(format!("Content-Type: {}", plain(name)))),
+    "--host" => Value(|_, host| Ok(format!("Host: {}", plain(host)))),
+    "-d" => Value(body),
+    "-D" => Value(|_, file| Ok(format!("--body-file={file}"))),
+    "-a" => Value(|_, user| Ok(format!("--user={user}"))),
+    "--disable-keepalive" => Flag("--requests=1"),
+    "--unix-socket" => Value(|_, path| Ok(format!("--connect-to=unix:{path}"))),
+    "--cacert --cert --key" => Value(|name, file| Ok(format!("--{}={file}", name.trim_start_matches('-')))),
+    "--insecure" => Flag("--insecure"),
+    "--disable-redirects --no-tui --no-color --no-pre-lookup" => Ignored(NO_EFFECT),
+    "--stats-success-breakdown --latency-correction" => Ignored(NO_EFFECT),
+    "-w --wait-ongoing-requests-after-deadline" => Ignored(NO_EFFECT),
+    "--fps -u --connect-timeout" => IgnoredValue(any, NO_EFFECT),
+    "-x" => Refused(": there is no way through an HTTP proxy"),
+    "-o --output --output-format" => Refused(": use onrush load itself, which writes --json, --csv and --html"),
+    "-r --redirect" => Refused(": redirects are followed by journeys: onrush load --journeys"),
+    "--rand-regex-url" => Refused(": {{random:1-1000}} and {{data:COLUMN}} in a URL of onrush load make it another each time"),
+    "--urls-from-file" => Refused(": name several URLs to onrush load, or a --requests-file"),
+    "-Z" => Refused(": use --data of onrush load with {{data:COLUMN}} in the --body"),
+    "-F --form" => Refused(": write the form to a file and send it by -D, with its Content-Type by -T"),
+    "--db-url" => Refused(": use onrush load itself, which writes --json"),
+    "--debug" => Refused(": use curl -v for a single request"),
+    "--connect-to" => Refused(": use --connect-to HOST:PORT of onrush load"),
+    "--ipv4 --ipv6" => Refused(": name the address to --connect-to of onrush load"),
+    "--aws-sigv4" => Refused(": requests are not signed"),
+};
+
+const NO_EFFECT: &str = " has no effect here";
+
+/// Text in which ours finds no variable.
+pub(super) fn plain(text: &str) -> String {
+    text.replace("{{", "{{}}")
+}
+
+fn header(name: &str, text: &str) -> Result<String, String> {
+    let (field, value) = text.split_once(':').ok_or_else(|| {
+        format!("{name} {text:?} is not a header: expected one such as 'Accept: text/html'")
+    })?;
+    Ok(format!("{}: {}", field.trim(), plain(value.trim())))
+}
+
+fn body(_: &str, text: &str) -> Result<String, String> {
+    // Ours would take a file by an @ at the beginning.
+    let at = if text.starts_with('@') { "@" } else { "" };
+    Ok(format!("--body={at}{}", plain(text)))
+}
+
+fn seconds(name: &str, text: &str) -> Result<String, String> {
+    match text.parse::<u64>() {
+        Ok(0) => Ok(NO_END.to_owned()),
+        Ok(seconds) => Ok(format!("{seconds}s")),
+        Err(_) => Err(format!(
+            "{name} wants whole seconds such as 20, not {text:?}"
+        )),
+    }
+}
+
+fn version(name: &str, text: &str) -> Result<String, String> {
+    match text {
+        "2" | "1.1" => Ok(text.to_owned()),
+        _ => Err(format!("{name} {text}: expected 1.1 or 2")),
+    }
 }
