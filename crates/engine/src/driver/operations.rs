@@ -62,8 +62,9 @@ pub(crate) enum LastSend {
     Finishes,
 }
 
-/// `EAGAIN` is "not yet" everywhere, and the socket's waiter is woken when that may have changed.
-pub(crate) trait Operations {
+/// Passes the list of operations to the macro `$with`.
+macro_rules! operations {
+    ($with:ident) => { $with! {
     /// A descriptor by which other threads end the driver's wait.
     fn waking_descriptor(&self) -> std::io::Result<OwnedFd>;
 
@@ -235,4 +236,18 @@ pub(crate) trait Operations {
 
     /// Closes a socket for which nothing is in flight, and frees its slot.
     fn release(&mut self, key: Key, sockets: &mut Sockets);
+    } };
 }
+pub(super) use operations;
+
+/// Makes the trait of the operations.
+macro_rules! declare {
+    ($($(#[$doc:meta])* fn $name:ident $arguments:tt $(-> $result:ty)?;)*) => {
+        /// `EAGAIN` is "not yet" everywhere, and the socket's waiter is woken when that may have changed.
+        pub(crate) trait Operations {
+            $($(#[$doc])* fn $name $arguments $(-> $result)?;)*
+        }
+    };
+}
+
+operations!(declare);
