@@ -50,15 +50,6 @@ impl<'a> HeadWriter<'a> {
         }
     }
 
-    /// Request line.
-    #[inline]
-    pub fn request_line(&mut self, method: &str, target: &str) -> &mut Self {
-        self.raw(method.as_bytes())
-            .raw(b" ")
-            .raw(target.as_bytes())
-            .raw(b" HTTP/1.1\r\n")
-    }
-
     /// Bytes as they are, such as fields rendered earlier.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
@@ -258,7 +249,7 @@ mod tests {
         for room in 0..=wanted.len() {
             let mut out = vec![0; room];
             let mut head = HeadWriter::new(&mut out);
-            head.request_line("GET", "/")
+            head.raw(b"GET / HTTP/1.1\r\n")
                 .header("A", b"b")
                 .connection_close()
                 .end();

@@ -43,7 +43,7 @@ proptest! {
         let target = query.as_ref().map_or(path.clone(), |query| format!("{path}?{query}"));
         let mut out = [0; 8192];
         let mut writer = write::HeadWriter::new(&mut out);
-        writer.request_line(&method, &target).header("Host", host.as_bytes());
+        writer.display(format_args!("{method} {target} HTTP/1.1\r\n")).header("Host", host.as_bytes());
         for (name, value) in &fields {
             writer.header(name, value);
         }

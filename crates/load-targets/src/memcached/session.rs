@@ -94,12 +94,6 @@ impl Session {
         }
     }
 
-    /// Whether no command is incomplete.
-    #[cfg(test)]
-    pub(super) fn is_between_commands(&self) -> bool {
-        matches!(self.expect, Expect::Line)
-    }
-
     fn step(&mut self, rest: &[u8], at: &mut At<'_>) -> Step {
         match mem::take(&mut self.expect) {
             Expect::Line => self.hear_line(rest, at),

@@ -63,7 +63,8 @@ fn check(plan: Memcached, conversation: &[(&str, &str)]) {
     for (said, answered) in conversation {
         let line = |text: &str| text.replace('\n', "\r\n");
         assert_eq!(talk.say(line(said).as_bytes()), line(answered), "{said}");
-        assert!(talk.session.is_between_commands(), "{said}");
+        // Only between commands is this a command, and answered so.
+        assert_eq!(talk.say(b"mn\r\n"), "MN\r\n", "after {said}");
     }
 }
 

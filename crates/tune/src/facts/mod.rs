@@ -35,7 +35,6 @@ use serde::Serialize;
 use crate::Error;
 use crate::tree::Tree;
 use onrush_machine::cpu_time::{self, CpuTicks};
-use onrush_machine::cpus::CpuSet;
 use onrush_machine::{network, per_cpu};
 
 pub use cgroup::Group;
@@ -314,18 +313,4 @@ fn softirqs(text: &str) -> BTreeMap<usize, (u64, u64)> {
         }
     }
     all
-}
-
-/// CPUs that handled interrupts of a device.
-pub fn taken_by(interface: &Interface, interrupts: &[Interrupt]) -> CpuSet {
-    // Channels have no rows in /proc/interrupts.
-    let has_row =
-        |irq: &&interface::Irq| !matches!(irq.file, Some(interface::AffinityFile::Channel(_)));
-    let irqs = interface.irqs.iter().filter(has_row);
-    let numbers: Vec<usize> = irqs.map(|irq| irq.number).collect();
-    let rows = interrupts
-        .iter()
-        .filter(|row| numbers.contains(&row.number));
-    rows.flat_map(|row| row.counts.iter().map(|(cpu, _)| *cpu))
-        .collect()
 }
