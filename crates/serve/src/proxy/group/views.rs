@@ -5,6 +5,7 @@ use std::ops::SubAssign;
 use crate::observe::latency::Histogram;
 use crate::proxy::endpoints::Duty;
 
+/// State and counters of a server group.
 #[derive(Clone, Debug)]
 pub struct GroupView {
     /// Name in the configuration.
