@@ -1,4 +1,4 @@
-//! What can be asked, and what comes of it. `openapi.json` says the same to programs.
+//! The endpoints of the interface, described for programs in `openapi.json`.
 
 use onrush_http::Method;
 use onrush_serve::ConnectionQuery;
@@ -22,10 +22,10 @@ use crate::response::page;
 use crate::server_change::changes;
 use crate::views::{self, PATIENCE, Views, within};
 
-/// The same for programs (OpenAPI 3.1).
+/// Description of the interface in OpenAPI 3.1.
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
 
-/// What there is, with the methods beside GET and HEAD.
+/// Paths of the interface and their methods.
 const PATHS: [(&str, Methods); 23] = [
     ("/", Methods::Get),
     ("/status.js", Methods::Get),
@@ -59,10 +59,10 @@ enum Methods {
     GetAndPost,
 }
 
-/// What a request gets.
+/// Response to a request.
 pub(crate) enum Reply {
     Whole(Response),
-    /// What goes on as long as the client listens.
+    /// A stream that lasts until the client disconnects or the server stops.
     Feed(Feed),
 }
 
@@ -85,7 +85,7 @@ impl Methods {
 }
 
 impl Desk {
-    /// Who may ask for what is there.
+    /// Audience of a path.
     pub(crate) fn audience(path: &str) -> Audience {
         match path {
             "/" => Audience::Visitors,
@@ -94,7 +94,8 @@ impl Desk {
         }
     }
 
-    /// Whether balancers and service managers ask for this path, which is answered while all connections are taken.
+    /// Whether load balancers and service managers poll this path. Probes get a response even when all connections are
+    /// in use.
     pub(crate) fn is_probe(path: &str) -> bool {
         matches!(path, "/live" | "/ready")
     }
@@ -204,7 +205,7 @@ impl Desk {
         Response::json(200, &connections::connections(&found, &query, &silent))
     }
 
-    /// How it is doing, over a second.
+    /// `/v1/live` without streaming: one sample over an interval.
     async fn now(&self) -> Response {
         let mut before = None;
         loop {
@@ -215,7 +216,7 @@ impl Desk {
         }
     }
 
-    /// All cores look at their mail.
+    /// Liveness: 200 if all cores respond, otherwise 503.
     async fn live(&self) -> Response {
         let views = self.views().await;
         let status = match views.silent.is_empty() {
@@ -226,7 +227,7 @@ impl Desk {
         Response::json(status, &live)
     }
 
-    /// It serves, and wants more clients.
+    /// Readiness: 200 unless the server is draining or stopping.
     fn ready(&self) -> Response {
         let phase = self.readiness.phase();
         let status = match phase {
@@ -236,7 +237,7 @@ impl Desk {
         Response::json(status, &json!({ "phase": phase.name() }))
     }
 
-    /// Has `/ready` fail from now on, or not any more.
+    /// Starts or ends draining. While the server drains, `/ready` returns 503.
     fn drain(&self, body: &[u8]) -> Response {
         let wanted = match body {
             b"" => Some(true),

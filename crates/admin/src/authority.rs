@@ -1,4 +1,5 @@
-//! Who may use the interface: on a Unix socket this user and root, on a TCP address who has the token.
+//! Authorization: on a Unix socket the server's own user and root have access, on a TCP address clients that send the
+//! token.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -9,25 +10,25 @@ use onrush_engine::Stream;
 use onrush_file::Unreadable;
 use onrush_http::request::RequestHead;
 
-/// Bytes of a token at least: what nobody guesses.
+/// Minimum length of a token in bytes, against guessing.
 const TOKEN_MIN: usize = 16;
 
-/// Bytes of a token at most.
+/// Maximum length of a token in bytes.
 const TOKEN_MAX: usize = 512;
 
-/// Bytes of a token's file at most: the token and the end of its line.
+/// Maximum size of a token file in bytes: the token and a line ending.
 const TOKEN_FILE_BYTES_MAX: u64 = TOKEN_MAX as u64 + 2;
 
-/// What clients on a TCP address have to send: `Authorization: Bearer …` (RFC 6750 2.1).
+/// Bearer token that clients of a TCP address send: `Authorization: Bearer …` (RFC 6750, 2.1).
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Why a file has no token.
+/// Error of [`Token::read`].
 #[derive(Debug)]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Read(Unreadable),
-    /// What stands in it is none.
+    /// The content is not a valid token.
     Invalid,
 }
 
@@ -47,14 +48,14 @@ impl fmt::Display for TokenError {
 impl std::error::Error for TokenError {}
 
 impl TokenError {
-    /// Whether this process may not read the file.
+    /// Whether the process lacks permission to read the file.
     pub fn is_denied(&self) -> bool {
         matches!(self, TokenError::Read(Unreadable::System(error)) if error.kind() == ErrorKind::PermissionDenied)
     }
 }
 
 impl Token {
-    /// The one that stands in a file.
+    /// Reads a token from a file.
     ///
     /// # Errors
     /// See [`TokenError`].
@@ -63,19 +64,19 @@ impl Token {
         Token::new(text.trim_end_matches(['\r', '\n'])).ok_or(TokenError::Invalid)
     }
 
-    /// `None` for what is none.
+    /// Returns `None` if `text` is not a valid token.
     pub fn new(text: &str) -> Option<Token> {
         let is_valid = (TOKEN_MIN..=TOKEN_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
         is_valid.then(|| Token(text.to_owned()))
     }
 
-    /// As it is sent.
+    /// The token as it is sent.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// In a time that does not depend on how much of it is right.
+    /// Compares in time that does not depend on the number of matching bytes.
     fn is(&self, other: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let differences = own.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
@@ -83,17 +84,17 @@ impl Token {
     }
 }
 
-/// The token of a running interface, which a reload replaces.
+/// The token in force; a reload replaces it.
 #[derive(Clone, Debug)]
 pub struct CurrentToken(Arc<RwLock<Token>>);
 
 impl CurrentToken {
-    /// Starts with this token.
+    /// Wraps the first token.
     pub fn new(token: Token) -> CurrentToken {
         CurrentToken(Arc::new(RwLock::new(token)))
     }
 
-    /// From now on only `token` is accepted.
+    /// Accepts only `token` from now on.
     pub fn replace(&self, token: Token) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = token;
     }
@@ -106,45 +107,46 @@ impl CurrentToken {
     }
 }
 
-/// The token itself is nobody's business who reads a log.
+/// Hides the token, so that it does not get into logs.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
 }
 
-/// Why a request is refused.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Denial {
-    /// It has no token, or another one.
+    /// The token is missing or wrong.
     Token,
-    /// A page of another site has sent it.
+    /// A page of another site sent the request.
     Foreign,
 }
 
-/// Who may ask for something.
+/// Clients that may request a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Audience {
-    /// Whoever follows a link to the status page. It has no data, cannot be framed, and asks for the token itself.
+    /// Anyone who follows a link to the status page. The page contains no data, cannot be framed, and asks for the
+    /// token itself.
     Visitors,
-    /// Balancers, service managers and the status page's own files, which have no token.
+    /// Anyone: load balancers, service managers, and the files of the status page. None of them sends a token.
     Everybody,
-    /// Who has the token.
+    /// Clients with the token, if one is configured.
     Trusted,
 }
 
-/// What a connection by itself says of who is at its other end.
+/// Access that a connection has before its first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Authority {
-    /// Root, or the user that this process runs as, on a Unix socket.
+    /// The peer of the Unix socket is root or the user of this process.
     Known,
-    /// Another user of this system.
+    /// The peer of the Unix socket is another user.
     Refused,
-    /// Somebody on a TCP address: each request shows its token.
+    /// TCP: each request carries the token.
     ByToken,
 }
 
-/// Who is at the other end of a connection.
+/// Authority of the peer of a connection.
 pub(crate) fn of(stream: &Stream) -> Authority {
     match stream.peer_user() {
         Some(user) if user == 0 || user == rustix::process::geteuid().as_raw() => Authority::Known,
@@ -153,7 +155,7 @@ pub(crate) fn of(stream: &Stream) -> Authority {
     }
 }
 
-/// Whether a request for what has this audience may be served.
+/// Checks whether a request for a path with this audience may be served.
 pub(crate) fn check(
     head: &RequestHead<'_, '_>,
     token: Option<&CurrentToken>,
@@ -166,13 +168,14 @@ pub(crate) fn check(
             .filter(move |header| header.name.eq_ignore_ascii_case(name));
         named.next().map(|header| header.value)
     };
-    // Browsers say so themselves (Fetch Metadata; RFC 6454), and a name that leads here from elsewhere is in both fields.
+    // Browsers mark requests of other sites (Fetch Metadata; Origin, RFC 6454). This also covers DNS rebinding, where
+    // the page's host name resolves to this address.
     let is_foreign = match (value("sec-fetch-site"), value("origin")) {
         (Some(site), _) => !matches!(site, b"same-origin" | b"none"),
         (None, Some(_)) => true,
         (None, None) => false,
     };
-    // Somebody looks at it in a window of its own; the page that has the link cannot read it.
+    // A top-level navigation: the page with the link cannot read the response.
     let is_visit = audience == Audience::Visitors
         && value("sec-fetch-mode") == Some(b"navigate")
         && value("sec-fetch-dest") == Some(b"document")

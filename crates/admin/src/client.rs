@@ -1,5 +1,5 @@
-//! A client of the admin interface: one request, one response. The listener has to identify itself before it gets a token or a
-//! command.
+//! A client of the admin interface: one request, one response. The server has to identify itself before it gets a token
+//! or a command.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,22 +17,22 @@ use crate::authority::Token;
 use crate::feed;
 use crate::response::IDENTITY;
 
-/// Bytes of a response at most: metrics of thousands of servers.
+/// Maximum size of a response in bytes: the metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
 
-/// Time limit of a query, including its response: the server waits 5 s for a core that does not answer. Followed events send a line
-/// every 15 s, and the limit applies to each line.
+/// Time limit of a query, including its response: the server waits 5 s for a core that does not answer. An event stream
+/// sends a line at least every 15 s; the limit applies to each line.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time limit of a command: an upgrade takes up to a minute, after it has read a configuration that may be long.
+/// Time limit of a command: an upgrade takes up to a minute after reading the configuration, which may be long.
 const ORDER_PATIENCE: Duration = Duration::from_secs(90);
 
-/// Where an interface is.
+/// Location of an admin interface.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A Unix socket.
     Unix(PathBuf),
-    /// A TCP address, and what it wants to see.
+    /// A TCP address, and the token if it needs one.
     Tcp(SocketAddr, Option<Token>),
 }
 
@@ -45,26 +45,26 @@ impl fmt::Display for Place {
     }
 }
 
-/// What comes back.
+/// Response of the interface.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// The status of HTTP.
+    /// HTTP status code.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The body as JSON; null for what is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// Asks the interface at `place` for `path`: with a `body` by POST, otherwise by GET. It may be empty.
+/// Sends a request for `path`: POST with `body`, which may be empty, or GET without.
 ///
 /// # Errors
-/// When nothing listens there, the listener is not an admin interface, or its response is incomplete.
+/// If nothing listens there, the listener is not an admin interface, or its response is incomplete.
 pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response> {
     let patience = match body {
         Some(_) => ORDER_PATIENCE,
@@ -103,10 +103,11 @@ fn ask_within(
     }
 }
 
-/// Hears of events at `path` as they happen, each as JSON, until the server ends in good order.
+/// Streams events from `path` and passes each one, as JSON, to `each`, until the server ends the stream.
 ///
 /// # Errors
-/// The errors of [`ask`] and of `each`; also when the server refuses events, or the connection ends before the events do.
+/// The errors of [`ask`] and of `each`; also if the server refuses the stream, or the connection closes before the
+/// stream ends.
 pub fn follow(
     place: &Place,
     path: &str,
@@ -147,7 +148,7 @@ pub fn follow(
     ))
 }
 
-/// Makes sure that an admin interface listens at `place`, by a request without a token that changes nothing.
+/// Checks that an admin interface listens at `place`: a request without a token that changes nothing.
 fn identify(place: &Place, deadline: Deadline) -> io::Result<()> {
     let place = match place {
         Place::Unix(path) => Place::Unix(path.clone()),
@@ -186,7 +187,7 @@ fn no_interface() -> io::Error {
     )
 }
 
-/// Deadline of an exchange, and the time limit that it follows from.
+/// Deadline of an exchange, and the time limit it was computed from.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     at: Instant,
@@ -199,10 +200,7 @@ impl Deadline {
         Deadline { at, patience }
     }
 
-    /// Returns the time left.
-    ///
-    /// # Errors
-    /// If the deadline has passed.
+    /// Returns the time left, or an error if the deadline has passed.
     fn rest(self) -> io::Result<Duration> {
         let rest = self.at.since(clock::now());
         match rest.is_zero() {

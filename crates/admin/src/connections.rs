@@ -1,4 +1,4 @@
-//! The connections of clients, as JSON: those that are asked for, found by the cores. Times are in seconds.
+//! Client connections that match a query, as JSON. Times are in seconds.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use onrush_serve::{
 };
 use serde_json::{Value, json};
 
-/// What all cores have found.
+/// Merges the connections found by all cores.
 pub(crate) fn connections(
     found: &[ConnectionsView],
     query: &ConnectionQuery,
@@ -27,7 +27,7 @@ pub(crate) fn connections(
     })
 }
 
-/// What comes first has more of it.
+/// Sort key: higher comes first.
 fn rank(one: &ConnectionView, order: ConnectionOrder) -> u128 {
     match order {
         ConnectionOrder::Age => one.age.as_nanos(),
@@ -72,7 +72,7 @@ fn request(request: &RequestView) -> Value {
     })
 }
 
-/// What a connection is called: its core, and its number there.
+/// Identifier of a connection: the number of its core, and its number on that core.
 pub(crate) fn id(core: usize, number: u32) -> String {
     format!("{core}.{number}")
 }

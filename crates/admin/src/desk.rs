@@ -1,4 +1,4 @@
-//! What responses are made of.
+//! State shared by all requests to the interface.
 
 pub(crate) mod journal;
 pub(crate) mod operator;
@@ -16,13 +16,13 @@ use crate::desk::operator::Operator;
 use crate::desk::readiness::Readiness;
 use crate::desk::setup::{Facts, Setup};
 
-/// What responses need.
+/// State from which responses are built.
 pub(crate) struct Desk {
     pub(crate) core: Core,
     pub(crate) connections_max: usize,
-    /// Clients that follow something; others keep half of the connections.
+    /// Number of clients that stream. They may use half of the connections, see [`crate::feed::has_room`].
     pub(crate) followers: Cell<usize>,
-    /// A Unix socket's file is there as long as this is.
+    /// Held to keep the file of a Unix socket.
     _claim: Claim,
     token: Option<CurrentToken>,
     pub(crate) facts: Facts,

@@ -1,4 +1,4 @@
-//! Clients of the interface: requests in, responses out, one at a time on each connection.
+//! Client connections of the interface: one request at a time on each.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,44 +15,43 @@ use crate::request::Request;
 use crate::response::{Extent, Response, Then, send};
 use crate::strangers::{Heard, Stranger, Strangers};
 
-/// Connections that are reserved for probes (`/live`, `/ready`) when all others are taken: each gets one response, and has
+/// Connections reserved for probes (`/live`, `/ready`) when all others are in use: each gets one response, and has
 /// [`STRANGERS_PATIENCE`] to send its request.
 const PROBES_MAX: usize = 8;
 
-/// Bytes of a request's body at most: a server's name and what is wanted of it.
+/// Maximum size of a request body in bytes.
 const BODY_MAX: u64 = 64 * 1024;
 
-/// How long a request may take to arrive.
+/// Maximum time to receive a request.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same where anybody can connect, before a token was seen: who has none must not keep others out for long.
+/// Maximum time to receive a request before the client is authenticated, so that clients without a token cannot occupy
+/// connections for long.
 const STRANGERS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a connection may be idle.
+/// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// How long a client is read on behind its last response, and how many bytes.
+/// Lingering close: maximum time and bytes read after the last response.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
-/// Pause when there are no descriptors, or the kernel refuses a connection for another reason.
+/// Pause when there are no descriptors, or when `accept` fails for another reason.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A request with what to do after it.
+/// A received request and whether the connection is kept after it.
 struct Arrived {
-    /// Or the response, where what came is no request.
+    /// The request, or the response to one that was refused.
     request: Result<Request, Response>,
     then: Then,
 }
 
-/// One that is connected.
 struct Client<'a> {
     stream: &'a Stream,
-    /// Until it has shown that it may ask: by its token, or by being a user of this system who may.
+    /// Present until the client is authenticated, by the token or as a permitted user of the system.
     stranger: Option<Stranger>,
 }
 
-/// Connections of one kind, and how many there may be.
 struct Slots {
     live: Rc<Cell<usize>>,
     max: usize,
@@ -72,10 +71,10 @@ impl Slots {
         self.live.get() >= self.max
     }
 
-    /// Closes the oldest unauthenticated connection if all are taken. Returns whether there is room.
+    /// Evicts the oldest unauthenticated connection if all are in use. Returns whether there is room.
     async fn make_room(&self, desk: &Desk) -> bool {
         if self.are_taken() && self.strangers.evict_oldest() {
-            // Let the old connection end before the new one is served.
+            // Let the evicted connection end before the new one is served.
             desk.core.yield_now().await;
         }
         !self.are_taken()
@@ -90,7 +89,7 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
             Ok(stream) => {
                 let is_served = served.make_room(&desk).await;
                 if !is_served && !probes.make_room(&desk).await {
-                    // All connections are in use, and file descriptors are scarce.
+                    // Drop the connection: all are in use, and file descriptors are scarce.
                     continue;
                 }
                 let slots = if is_served { &served } else { &probes };
@@ -103,7 +102,7 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
                         stream: &stream,
                         stranger,
                     };
-                    // Who is gone, silent or slow need not be told about.
+                    // Errors of one connection need no handling: the client has disconnected or timed out.
                     let _ = match is_served {
                         true => serve(client, &desk).await,
                         false => answer_probe(client, &desk).await,
@@ -117,7 +116,7 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
     }
 }
 
-/// Answers one request when all connections are taken: a probe as usual, other requests with 503.
+/// Handles one request when all connections are in use: a probe gets its usual response, other requests 503.
 async fn answer_probe(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
     let mut input = Input::default();
     let refused = || Response::error(503, "too many clients at a time; try again");
@@ -180,7 +179,7 @@ async fn serve(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
 }
 
 impl Client<'_> {
-    /// The next request; `None` when there is none.
+    /// Receives the next request; `None` if the client closes, times out or is evicted.
     async fn receive(&mut self, input: &mut Input, desk: &Desk) -> Result<Option<Arrived>, Error> {
         let (stream, core) = (self.stream, self.stream.core());
         let (idle, patience) = match self.stranger {
@@ -240,7 +239,7 @@ impl Client<'_> {
         }))
     }
 
-    /// Bytes of the client; 0 at their end, and when the connection is wanted for another one.
+    /// Receives bytes; 0 at the end of the stream, or if the connection is evicted.
     async fn hear(&self, input: &mut Input, wait: Wait) -> Result<usize, Error> {
         let receive = |input: &mut Input| match wait {
             Wait::Idle => self.stream.poll_recv_unless_stopping(input),
@@ -255,8 +254,8 @@ impl Client<'_> {
         }
     }
 
-    /// Ends our side, and reads on until the client has ended its own: closing with bytes unread would take the response
-    /// back.
+    /// Shuts down the sending side and reads until the client closes: closing a socket with unread bytes sends a reset,
+    /// which may destroy the response.
     async fn leave(self) -> Result<(), Error> {
         let stream = self.stream;
         stream.shutdown().await?;
@@ -273,10 +272,10 @@ impl Client<'_> {
     }
 }
 
-/// Where in its requests a client is waited for.
+/// State of the connection during a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// Between two: when the server stops there is nothing to wait for.
+    /// Between two requests: the wait ends when the server stops.
     Idle,
     Begun,
 }
@@ -286,10 +285,9 @@ enum Parse {
     Refused(Response),
     Complete {
         request: Request,
-        /// Of the body, which follows.
         length: u64,
         then: Then,
-        /// Of the head.
+        /// Length of the head, without the body.
         bytes: usize,
     },
 }

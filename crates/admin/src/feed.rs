@@ -1,4 +1,4 @@
-//! What goes on as long as a client listens: server-sent events (HTML, section 9.2).
+//! Streams of server-sent events (HTML, section 9.2).
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,32 +13,32 @@ use crate::desk::journal::Journal;
 use crate::live::{self, Before};
 use crate::response::{Response, send};
 
-/// What a client asks for that wants to hear of something as it happens.
+/// Media type of a stream.
 pub(crate) const CONTENT_TYPE: &str = "text/event-stream";
 
-/// The comment behind the last event of a server that ends in good order.
+/// Comment after the last event when the server stops in good order.
 pub(crate) const END: &str = ": end";
 
-/// How often something is sent when nothing happens, so that a client that is gone is noticed.
+/// Interval of keep-alive comments, to detect clients that are gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// What a client hears of.
+/// Content of a stream.
 pub(crate) enum Feed {
-    /// Events behind the one with this number.
+    /// Journal events after the one with this number.
     Events(u64),
-    /// How the server is doing, each second.
+    /// Figures of the server, once per second.
     Live(Option<Before>),
 }
 
-/// What a client waits for.
+/// Next item of a stream.
 enum News {
     Text(String),
     Nothing,
-    /// The client is gone, or the server ends.
+    /// The client has disconnected, or the server is stopping.
     End,
 }
 
-/// Events that there are behind the one with this number.
+/// Kept events after the one with this number.
 pub(crate) fn so_far(journal: &Journal, after: u64) -> Value {
     let events = journal.after(after);
     let events: Vec<Value> = events
@@ -48,7 +48,7 @@ pub(crate) fn so_far(journal: &Journal, after: u64) -> Value {
     json!({ "events": events, "last": journal.last() })
 }
 
-/// One of the clients that follow something.
+/// Counts a streaming client while it exists.
 struct Follower<'d>(&'d Desk);
 
 impl<'d> Follower<'d> {
@@ -64,16 +64,13 @@ impl Drop for Follower<'_> {
     }
 }
 
-/// Whether another client may follow: half of the connections are for those that ask and go.
+/// Whether another client may stream: half of the connections are for single requests.
 pub(crate) fn has_room(desk: &Desk) -> bool {
     desk.followers.get() < (desk.connections_max / 2).max(1)
 }
 
 impl Feed {
-    /// Sends it until the client has gone or the core stops.
-    ///
-    /// # Errors
-    /// When the client is gone, or does not read.
+    /// Sends the stream until the client disconnects or the core stops; fails if the client does not read.
     pub(crate) async fn send(
         mut self,
         stream: &Stream,
@@ -98,7 +95,7 @@ impl Feed {
         stream.set_deadline(None);
         let mut sleep = desk.core.sleep(SIGN_OF_LIFE);
         let mut next = pin!(self.next(desk));
-        // Bytes of a client that has asked already are of no interest, their end is.
+        // Discard further bytes of the client; only the end of its stream matters.
         let mut gone = pin!(async {
             while matches!(stream.recv_unless_stopping(input).await, Ok(1..)) {
                 input.consume(input.bytes().len());

@@ -11,7 +11,7 @@ use crate::desk::Desk;
 use crate::desk::setup::Setup;
 use crate::exchange;
 
-/// An admin interface; it ends when this is dropped.
+/// A running admin interface; it stops when this is dropped.
 pub struct Admin {
     address: Address,
     handle: Handle,
@@ -19,20 +19,20 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Listens on a thread of its own.
+    /// Starts the interface on a thread of its own.
     ///
     /// # Errors
-    /// When there is no thread, or the kernel refuses what a core needs.
+    /// If the thread cannot be started, or the kernel refuses a resource of the core.
     pub fn start(setup: Setup) -> io::Result<Admin> {
         let address = setup.claim.address().clone();
         let (report, reports) = std::sync::mpsc::channel();
         let run = move || {
-            // Few clients: what costs the least memory.
+            // Few clients: epoll uses the least memory.
             let listening = Core::new(0, Io::Epoll)
                 .and_then(|core| Ok((Listener::new(&core, &setup.claim)?, core)));
             match listening {
                 Ok((listener, core)) => {
-                    // Whoever started it waits for this.
+                    // The caller waits for this message.
                     let _ = report.send(Ok(core.handle()));
                     let desk = Rc::new(Desk::new(core.clone(), setup));
                     core.spawn(exchange::accept_all(listener, desk));
@@ -52,7 +52,7 @@ impl Admin {
         })
     }
 
-    /// Where it is.
+    /// Address of the interface.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -61,10 +61,10 @@ impl Admin {
 impl Drop for Admin {
     fn drop(&mut self) {
         self.handle.stop(LAST_WORDS);
-        // Its panic has been printed, and has ended the process.
+        // The result does not matter: a panic of the thread has ended the process.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// How long a response that has begun may take when the process ends.
+/// Time limit for responses in progress when the process ends.
 const LAST_WORDS: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! What the cores say, as JSON. Times are in seconds, as everywhere in the interface.
+//! Views of the cores as JSON. Times are in seconds, as everywhere in the interface.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ pub(crate) fn servers(views: &Views, journal: &Journal) -> Value {
     json!({ "groups": groups, "silent_cores": views.silent })
 }
 
-/// Requests that are listed: the oldest ones. More would be a response of megabytes.
+/// Maximum number of listed requests, the oldest ones; more would make a response of megabytes.
 const REQUESTS_MAX: usize = 1000;
 
 pub(crate) fn requests(all: &[RequestView], silent: &[usize]) -> Value {
@@ -126,7 +126,6 @@ pub(crate) fn group(group: &GroupView, traffic: &[TrafficView], journal: &Journa
     value
 }
 
-/// Something that happened.
 pub(crate) fn event(event: &Event) -> Value {
     let mut value = json!({
         "number": event.number,
@@ -184,7 +183,7 @@ fn statuses(statuses: &[u64; 6]) -> Value {
     Value::Object(classes.collect())
 }
 
-/// Upper bounds, at most 9 % above what was measured.
+/// Quantiles are upper bounds of buckets, at most 9 % above the measured value.
 fn quantiles(histogram: &Histogram) -> Value {
     let at = |share| histogram.quantile(share).map(seconds);
     json!({
@@ -197,7 +196,7 @@ fn quantiles(histogram: &Histogram) -> Value {
     })
 }
 
-/// As in RFC 3339, in UTC, with milliseconds.
+/// A time in RFC 3339 format, in UTC with milliseconds.
 fn moment(since_1970: Duration) -> String {
     const FORMAT: &[BorrowedFormatItem<'_>] =
         format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");

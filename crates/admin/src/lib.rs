@@ -5,17 +5,14 @@
 //!                                      │ GET   ── mail ──> each core: its counters       Inspector
 //!                                      └ POST  ──────────> the main thread               Operator
 //! ```
-//! A slow, silent or hostile client delays only itself: the cores that serve receive nothing but mail.
+//! It is a small HTTP server of its own, because the described server may be overloaded, full or stopping. A slow or
+//! hostile client delays only itself: the serving cores receive nothing but mail.
 //!
-//! `interface.rs` is the thread, a core of its own with epoll. `exchange.rs` is its HTTP, `authority.rs` decides who
-//! may ask, `api.rs` lists the questions, and `views.rs` asks the cores. `json.rs`, `connections.rs`, `profile.rs`
-//! and `metrics.rs` write answers; metrics are tables (`metrics/tables.rs`) that three formats print.
-//! `desk/journal.rs` keeps named events of the error log, `feed.rs` streams them, and `response/page.rs` is the
-//! status page. `desk/operator.rs` is the main thread of `onrush serve`, which carries out changes. `client.rs` is
-//! the other end, `location.rs` the default place of sockets.
-//!
-//! It is a small HTTP server of its own and not a site of the server that it describes: that server may be
-//! overloaded, full or stopping.
+//! `interface.rs` runs the thread, a core with epoll. `exchange.rs` reads requests, `authority.rs` authorizes them,
+//! `api.rs` dispatches them to endpoints, and `views.rs` queries the cores. `json.rs`, `connections.rs`, `profile.rs`
+//! and `metrics.rs` build responses. `desk/journal.rs` keeps named events of the error log, `feed.rs` streams them, and
+//! `response/page.rs` is the status page. `desk/operator.rs` passes commands to the main thread of `onrush serve`.
+//! `client.rs` is the client, and `location.rs` finds the default sockets.
 #![forbid(unsafe_code)]
 
 mod api;
@@ -45,5 +42,5 @@ pub use desk::readiness::{Phase, Readiness};
 pub use desk::setup::{Facts, Setup};
 pub use interface::Admin;
 
-/// The description of the interface (OpenAPI 3.1).
+/// Description of the interface in OpenAPI 3.1.
 pub const OPENAPI: &str = api::OPENAPI;

@@ -1,4 +1,4 @@
-//! How a server is doing: what has come since a moment ago, with what is under way now.
+//! Live figures: the differences of counters between two samples, and the requests in flight.
 
 pub(crate) mod cpus;
 
@@ -12,13 +12,13 @@ use crate::desk::Desk;
 use crate::json;
 use crate::views::{self, Views};
 
-/// How often it is said.
+/// Sampling interval.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Requests under way that are listed.
+/// Maximum number of listed requests.
 const REQUESTS_MAX: usize = 100;
 
-/// What the next moment is compared with.
+/// A sample, to which the next one is compared.
 pub(crate) struct Before {
     at: Instant,
     sums: Sums,
@@ -33,10 +33,10 @@ struct Sums {
     groups: Vec<GroupView>,
 }
 
-/// What a core has spent and done since its start.
+/// Time and requests of a core since its start.
 #[derive(Clone, Copy)]
 struct Spent {
-    /// CPU time, or where a core busy-polls how long it had something to do.
+    /// CPU time; for a core that busy-polls, the time in which it had work.
     used: Duration,
     waited: Option<Duration>,
     requests: u64,
@@ -54,13 +54,13 @@ impl Sums {
     }
 }
 
-/// Waits until the next time it is to be said.
+/// Waits until the next sample is due.
 pub(crate) async fn due(core: &Core, before: Option<&Before>) {
     let due = before.map_or(Instant::default(), |before| before.at + INTERVAL);
     core.sleep(due.since(core.now_exact())).await;
 }
 
-/// How it is now; nothing as long as there is no moment `before`.
+/// Takes a sample and returns the difference to `before`; `None` for the first one.
 pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<Value> {
     let views = Views::take(&desk.core, &desk.inspector).await;
     let (requests, _) = views::requests(&desk.core, &desk.inspector).await;
@@ -104,7 +104,7 @@ pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<V
     value
 }
 
-/// Shares of the interval.
+/// Utilization of each core, as shares of the interval.
 fn cores(now: &Before, before: &Before, desk: &Desk) -> Value {
     let interval = now.at.since(before.at).as_secs_f64();
     let cores = now.cores.iter().map(|(number, spent)| {

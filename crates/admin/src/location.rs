@@ -1,5 +1,5 @@
-//! Where admin interfaces are that nobody has placed: a Unix socket for each process, in a directory that belongs to its
-//! user and that no other may enter.
+//! Default sockets of admin interfaces: one Unix socket per process, in a directory that belongs to its user and is
+//! closed to others.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -11,8 +11,8 @@ use std::{env, process};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// Where this user's are: `/run/onrush` of root, `/run/onrush-UID` of others where root has made it for them,
-/// `$XDG_RUNTIME_DIR/onrush` without that, `/tmp/onrush-UID` without either.
+/// Default directory of this user: `/run/onrush` for root, `/run/onrush-UID` for others if root has created it for
+/// them, otherwise `$XDG_RUNTIME_DIR/onrush`, otherwise `/tmp/onrush-UID`.
 pub fn directory() -> PathBuf {
     let user = rustix::process::geteuid();
     if user.is_root() {
@@ -25,12 +25,12 @@ pub fn directory() -> PathBuf {
     own_directory(user.as_raw())
 }
 
-/// That of a user, which only root can have made.
+/// Directory that root creates for a user.
 pub fn of_user(user: u32) -> PathBuf {
     format!("/run/onrush-{user}").into()
 }
 
-/// That which a user can make without root.
+/// Directory that a user can create without root.
 fn own_directory(user: u32) -> PathBuf {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     match runtime.filter(|path| path.is_absolute()) {
@@ -39,7 +39,7 @@ fn own_directory(user: u32) -> PathBuf {
     }
 }
 
-/// All directories in which this user finds sockets: root those of everybody whom it has made one.
+/// Directories in which this user may find sockets. For root these include the directories it created for other users.
 pub fn directories() -> Vec<PathBuf> {
     let user = rustix::process::geteuid();
     if !user.is_root() {
@@ -58,21 +58,22 @@ pub fn directories() -> Vec<PathBuf> {
     all
 }
 
-/// That of this process, in a directory that is made where it is not there. What processes have left behind that are gone
-/// is removed.
+/// Socket path of this process. Creates the directory if necessary, and removes sockets of processes that no longer
+/// exist.
 ///
 /// # Errors
-/// When there can be no such directory, or it is not this user's own.
+/// If the directory cannot be created, or does not belong to this user.
 pub fn of_this_process() -> io::Result<PathBuf> {
     let directory = directory();
     own(&directory)?;
     Ok(free(&directory))
 }
 
-/// The same in a directory that belongs to another user, which this process is about to be. Only root can do that.
+/// Like [`of_this_process`], in the directory of another user to which this process is about to switch. Only root can
+/// do that.
 ///
 /// # Errors
-/// When there can be no such directory, or it is somebody else's.
+/// If the directory cannot be created, or does not belong to that user.
 pub fn of_this_process_as(user: u32, group: u32) -> io::Result<PathBuf> {
     let directory = of_user(user);
     match DirBuilder::new().mode(0o700).create(&directory) {
@@ -88,22 +89,21 @@ pub fn of_this_process_as(user: u32, group: u32) -> io::Result<PathBuf> {
     Ok(free(&directory))
 }
 
-/// The path of this process's socket.
+/// Removes stale sockets and returns the socket path of this process.
 fn free(directory: &Path) -> PathBuf {
     sweep(directory);
     directory.join(format!("{}.sock", process::id()))
 }
 
-/// Whether it is a directory of this user that nobody else may enter.
+/// Whether the path is a directory of this user, closed to others, and not a symbolic link.
 fn is_own(directory: &Path, user: u32) -> bool {
-    // Not through a link.
     fs::symlink_metadata(directory).is_ok_and(|metadata| {
         metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o077 == 0
     })
 }
 
-/// Removes what processes that are gone have left behind. One that has just made its socket refuses connections, too, until
-/// it listens.
+/// Removes sockets of processes that no longer exist. A refused connection alone is no proof: a new socket also refuses
+/// connections between bind and listen.
 fn sweep(directory: &Path) {
     for (process, path) in sockets(directory) {
         let connected = UnixStream::connect(&path);
@@ -115,13 +115,13 @@ fn sweep(directory: &Path) {
     }
 }
 
-/// Whether there is a process with this number.
+/// Whether a process with this ID exists.
 fn is_there(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) != Err(Errno::SRCH))
 }
 
-/// Those of the processes that are there, by their numbers.
+/// Process IDs and sockets of the servers that accept connections, sorted.
 pub fn all() -> Vec<(u32, PathBuf)> {
     let directories = directories();
     let there = directories.iter().flat_map(|directory| sockets(directory));
@@ -131,7 +131,7 @@ pub fn all() -> Vec<(u32, PathBuf)> {
     live
 }
 
-/// That of the process with this number.
+/// Socket of the process with this ID.
 pub fn of(process: u32) -> PathBuf {
     let name = format!("{process}.sock");
     let mut paths = directories()
@@ -154,7 +154,7 @@ fn sockets(directory: &Path) -> Vec<(u32, PathBuf)> {
     entries.filter_map(socket).collect()
 }
 
-/// Makes a directory of this user's own.
+/// Creates a directory with mode 0700, or checks that an existing one belongs to this user and restricts its mode.
 fn own(directory: &Path) -> io::Result<()> {
     let made = DirBuilder::new().mode(0o700).create(directory);
     if let Err(error) = made
@@ -162,7 +162,7 @@ fn own(directory: &Path) -> io::Result<()> {
     {
         return Err(error);
     }
-    // Not through a link: /tmp is everybody's.
+    // Does not follow links: everybody can write to /tmp.
     let metadata = fs::symlink_metadata(directory)?;
     let user = rustix::process::geteuid().as_raw();
     if !metadata.is_dir() || metadata.uid() != user {
@@ -219,7 +219,7 @@ mod tests {
         let gone = child.id();
         child.wait().expect("it ends");
         let path = |process: u32| base.path().join(format!("{process}.sock"));
-        // Of ours, which does not listen yet, and of the one that is gone.
+        // One socket of this process, bound but not listening, and one of a process that has ended.
         for process in [process::id(), gone] {
             let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
             let address = SocketAddrUnix::new(path(process)).expect("it is short");

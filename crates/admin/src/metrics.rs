@@ -1,7 +1,7 @@
-//! `/metrics`: what Prometheus scrapes, as its text format (version 0.0.4), OpenMetrics 1.0 or protocol buffers, whichever the
-//! scraper asks for (`accept.rs`). Only protocol buffers have native histograms.
+//! `/metrics`, in the text format of Prometheus (version 0.0.4), in OpenMetrics 1.0 or as protocol buffers, as the
+//! scraper requests (`accept.rs`). Only protocol buffers carry native histograms.
 //!
-//! `process.rs` and `tables.rs` say what there is, `family.rs` reads it, and each format has a file.
+//! `process.rs` and `tables.rs` define the metrics, `family.rs` reads their values, and each format has a file.
 
 mod accept;
 mod family;
@@ -28,7 +28,7 @@ pub(crate) fn respond(views: &Views, facts: &Facts, phase: Phase, accept: &str) 
     let routes = sum_traffic(cores().map(|view| &*view.routes));
     let group_traffic = sum_traffic(cores().map(|view| &*view.group_traffic));
     let mut groups = sum_groups(cores().map(|view| &*view.groups));
-    // A series is an address: its label says nothing of the names that lead there.
+    // Series are labelled by address, not by the name that resolved to it.
     groups.iter_mut().for_each(GroupView::merge_by_address);
     let process = Process::new(views, facts, phase);
     let mut families = Families::default();

@@ -1,5 +1,4 @@
-//! What a request wants beside its path, by its query or its body: whoever writes something expects something of it, so what
-//! is unknown is refused.
+//! Query parameters and JSON bodies of requests. Unknown ones are refused, not ignored.
 
 use onrush_http::query::parameters;
 use onrush_serve::sum_traffic;
@@ -11,14 +10,11 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::views::Views;
 
-/// What says by parameters what is wanted. Each reads its own.
+/// Paths that accept query parameters; each parses its own.
 const PARAMETRIC: [&str; 2] = ["/v1/connections", "/v1/events"];
 
-/// Whether parameters go with the path. What is there for everybody has none, and leaves them to whoever writes them against
+/// Refuses parameters of a path that takes none. Public paths ignore parameters, because clients add them against
 /// caches.
-///
-/// # Errors
-/// When they do not.
 pub(crate) fn check_parameters(request: &Request) -> Result<(), Response> {
     let path = request.path.as_str();
     if PARAMETRIC.contains(&path) || Desk::audience(path) != Audience::Trusted {
@@ -33,16 +29,13 @@ pub(crate) fn check_parameters(request: &Request) -> Result<(), Response> {
     Err(Response::error(400, &why))
 }
 
-/// Listeners that are named to whoever asks for one that there is not.
+/// Maximum number of listeners named in the error for an unknown one.
 const LISTENERS_NAMED: usize = 10;
 
-/// Whether there is a listener of this name, or was one in an earlier configuration.
-///
-/// # Errors
-/// When there is none: which ones there are.
+/// Refuses the name of a listener that does not exist, and did not exist in an earlier configuration.
 pub(crate) fn check_listener(name: &str, views: &Views) -> Result<(), String> {
     let listeners = sum_traffic(views.cores.iter().map(|view| &*view.listeners));
-    // Without a core that says so nothing is known of them.
+    // The listeners are unknown if no core answered.
     if listeners.is_empty() || listeners.iter().any(|one| one.name == name) {
         return Ok(());
     }
@@ -57,17 +50,14 @@ pub(crate) fn check_listener(name: &str, views: &Views) -> Result<(), String> {
     ))
 }
 
-/// The value of this key in a body that has no other one.
+/// Value of the key in a JSON object that has no other key.
 pub(crate) fn only(body: &[u8], key: &str) -> Option<Value> {
     let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     let value = fields.remove(key)?;
     fields.is_empty().then_some(value)
 }
 
-/// Behind which event those begin that are asked for.
-///
-/// # Errors
-/// When that is no number.
+/// Number of the event after which the requested events start.
 pub(crate) fn events_from(request: &Request) -> Result<u64, Response> {
     let number = match request.query.split_once('=') {
         None if request.query.is_empty() => request.last_event.as_deref().unwrap_or("0"),
@@ -114,7 +104,7 @@ mod tests {
             ("/ready", "verbose", true),
             ("/status.js", "v=1", true),
             ("/", "x=1", true),
-            // They read their own.
+            // These parse their own parameters.
             ("/v1/connections", "limit=1", true),
             ("/v1/events", "after=1", true),
         ] {

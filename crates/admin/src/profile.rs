@@ -1,4 +1,4 @@
-//! What the cores have spent their time on, as JSON. Times are in seconds.
+//! Time spent by the cores on each kind of work, as JSON. Times are in seconds.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use onrush_engine::WorkFigures;
 use onrush_serve::{ProfileView, WAIT_NAME};
 use serde_json::{Value, json};
 
-/// Of each core and of all together. Kinds of work that have not been done are left out.
+/// Profile of each core and of all together. Kinds of work that did not occur are omitted.
 pub(crate) fn profile(cores: &[ProfileView], silent: &[usize]) -> Value {
     let mut sum: Vec<(&'static str, WorkFigures)> = Vec::new();
     for (name, figures) in cores.iter().flat_map(|core| &core.works) {
@@ -46,7 +46,7 @@ fn add(sum: &mut WorkFigures, figures: &WorkFigures) {
     sum.latency_max = sum.latency_max.max(figures.latency_max);
 }
 
-/// `ran` is the CPU time of those who did it, `worked` how long they did not wait for the kernel.
+/// `ran` is the CPU time of the threads, `worked` the time in which they did not wait for the kernel.
 fn works(works: &[(&'static str, WorkFigures)], ran: Duration, worked: Duration) -> Vec<Value> {
     let done = works.iter().filter(|(_, figures)| figures.calls > 0);
     let work = |(name, figures): &(&'static str, WorkFigures)| {
@@ -62,7 +62,8 @@ fn works(works: &[(&'static str, WorkFigures)], ran: Duration, worked: Duration)
             "latency_max": seconds(figures.latency_max),
         });
         if *name == WAIT_NAME {
-            // Most of the wait is sleep. What the thread has had of its CPU and nothing else accounts for was not.
+            // The wait is mostly sleep. Its CPU time is the part of the thread's CPU time that no other kind of work
+            // accounts for.
             value["cpu_time"] = seconds(ran.saturating_sub(worked)).into();
         }
         value

@@ -1,16 +1,15 @@
-//! A request for administration, as far as it is needed.
+//! A request to the interface, reduced to what endpoints use.
 
 use onrush_http::Method;
 
-/// A whole request.
 pub(crate) struct Request {
     pub(crate) method: Method,
     pub(crate) path: String,
-    /// Behind the question mark.
+    /// Query string without the question mark.
     pub(crate) query: String,
-    /// The last event that the client has heard of, where it goes on with a stream.
+    /// `Last-Event-ID`: the last event received by a client that resumes a stream.
     pub(crate) last_event: Option<String>,
-    /// What the client would like to get.
+    /// Value of the `Accept` field.
     pub(crate) accept: String,
     pub(crate) body: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! The response to a request for administration.
+//! Responses of the interface.
 
 pub(crate) mod page;
 
@@ -10,37 +10,36 @@ use onrush_http::Method;
 use onrush_http::write::HeadWriter;
 use serde_json::{Value, json};
 
-/// Room for a head: its fields are few and short.
+/// Buffer size for a response head, in bytes: its fields are few and short.
 const HEAD_MAX: usize = 1024;
 
-/// The field of every response by which a client knows that it has found an admin interface.
+/// Field of every response by which clients recognize an admin interface.
 pub(crate) const IDENTITY: (&str, &str) = ("Onrush-Admin", "1");
 
-/// How long a client may take no byte.
+/// Time limit for a client that accepts no bytes.
 const SEND_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A whole response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     content_type: &'static str,
-    /// Methods that there are, with 405; a challenge, with 401; what a browser may do with a page.
+    /// Additional fields: `Allow` of a 405, the challenge of a 401, the policy of a page.
     fields: Vec<(&'static str, &'static str)>,
     body: Vec<u8>,
 }
 
-/// How the connection goes on.
+/// State of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Then {
     Keep,
     Close,
 }
 
-/// How much of a response is sent.
+/// Part of a response that is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
     Whole,
-    /// All but the body.
+    /// The head without the body.
     Head,
 }
 
@@ -70,7 +69,7 @@ impl Response {
         }
     }
 
-    /// What was wrong, and what to do.
+    /// An error response as JSON: what was wrong, and what to do.
     pub(crate) fn error(status: u16, why: &str) -> Self {
         Self::json(status, &json!({ "error": why }))
     }
@@ -80,7 +79,7 @@ impl Response {
         self
     }
 
-    /// The head of a response that ends with its connection.
+    /// Head of a response whose body ends with the connection.
     pub(crate) fn endless_head(content_type: &str) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_MAX];
         let mut writer = HeadWriter::new(&mut bytes);
@@ -96,7 +95,6 @@ impl Response {
         bytes
     }
 
-    /// As it goes over the wire.
     pub(crate) fn bytes(&self, extent: Extent, then: Then) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_MAX];
         let mut writer = HeadWriter::new(&mut bytes);
@@ -122,10 +120,7 @@ impl Response {
     }
 }
 
-/// Sends bytes of a response, as fast as its client takes them.
-///
-/// # Errors
-/// When it is gone, or takes none for a while.
+/// Sends bytes at the client's speed; fails if the client has disconnected, or accepts no bytes for [`SEND_PATIENCE`].
 pub(crate) async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
     stream.set_send_patience(SEND_PATIENCE);
     stream.queue(Rc::<[u8]>::from(bytes));

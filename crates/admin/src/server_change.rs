@@ -1,18 +1,15 @@
-//! What is wanted of a server, as it is written.
+//! Parses changes of an upstream server's state or weight.
 
 use onrush_serve::{Duty, ServerChange};
 use serde_json::Value;
 
-/// The greatest weight of a server, as in a configuration.
+/// Maximum weight of a server, as in a configuration.
 const WEIGHT_MAX: u64 = 256;
 
-/// What is wanted of which server: its group, and its name or address.
+/// Group and server (name or address), and the requested changes.
 pub(crate) type Wanted = ((String, String), Vec<ServerChange>);
 
-/// Reads it.
-///
-/// # Errors
-/// What was expected.
+/// Parses a request body; the error states the expected form.
 pub(crate) fn changes(body: &[u8]) -> Result<Wanted, String> {
     const EXPECTED: &str = "expected {\"group\": NAME, \"server\": NAME or ADDRESS} with \"state\": \"up\", \"drain\" or \
                             \"down\", or \"weight\": 1 to 256, or null for that of the configuration";

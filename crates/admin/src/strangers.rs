@@ -1,5 +1,5 @@
-//! Clients that have not shown yet that they may ask: when connections are few, the oldest of them gives its own up, so
-//! that whoever has a token is always let in.
+//! Unauthenticated connections. When connections run out the oldest of them is evicted, so that a client with a token
+//! always gets in.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,35 +9,33 @@ use std::task::{Poll, Waker};
 
 use onrush_engine::{Error, Input};
 
-/// Those that are connected, the oldest first.
+/// The unauthenticated connections, oldest first.
 #[derive(Default)]
 pub(crate) struct Strangers {
     queue: RefCell<VecDeque<Rc<Place>>>,
 }
 
-/// One connection among them.
+/// An entry of the queue.
 #[derive(Default)]
 struct Place {
     is_evicted: Cell<bool>,
-    /// Of the task that waits for its bytes.
+    /// Waker of the task that waits for the client's bytes.
     waker: Cell<Option<Waker>>,
 }
 
-/// The connection of a client that nothing is known of; it is none any more when this is dropped.
+/// Membership of an unauthenticated connection; ends when this is dropped.
 pub(crate) struct Stranger {
     place: Rc<Place>,
     strangers: Rc<Strangers>,
 }
 
-/// What a wait for bytes has come to.
 pub(crate) enum Heard {
     Received(Result<usize, Error>),
-    /// Somebody else is to have its connection.
+    /// The connection must close, to make room for another.
     Evicted,
 }
 
 impl Strangers {
-    /// Another one.
     pub(crate) fn admit(self: &Rc<Self>) -> Stranger {
         let place = Rc::new(Place::default());
         self.queue.borrow_mut().push_back(Rc::clone(&place));
@@ -47,7 +45,7 @@ impl Strangers {
         }
     }
 
-    /// Ends the wait of the one that has been connected for longest, once its task runs; `false` when there is none.
+    /// Evicts the oldest connection and wakes its task. Returns `false` if there is none.
     pub(crate) fn evict_oldest(&self) -> bool {
         let Some(place) = self.queue.borrow_mut().pop_front() else {
             return false;
@@ -61,7 +59,7 @@ impl Strangers {
 }
 
 impl Stranger {
-    /// The outcome of `receive`, unless this is evicted before.
+    /// Returns the outcome of `receive`, unless the connection is evicted before.
     pub(crate) async fn hear(
         &self,
         input: &mut Input,

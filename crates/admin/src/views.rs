@@ -1,4 +1,4 @@
-//! What the cores say of themselves when they are asked, as far as they answer in time.
+//! Queries to all cores, with a time limit.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,14 +10,14 @@ use onrush_serve::{
     ConnectionQuery, ConnectionsView, CoreView, Inspector, ProfileView, RequestView, SpansView,
 };
 
-/// How long a core may take. One that serves looks at its mail a thousand times a second.
+/// Time limit for the answer of a core. A serving core checks its mail a thousand times per second.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Those that have answered, in the order of the cores, and the numbers of the others.
+/// Views of the cores that answered, in their order, and the numbers of the others.
 pub(crate) struct Views {
     pub(crate) cores: Vec<CoreView>,
     pub(crate) silent: Vec<usize>,
-    /// Spans that were sent and lost.
+    /// Trace spans that were sent and lost.
     pub(crate) spans: SpansView,
 }
 
@@ -33,7 +33,7 @@ impl Views {
     }
 }
 
-/// The requests that are under way, the oldest first, and the cores that did not answer in time.
+/// Requests in flight, oldest first, and the cores that did not answer.
 pub(crate) async fn requests(core: &Core, inspector: &Inspector) -> (Vec<RequestView>, Vec<usize>) {
     let asked = core.now_exact();
     let ask = |number, promise| inspector.requests(number, asked, promise);
@@ -43,13 +43,13 @@ pub(crate) async fn requests(core: &Core, inspector: &Inspector) -> (Vec<Request
     (all, silent)
 }
 
-/// What the cores have spent their time on, and the cores that did not answer in time.
+/// Profiles of the cores, and the cores that did not answer.
 pub(crate) async fn profiles(core: &Core, inspector: &Inspector) -> (Vec<ProfileView>, Vec<usize>) {
     let ask = |number, promise| inspector.profile(number, promise);
     ask_all(core, inspector.cores(), ask).await
 }
 
-/// What each core has found of the connections that are asked for, and the cores that did not answer in time.
+/// Connections that match a query, by core, and the cores that did not answer.
 pub(crate) async fn connections(
     core: &Core,
     inspector: &Inspector,
@@ -60,7 +60,7 @@ pub(crate) async fn connections(
     ask_all(core, inspector.cores(), ask).await
 }
 
-/// What each of `cores` answers to what it is asked, in their order, and the numbers of those that did not answer in time.
+/// Queries each of `cores`. Returns the answers in order, and the numbers of the cores that did not answer in time.
 pub(crate) async fn ask_all<T: Send + 'static>(
     core: &Core,
     cores: usize,
@@ -68,7 +68,7 @@ pub(crate) async fn ask_all<T: Send + 'static>(
 ) -> (Vec<T>, Vec<usize>) {
     let asked = (0..cores).map(|number| {
         let (promise, reply) = core.promise();
-        // Who does not take the question does not answer it.
+        // A core that cannot take the query counts as one that does not answer.
         let _ = ask(number, promise);
         (number, reply)
     });
@@ -84,7 +84,7 @@ pub(crate) async fn ask_all<T: Send + 'static>(
     (answers, silent)
 }
 
-/// What comes of `reply` in time.
+/// Waits for `reply` up to `patience`.
 pub(crate) async fn within<T>(core: &Core, mut reply: Reply<T>, patience: Duration) -> Option<T> {
     let mut sleep = core.sleep(patience);
     poll_fn(|context| {

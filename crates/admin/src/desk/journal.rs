@@ -1,5 +1,5 @@
-//! What has happened to a server since it began: servers of groups that went and came back, reloads, and what else its log
-//! says under a name. A bounded number of events is kept, and of each server of a group the last ones beside them.
+//! Bounded history of named log events: servers that failed or recovered, reloads and others. The last events of each
+//! upstream server are kept in addition.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -7,32 +7,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// Events that are kept.
+/// Maximum number of events.
 const KEPT_MAX: usize = 1000;
 
-/// Bytes of memory for these, whatever they say: a server that is reloaded often must not grow by what it says of that.
+/// Maximum memory of these events in bytes, whatever their length: memory must not grow with the number of reloads.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
-/// Events that are kept of each server of a group, whatever happened since to others.
+/// Number of events kept for each upstream server, independent of those of others.
 const KEPT_OF_A_SERVER: usize = 8;
 
-/// Servers of which events are kept; of more of them only the journal tells.
+/// Maximum number of upstream servers with their own history. Events of further servers are only in the journal.
 const SERVERS_MAX: usize = 10_000;
 
-/// Something that happened.
+/// A named event of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Its number; the first one has 1.
+    /// Sequence number, from 1.
     pub number: u64,
-    /// When, since 1970.
+    /// Time since the Unix epoch.
     pub time: Duration,
     /// `error`, `warn` or `info`.
     pub level: &'static str,
-    /// What it is, such as `server_ejected`.
+    /// Event name, such as `server_ejected`.
     pub kind: Box<str>,
-    /// The same as the log says it.
+    /// Message of the log line.
     pub message: Box<str>,
-    /// What it is about: `group`, `server`, `address`, …
+    /// Fields of the log line: `group`, `server`, `address`, …
     pub fields: Box<[(&'static str, Box<str>)]>,
 }
 
@@ -44,7 +44,7 @@ impl Event {
             .map(|(_, text)| text.to_string())
     }
 
-    /// Bytes of memory that it takes.
+    /// Size in memory, in bytes.
     fn bytes(&self) -> usize {
         let fields = self.fields.iter().map(|(_, text)| text.len());
         size_of::<Event>()
@@ -55,25 +55,25 @@ impl Event {
     }
 }
 
-/// Events, for whoever wants to know of them. Cheap to clone: all clones are one.
+/// Journal of events. Clones share the same events.
 #[derive(Clone, Default)]
 pub struct Journal(Arc<Mutex<Kept>>);
 
 #[derive(Default)]
 struct Kept {
-    /// The last one's number.
+    /// Number of the last event.
     count: u64,
     events: VecDeque<Arc<Event>>,
-    /// Bytes of memory that these take.
+    /// Memory used by `events`, in bytes.
     bytes: usize,
-    /// By group and address.
+    /// By group name and server address.
     of_servers: BTreeMap<(String, String), VecDeque<Arc<Event>>>,
-    /// Whoever waits for the next one.
+    /// Tasks waiting for the next event.
     waiting: Vec<Waker>,
 }
 
 impl Journal {
-    /// Keeps an event, whose number is set.
+    /// Adds an event and assigns its number.
     pub fn add(&self, mut event: Event) {
         let kept = &mut *self.kept();
         kept.count += 1;
@@ -95,14 +95,14 @@ impl Journal {
         kept.waiting.drain(..).for_each(Waker::wake);
     }
 
-    /// Those behind the one with this number, as far as they are kept.
+    /// Kept events with a number greater than this.
     pub fn after(&self, number: u64) -> Vec<Arc<Event>> {
         let kept = self.kept();
         let behind = |event: &&Arc<Event>| event.number > number;
         kept.events.iter().filter(behind).cloned().collect()
     }
 
-    /// Of the server of a group that has this address.
+    /// Kept events of the server with this address in a group.
     pub fn of_server(&self, group: &str, address: &str) -> Vec<Arc<Event>> {
         let kept = self.kept();
         let name = (group.to_owned(), address.to_owned());
@@ -110,12 +110,12 @@ impl Journal {
         events.into_iter().flatten().cloned().collect()
     }
 
-    /// The number of the last one; 0 as long as there is none.
+    /// Number of the last event, or 0.
     pub fn last(&self) -> u64 {
         self.kept().count
     }
 
-    /// Waits until there is one behind that with this number.
+    /// Waits until there is an event with a number greater than this.
     pub(crate) async fn beyond(&self, number: u64) {
         poll_fn(|context| {
             let mut kept = self.kept();
@@ -132,7 +132,7 @@ impl Journal {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing that runs under the lock can panic and leave half of a change.
+        // A poisoned lock is harmless: code under the lock does not panic halfway through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,44 +1,44 @@
-//! Whoever runs the server, and what is asked of them.
+//! Interface to the main thread, which carries out commands.
 
 use onrush_engine::Promise;
 use serde_json::Value;
 
-/// What is asked of whoever runs the server.
+/// Command for the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// The configuration is to be read again.
+    /// Reload the configuration.
     Reload,
-    /// The program is to be started again, to take the place of this process.
+    /// Start the program again to replace this process.
     Upgrade,
-    /// The server is to end, in good order.
+    /// Stop gracefully.
     Stop,
 }
 
-/// What came of an order: facts about it, or why nothing was done.
+/// Result of a command: facts about it, or why nothing was done.
 pub type Outcome = Result<Value, String>;
 
-/// Whoever runs the server.
+/// Owner of the server, which carries out commands.
 pub trait Operator: Send {
-    /// Has the order carried out, which may take a while; the promise gets what came of it. One that is dropped says that
-    /// the server ends.
+    /// Carries out the command, which may take a while, and resolves `outcome`. Dropping `outcome` means that the
+    /// server is stopping.
     fn order(&self, order: Order, outcome: Promise<Outcome>);
 
-    /// What becomes of a request by the configuration in force: `asked` is what `openapi.json` says, and the error what is wrong
-    /// with it. It takes as long as a password takes to check.
+    /// How the configuration in force handles a request. `asked` has the form given in `openapi.json`; the error
+    /// reports what is wrong with it. Takes as long as a password check.
     fn explain(&self, asked: &Value) -> Outcome;
 
-    /// The configuration in force, secrets left out, and where it comes from.
+    /// The configuration in force without secrets, and its source.
     fn configuration(&self) -> Value;
 
-    /// Unix sockets that are listened on and whose file is gone, so that nobody reaches the server there.
+    /// Paths of the listening Unix sockets whose file has been removed, so that clients cannot connect.
     fn sockets_gone(&self) -> Vec<String>;
 
-    /// How much the error log says: the name of a level.
+    /// Level of the error log.
     fn log_level(&self) -> &'static str;
 
-    /// Has it say as much as the level of this name, until the configuration is read again.
+    /// Sets the level of the error log until the next reload.
     ///
     /// # Errors
-    /// When there is no such level: what there is.
+    /// If there is no such level; lists the valid ones.
     fn set_log_level(&self, name: &str) -> Result<(), String>;
 }

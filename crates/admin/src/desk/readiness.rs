@@ -1,26 +1,26 @@
-//! What the process is doing, as balancers and service managers are told.
+//! Readiness of the process, for load balancers and service managers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What the process is doing, for those who send it clients.
+/// Current phase of the process, shared between threads.
 #[derive(Clone, Default, Debug)]
 pub struct Readiness(Arc<AtomicU8>);
 
-/// See [`Readiness`].
+/// Phase of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Phase {
-    /// It serves.
+    /// Serves requests.
     Ready,
-    /// It serves, and asks for no more clients.
+    /// Serves requests, but load balancers should send no new clients.
     Draining,
-    /// It finishes what is in flight.
+    /// Finishes requests in flight.
     Stopping,
 }
 
 impl Readiness {
-    /// What it is doing now.
+    /// Current phase.
     pub fn phase(&self) -> Phase {
         match self.0.load(Ordering::Relaxed) {
             0 => Phase::Ready,
@@ -29,7 +29,7 @@ impl Readiness {
         }
     }
 
-    /// What it is doing from now on. A server that stops does not come back.
+    /// Sets the phase. [`Phase::Stopping`] is final.
     pub fn set(&self, phase: Phase) {
         let _ = self
             .0
@@ -40,7 +40,7 @@ impl Readiness {
 }
 
 impl Phase {
-    /// A word for it.
+    /// Name of the phase in responses.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Ready => "ready",

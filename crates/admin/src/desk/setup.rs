@@ -1,4 +1,4 @@
-//! What an admin interface needs to know.
+//! Parameters of an admin interface.
 
 use std::time::Duration;
 
@@ -10,37 +10,37 @@ use crate::desk::journal::Journal;
 use crate::desk::operator::Operator;
 use crate::desk::readiness::Readiness;
 
-/// What is always true of a process.
+/// Facts that do not change while the process runs.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// That of the program.
+    /// Version of the program.
     pub version: &'static str,
-    /// When it began to serve, since 1970.
+    /// Start time, since the Unix epoch.
     pub started: Duration,
-    /// How it talks to the kernel.
+    /// Name of the I/O driver.
     pub driver: String,
-    /// The CPU of each core; `None` for those that are not pinned.
+    /// CPU of each core; `None` if the core is not pinned.
     pub cpus: Vec<Option<usize>>,
-    /// What the process may do: an object of the status.
+    /// Privileges of the process: an object of the status response.
     pub privileges: serde_json::Value,
 }
 
-/// What an admin interface needs.
+/// Parameters of an admin interface.
 pub struct Setup {
-    /// Where it is.
+    /// Address to listen on.
     pub claim: Claim,
-    /// What TCP clients must have; Unix sockets need none.
+    /// Token for clients of a TCP address; Unix sockets need none.
     pub token: Option<CurrentToken>,
-    /// Of the process.
+    /// Facts about the process.
     pub facts: Facts,
-    /// Connections of clients at a time. Who comes then is told to come again.
+    /// Maximum number of client connections. Beyond them, only probes get a regular response; other requests get 503.
     pub connections_max: usize,
-    /// What the server is doing.
+    /// Phase of the process.
     pub readiness: Readiness,
-    /// What looks at the server.
+    /// Access to the cores.
     pub inspector: Inspector,
-    /// What happens to it.
+    /// Journal of events.
     pub journal: Journal,
-    /// Who runs it.
+    /// Receiver of commands.
     pub operator: Box<dyn Operator>,
 }

@@ -1,15 +1,15 @@
-//! What the kernel does on each CPU on its own account (`/proc/stat`, proc_stat(5)).
+//! Time of each CPU in soft interrupts (`/proc/stat`, proc_stat(5)).
 
 use std::fs;
 
-/// Ticks of a CPU since it was started.
+/// Ticks of a CPU since boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticks {
     softirq: u64,
     all: u64,
 }
 
-/// Of each CPU by its number; none where the system does not say.
+/// Ticks of each CPU by number; empty if `/proc/stat` cannot be read.
 pub(crate) fn ticks() -> Vec<(usize, Ticks)> {
     parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
@@ -22,7 +22,8 @@ fn parse(text: &str) -> Vec<(usize, Ticks)> {
             .split_whitespace()
             .map_while(|word| word.parse().ok())
             .collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user and nice.
+        // Fields: user, nice, system, idle, iowait, irq, softirq, steal. The guest fields after them are included in
+        // user and nice.
         let softirq = *numbers.get(6)?;
         let all = numbers.iter().take(8).sum();
         Some((number, Ticks { softirq, all }))
@@ -30,7 +31,7 @@ fn parse(text: &str) -> Vec<(usize, Ticks)> {
     lines.collect()
 }
 
-/// The share of a CPU's time that went to soft interrupts between two readings.
+/// Share of a CPU's time spent in soft interrupts between two samples.
 pub(crate) fn softirq(
     cpu: usize,
     before: &[(usize, Ticks)],

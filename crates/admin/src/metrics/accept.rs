@@ -1,6 +1,5 @@
-//! Which format a scraper wants (RFC 9110, 12.5.1).
+//! Format of metrics by the `Accept` field (RFC 9110, 12.5.1).
 
-/// How families are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
     Text,
@@ -19,8 +18,8 @@ impl Format {
         }
     }
 
-    /// The one with the highest weight, of equal ones the first. Who accepts none of them gets text: a person who asks reads
-    /// that, whatever their program says.
+    /// The format with the highest weight, the first one among equals. A client that accepts none of them gets text,
+    /// because a person may be reading.
     pub(super) fn wanted(accept: &str) -> Format {
         let mut best = (Format::Text, 0);
         for range in accept.split(',') {
@@ -60,7 +59,7 @@ impl Format {
     }
 }
 
-/// A weight from 0 to 1 with three digits at most.
+/// Parses a weight from 0 to 1, in thousandths.
 fn thousandths(text: &str) -> Option<u32> {
     let weight: f64 = text.parse().ok()?;
     (0.0..=1.0)
@@ -87,7 +86,7 @@ mod tests {
             (prometheus(&format!("{protobuf},")), Format::Protobuf),
             (format!("{protobuf};q=0.4, text/plain;q=0.5"), Format::Text),
             (format!("{protobuf};q=0,text/plain;q=0.001"), Format::Text),
-            // Another encoding is none of ours, and neither is another version.
+            // Other encodings and versions are not supported.
             ("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text".into(), Format::Text),
             ("application/openmetrics-text;version=0.0.1".into(), Format::Text),
             ("application/OpenMetrics-text; charset=utf-8; Version=\"1.0.0\"".into(), Format::OpenMetrics),

@@ -1,31 +1,29 @@
-//! Families of metrics: a name, what it means, and a series for each thing that has it.
+//! Metric families: a name, a help text, and series with labels.
 
 use std::borrow::Cow;
 
 use onrush_serve::Histogram;
 
-/// What a value is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// It only grows, until the process ends.
+    /// Monotonic until the process ends.
     Counter,
     Gauge,
     Histogram,
 }
 
-/// A line of a table: one family, of things of one type.
+/// Definition of one family over values of type `V`.
 pub(super) struct Row<V> {
-    /// Its name behind the prefix of its table.
+    /// Name without the prefix of its table.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) help: &'static str,
     pub(super) read: fn(&V) -> Values<'_>,
 }
 
-/// Labels of a series and their values.
 pub(super) type Labels<'v> = Vec<(&'static str, Cow<'v, str>)>;
 
-/// The values that one thing has in a family: none, one, or one for each value of further labels.
+/// Values of one object in a family: none, one, or one per value of an additional label.
 pub(super) type Values<'v> = Vec<(Labels<'v>, Value<'v>)>;
 
 #[derive(Debug)]
@@ -34,18 +32,17 @@ pub(super) enum Value<'v> {
     Histogram(Buckets<'v>),
 }
 
-/// A histogram with bounds of its own choice.
+/// A histogram with explicit bounds.
 #[derive(Debug)]
 pub(super) struct Buckets<'v> {
-    /// Upper bounds in ascending order, and how many values do not exceed them.
+    /// Upper bounds in ascending order, with cumulative counts.
     pub(super) buckets: Vec<(f64, u64)>,
     pub(super) count: u64,
     pub(super) sum: f64,
-    /// The same by classes of a native histogram.
+    /// Source of the native histogram's buckets.
     pub(super) native: Option<&'v Histogram>,
 }
 
-/// All series of one name.
 #[derive(Debug)]
 pub(super) struct Family<'v> {
     pub(super) name: String,
@@ -57,12 +54,12 @@ pub(super) struct Family<'v> {
 #[derive(Default)]
 pub(super) struct Families<'v>(Vec<Family<'v>>);
 
-/// The only value.
+/// A single value without additional labels.
 pub(super) fn one<'v>(number: impl Into<Number>) -> Values<'v> {
     vec![(Vec::new(), Value::Number(number.into().0))]
 }
 
-/// A value for each value of one more label.
+/// One value for each value of an additional label.
 pub(super) fn by<'v, N: Into<Number>>(
     label: &'static str,
     values: impl IntoIterator<Item = (&'static str, N)>,
@@ -75,7 +72,7 @@ pub(super) fn by<'v, N: Into<Number>>(
     labelled.collect()
 }
 
-/// Durations, once there are any: a series of many lines for nothing would be most of what a scraper reads.
+/// A histogram of durations. It is omitted while empty: empty histograms would be most of a scrape.
 pub(super) fn durations(histogram: &Histogram) -> Values<'_> {
     match histogram.count() {
         0 => Vec::new(),
@@ -91,7 +88,7 @@ pub(super) fn durations(histogram: &Histogram) -> Values<'_> {
     }
 }
 
-/// All numbers of Prometheus are of this type: counts are exact up to 2^53.
+/// A Prometheus sample value, which is a float: counts are exact up to 2^53.
 pub(super) struct Number(f64);
 
 impl From<f64> for Number {
@@ -113,7 +110,7 @@ impl From<bool> for Number {
 }
 
 impl<'v> Families<'v> {
-    /// Reads the families of a table from things with their labels.
+    /// Adds the families of a table, with a series for each object.
     pub(super) fn add<V: 'v>(
         &mut self,
         prefix: &str,

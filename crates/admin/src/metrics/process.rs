@@ -1,4 +1,4 @@
-//! What there is at `/metrics` of the process as a whole.
+//! Metrics of the whole process.
 
 use onrush_serve::SpansView;
 
@@ -8,7 +8,6 @@ use crate::desk::readiness::Phase;
 use crate::desk::setup::Facts;
 use crate::views::Views;
 
-/// The process.
 pub(super) struct Process {
     facts: Facts,
     phase: Phase,

@@ -1,7 +1,7 @@
-//! Families as protocol buffers: messages `io.prometheus.client.MetricFamily`, each behind its length. The numbers of fields
-//! are those of `metrics.proto` in prometheus/client_model; the encoding is that of the protocol buffers' own documentation.
+//! Metrics as protocol buffers: `io.prometheus.client.MetricFamily` messages, each preceded by its length. Field
+//! numbers are those of `metrics.proto` in prometheus/client_model.
 //!
-//! Histograms of durations have both kinds of buckets, so that a scraper may keep either.
+//! Histograms of durations have classic and native buckets, so that a scraper may use either.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use onrush_serve::{Histogram, LOWEST_OCTAVE, NATIVE_SCHEMA, ProtobufWriter};
 
 use super::family::{Buckets, Family, Kind, Labels, Value};
 
-/// All families; `started` is when their counts began, since 1970.
+/// Writes all families. `started` is the creation time of counters and histograms, since the Unix epoch.
 pub(super) fn write(families: &[Family<'_>], started: Duration) -> Vec<u8> {
     let mut stream = ProtobufWriter::default();
     for family in families {

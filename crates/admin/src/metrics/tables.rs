@@ -1,4 +1,4 @@
-//! What there is at `/metrics`: a table for each type of thing.
+//! Metrics of cores, listeners, routes, groups and servers: one table for each type of view.
 
 use onrush_serve::{
     ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, Message,
@@ -156,7 +156,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     },
 ];
 
-/// Of complete handshakes: version, and whether a session was resumed.
+/// TLS version and whether the session was resumed, in the order of the handshake counters.
 const HANDSHAKES: [(&str, &str); 4] = [
     ("1.2", "false"),
     ("1.2", "true"),
@@ -164,16 +164,16 @@ const HANDSHAKES: [(&str, &str); 4] = [
     ("1.3", "true"),
 ];
 
-/// Of statuses, with those that have none.
+/// Status classes; `none` is for requests and attempts without a response.
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// Of listeners, routes and groups.
+/// Metrics of listeners, routes and groups.
 pub(super) const TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "requests_total",
         kind: Counter,
         help: "Requests that have ended, by the class of their status.",
-        // All classes from the first request on: a rate needs two points.
+        // All classes from the first request on: `rate()` needs two samples.
         read: |traffic| match traffic.requests() {
             0 => Values::new(),
             _ => by("code", CLASSES.into_iter().zip(traffic.statuses)),
@@ -205,7 +205,7 @@ pub(super) const TRAFFIC: [Row<TrafficView>; 5] = [
     },
 ];
 
-/// What groups have beside that.
+/// Additional metrics of groups.
 pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "failures_total",
@@ -250,7 +250,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     },
 ];
 
-/// Of listeners that echo or drop datagrams.
+/// Metrics of UDP listeners that echo or drop datagrams.
 pub(super) const DATAGRAMS: [Row<DatagramView>; 6] = [
     Row {
         name: "datagrams_received_total",
@@ -298,7 +298,7 @@ fn attempts(traffic: &TrafficView) -> Values<'_> {
     let repeated = traffic.effort.repeated;
     let mut sum = requests.saturating_sub(repeated.iter().sum());
     let mut buckets = vec![(1.0, sum)];
-    // The last ones are beyond all bounds.
+    // The last counter has no upper bound and is in no bucket but `+Inf`.
     for (again, count) in (2..ATTEMPTS_MAX).zip(repeated) {
         sum += count;
         buckets.push((again as f64, sum));

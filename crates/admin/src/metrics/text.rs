@@ -1,10 +1,9 @@
-//! Families as text: Prometheus's format (version 0.0.4), and OpenMetrics 1.0.
+//! Metrics as text: the format of Prometheus (version 0.0.4) and OpenMetrics 1.0.
 
 use std::fmt::Write;
 
 use super::family::{Buckets, Family, Kind, Labels, Value};
 
-/// Which of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialect {
     Prometheus,
@@ -19,12 +18,12 @@ pub(super) fn write(families: &[Family<'_>], dialect: Dialect) -> String {
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
         };
-        // Counters have names that end with `_total`, which their family has not in OpenMetrics.
+        // In OpenMetrics, the family of a counter lacks the `_total` of its samples.
         let name = match dialect {
             Dialect::OpenMetrics => family.name.strip_suffix("_total").unwrap_or(&family.name),
             Dialect::Prometheus => &family.name,
         };
-        // Writing to a text cannot fail, here and below.
+        // Writing to a `String` cannot fail, here and below.
         let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
         for (labels, value) in &family.series {
             match value {
@@ -50,7 +49,7 @@ fn histogram(text: &mut String, name: &str, labels: &Labels<'_>, all: &Buckets<'
     line(text, (name, "_count"), labels, None, count);
 }
 
-/// One value; `bound` is that of a bucket.
+/// Writes one sample; `bound` is the `le` label of a bucket.
 fn line(
     text: &mut String,
     (name, end): (&str, &str),

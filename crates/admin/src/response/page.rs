@@ -1,18 +1,15 @@
-//! The status page: what `onrush top` shows, for a browser. It has no data of its own: its script asks for `/v1/live` and
-//! `/v1/events`, with the token where there is one.
+//! The status page: `onrush top` for a browser. Contains no data: its script requests `/v1/live` and `/v1/events`.
 
 use crate::response::Response;
 
-/// What the page may load: what this server has. Nobody may frame it, and it sends no form anywhere.
+/// Content security policy: the page loads only files of this server, cannot be framed and submits no forms.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The document.
 pub(crate) fn document() -> Response {
     part("text/html; charset=utf-8", include_str!("page/status.html"))
 }
 
-/// What fills it.
 pub(crate) fn script() -> Response {
     part(
         "text/javascript; charset=utf-8",
@@ -20,7 +17,6 @@ pub(crate) fn script() -> Response {
     )
 }
 
-/// What it looks like.
 pub(crate) fn style() -> Response {
     part("text/css; charset=utf-8", include_str!("page/status.css"))
 }
