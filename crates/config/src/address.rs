@@ -1,4 +1,4 @@
-//! Addresses as they are written: where to listen, and where a server listens.
+//! Parses addresses to listen on and addresses of servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use crate::limits;
 use crate::plan::{Address, Listen, Networks, ServerAddress};
 use crate::value::{Invalid, is_host_name, is_number};
 
-/// An address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for every
-/// IPv4 address of this machine, or `unix:/run/onrush.sock`. Port 0 lets the kernel choose.
+/// Parses an address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for all IPv4 addresses
+/// of this machine, or `unix:/run/onrush.sock`. With port 0 the kernel chooses a port.
 pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
     if let Some(path) = text.strip_prefix("unix:") {
         let path = parse_unix_path(path, text)?;
@@ -36,10 +36,10 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
     Ok(Listen::plain(Address::Tcp(address)))
 }
 
-/// Whether an echo or a sink may listen there without being told that it is for everybody: on the loopback, on private
-/// networks, and on Unix sockets. Every address of this machine (`0.0.0.0`) is for everybody.
+/// Checks that an echo or sink listener may use this address without explicit permission: loopback addresses, private
+/// networks and Unix sockets. The wildcard address (`0.0.0.0`) needs permission.
 ///
-/// Fails with a sentence that can go on with what else is expected.
+/// The error is a sentence that the caller may continue with what else is expected.
 pub fn check_reach(address: &Address) -> Result<(), Invalid> {
     match address {
         Address::Unix(_) => Ok(()),
@@ -50,9 +50,9 @@ pub fn check_reach(address: &Address) -> Result<(), Invalid> {
     }
 }
 
-/// Whether datagrams can be received there.
+/// Checks that the address can receive datagrams.
 ///
-/// Fails with a sentence that can go on with what else is expected.
+/// The error is a sentence that the caller may continue with what else is expected.
 pub fn check_datagrams(address: &Address) -> Result<(), Invalid> {
     match address {
         Address::Tcp(_) => Ok(()),
@@ -82,8 +82,8 @@ fn not_a_listen(text: &str) -> Invalid {
     ))
 }
 
-/// What is wrong with an address that is nearly one: an IPv6 address and a port without brackets between them, or a port
-/// that no port can have. `text` is what was written around `authority`.
+/// Describes the mistake in an address that is almost valid: an IPv6 address and a port without brackets, or a port out
+/// of range. `text` is the written value that contains `authority`.
 fn wrong_brackets_or_port(authority: &str, text: &str) -> Option<Invalid> {
     if authority.parse::<IpAddr>().is_ok() && !authority.contains(':') {
         return None;
@@ -98,13 +98,13 @@ fn wrong_brackets_or_port(authority: &str, text: &str) -> Option<Invalid> {
         Port::Beyond if bracketed.is_some_and(is_address) || host.parse::<Ipv4Addr>().is_ok() => {
             Some(beyond(port, text))
         }
-        // More than four digits are no part of an IPv6 address, and so a port.
+        // More than four digits cannot be part of an IPv6 address, so they are a port.
         Port::Number(_) | Port::Beyond if is_address(host) && !is_whole => {
             Some(Invalid::new(format!(
                 "{text:?}: an IPv6 address stands in brackets before its port: expected \"[{host}]:{port}\""
             )))
         }
-        // It can be read both ways.
+        // Ambiguous: an IPv6 address, or a shorter one and a port.
         Port::Number(number) if is_whole && number >= 10 && is_address(host) => {
             Some(Invalid::new(format!(
                 "{text:?} has no port, or is an IPv6 address without its brackets: expected \"[{authority}]:80\", or \"[{host}]:{port}\""
@@ -121,26 +121,26 @@ fn beyond(port: &str, text: &str) -> Invalid {
     ))
 }
 
-/// What a route forwards to: the name of a group, or one server.
+/// Target of a route: a group, or a single server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardTarget {
-    /// The name of a group, which may or may not exist.
+    /// Name of a group, which may not exist.
     Group(String),
     /// A single server.
     Server(ServerUrl),
 }
 
-/// A single server as a URL says it.
+/// A single server given as a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl {
-    /// Where it listens.
+    /// Address of the server.
     pub address: ServerAddress,
-    /// Whether TLS is spoken there.
+    /// Whether to connect with TLS.
     pub tls: bool,
 }
 
-/// What `forward` says in a file: a URL as [`parse_server_url`] takes it, or the name of a group
-/// (anything without a colon).
+/// Parses the value of `forward` in a file: a URL as for [`parse_server_url`], or the name of a group (without a
+/// colon).
 pub fn parse_forward(text: &str) -> Result<ForwardTarget, Invalid> {
     if text.contains(':') || text.parse::<Ipv4Addr>().is_ok() {
         return parse_server_url(text).map(ForwardTarget::Server);
@@ -153,7 +153,7 @@ pub fn parse_forward(text: &str) -> Result<ForwardTarget, Invalid> {
     Ok(ForwardTarget::Group(text.to_owned()))
 }
 
-/// Whether `text` may name a group: letters, digits, `-`, `_` and `.`.
+/// Whether `text` is valid as the name of a group: letters, digits, `-`, `_` and `.`.
 pub(crate) fn is_group_name(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -161,9 +161,8 @@ pub(crate) fn is_group_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// A single server as a URL, for `--forward` and `forward`: `http://host:port` (80 without a port,
-/// a final `/` is allowed), `https://host:port` (443), `http+unix:/run/app.sock` or
-/// `unix:/run/app.sock`; also `host:port`.
+/// Parses the URL of a server, for `--forward` and `forward`: `http://host:port` (default port 80, a final `/` is
+/// allowed), `https://host:port` (443), `http+unix:/run/app.sock` or `unix:/run/app.sock`; also `host:port`.
 pub fn parse_server_url(text: &str) -> Result<ServerUrl, Invalid> {
     let plain = |address| ServerUrl {
         address,
@@ -210,8 +209,8 @@ pub fn parse_server_url(text: &str) -> Result<ServerUrl, Invalid> {
     Ok(ServerUrl { address, tls })
 }
 
-/// A server of a group: `10.0.0.1:80`, `[::1]:80`, `app.example.com:80`, `unix:/run/app.sock`, or
-/// `srv:_http._tcp.example.com` for those that SRV records name.
+/// Parses a server of a group: `10.0.0.1:80`, `[::1]:80`, `app.example.com:80`, `unix:/run/app.sock`, or
+/// `srv:_http._tcp.example.com` for servers from SRV records.
 pub fn parse_server(text: &str) -> Result<ServerAddress, Invalid> {
     if let Some(name) = text.strip_prefix("srv:") {
         if !is_host_name(name) || is_number(name) {
@@ -227,7 +226,7 @@ pub fn parse_server(text: &str) -> Result<ServerAddress, Invalid> {
     parse_server_at(text, text)
 }
 
-/// `host:port`; `text` is what was written around it.
+/// Parses `host:port`; `text` is the written value that contains it.
 fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid> {
     if let Ok(address) = authority.parse::<SocketAddr>() {
         check_server_port(address.port(), text)?;
@@ -279,16 +278,16 @@ fn check_server_port(port: u16, text: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// A port as it is written.
+/// A parsed port.
 enum Port {
     Number(u16),
-    /// A number that is none of a port.
+    /// A number above 65535.
     Beyond,
-    /// No number.
+    /// Not a number.
     None,
 }
 
-/// Digits only: `u16`'s own parser would take `+80`.
+/// Accepts digits only: the parser of `u16` also accepts `+80`.
 fn parse_port(text: &str) -> Port {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Port::None;
@@ -296,7 +295,7 @@ fn parse_port(text: &str) -> Port {
     text.parse().map_or(Port::Beyond, Port::Number)
 }
 
-/// The path of a Unix socket; `text` is what was written around it.
+/// Parses the path of a Unix socket; `text` is the written value that contains it.
 fn parse_unix_path(path: &str, text: &str) -> Result<PathBuf, Invalid> {
     if path.is_empty() {
         return Err(Invalid::new(format!(
@@ -320,7 +319,6 @@ fn parse_unix_path(path: &str, text: &str) -> Result<PathBuf, Invalid> {
 mod tests {
     use super::*;
 
-    /// The parsed value in its written form, or the error.
     fn outcome<T: std::fmt::Display>(parsed: Result<T, Invalid>) -> String {
         match parsed {
             Ok(value) => value.to_string(),

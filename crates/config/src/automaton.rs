@@ -1,4 +1,5 @@
-//! Automata of regular expressions: they read a path byte by byte, so that questions about all paths can be answered.
+//! Automata of regular expressions. They read a path byte by byte, which allows questions about all paths with a
+//! prefix.
 
 use regex_automata::Anchored;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -9,8 +10,8 @@ use crate::limits::AUTOMATON_BYTES_MAX;
 
 pub use regex_automata::hybrid::LazyStateID as State;
 
-/// The automaton of an expression, as the `regex` crate reads it. Methods return `None` if the expression is too large, or asks for
-/// more than an automaton can answer.
+/// Automaton of an expression with the syntax and meaning of the `regex` crate. Methods return `None` if the expression
+/// is too large or uses a feature that an automaton does not support.
 #[derive(Debug)]
 pub struct Automaton {
     states: DFA,
@@ -34,12 +35,12 @@ impl Automaton {
         Some(Automaton { states, cache })
     }
 
-    /// The state before any byte.
+    /// State before the first byte.
     pub fn start(&mut self) -> Option<State> {
         self.start_after(None)
     }
 
-    /// The state before any byte of a search that begins after this byte.
+    /// State at the start of a search that is preceded by this byte.
     pub fn start_after(&mut self, byte: Option<u8>) -> Option<State> {
         let begin = start::Config::new()
             .anchored(Anchored::No)
@@ -47,7 +48,7 @@ impl Automaton {
         self.states.start_state(&mut self.cache, &begin).ok()
     }
 
-    /// The state after `byte`. A match stays a match.
+    /// State after `byte`. A match is final.
     pub fn next(&mut self, state: State, byte: u8) -> Option<State> {
         if state.is_match() {
             return Some(state);
@@ -56,20 +57,20 @@ impl Automaton {
         next.ok().filter(|next| !next.is_quit())
     }
 
-    /// The state after `text`.
+    /// State after `text`.
     pub fn read(&mut self, state: State, text: &str) -> Option<State> {
         text.bytes()
             .try_fold(state, |state, byte| self.next(state, byte))
     }
 
-    /// Whether the expression matches a text that ends here.
+    /// Whether the expression matches if the text ends in this state.
     pub fn is_match_at_end(&mut self, state: State) -> Option<bool> {
         let end = self.states.next_eoi_state(&mut self.cache, state);
         Some(state.is_match() || end.ok()?.is_match())
     }
 }
 
-/// Whether there may be a path that begins with `beginning` and that the expression matches. `true` if this cannot be decided.
+/// Whether the expression may match a path that begins with `beginning`. `true` if this cannot be decided.
 pub fn may_begin_with(pattern: &str, beginning: &str) -> bool {
     let outlives = |mut automaton: Automaton| {
         let start = automaton.start()?;

@@ -1,5 +1,5 @@
-//! What differs between two configurations, key by key: order, comments and spelling are no difference, and neither is
-//! which file something stands in.
+//! Differences between two configurations, key by key. Order, comments, spelling and the division into files do not
+//! count.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use crate::merged::merged;
 use crate::sources::{Sources, Span};
 use crate::written::first_of;
 
-/// Characters of a value that are shown.
+/// Maximum number of characters shown of a value.
 const VALUE_SHOWN: usize = 40;
 
-/// Keys whose values are nobody's business who reads a log: hashes of passwords, and fields and parameters that may carry
+/// Keys whose values must not get into logs: password hashes, and header fields and query parameters that may carry
 /// credentials.
 pub(crate) const HIDDEN: [&str; 5] = ["users", "set", "add", "headers", "query"];
 
-/// Whether a text is a URL with a name and a password in it, as in `https://name:password@host/`, or with a query, which may be
-/// a key.
+/// Whether a string is a URL with a user name or password, as in `https://name:password@host/`, or with a query, which
+/// may contain a key.
 pub(crate) fn has_secret(text: &str) -> bool {
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or("");
@@ -27,7 +27,7 @@ pub(crate) fn has_secret(text: &str) -> bool {
     authority.contains('@') || query.contains('=')
 }
 
-/// One difference. Displays as the key, and what became of it; where a configuration has several files, with the place:
+/// A difference. Displayed as the key and the change, with the place if the configuration has several files:
 ///
 /// ```text
 /// timeouts.client_idle: "60s" -> "30s"
@@ -36,24 +36,25 @@ pub(crate) fn has_secret(text: &str) -> bool {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Where, with dots between keys. Items of lists are counted from 1: those that are new or different as they stand in
-    /// the new text, those that are gone as they stood in the old one.
+    /// Path of the key, separated by dots. List items count from 1: added and changed ones by their position in the new
+    /// list, removed ones by that in the old one.
     pub key: String,
-    /// What became of it.
+    /// Kind of change.
     pub kind: ChangeKind,
-    /// Where it stands, or did when it was removed, as `conf.d/app.toml:2:12`; none where one file is all there is.
+    /// Position in the files, such as `conf.d/app.toml:2:12`; for a removed key, that in the old ones. `None` if there
+    /// is only one file.
     pub place: Option<String>,
 }
 
-/// What became of a key. Values are texts as in a file, cut to 40 characters; `None` stands for tables, lists and what is
-/// not to be shown.
+/// Kind of change of a key. Values are written as in a file, cut to 40 characters; they are `None` for tables, lists
+/// and secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The key is new.
     Added(Option<String>),
-    /// It is not there any more.
+    /// The key is gone.
     Removed(Option<String>),
-    /// It is another one.
+    /// Old and new value.
     Changed(Option<(String, String)>),
 }
 
@@ -76,7 +77,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// What differs in `after` from `before`. What is no TOML is taken for an empty text.
+/// Returns the differences between two configurations. A file that is not valid TOML counts as empty.
 pub fn changes(before: &Sources, after: &Sources) -> Vec<Change> {
     let mut found = Found {
         before,
@@ -91,7 +92,7 @@ pub fn changes(before: &Sources, after: &Sources) -> Vec<Change> {
 struct Found<'s> {
     before: &'s Sources,
     after: &'s Sources,
-    /// Where the comparison is.
+    /// Path of the tables being compared.
     path: Vec<String>,
     changes: Vec<Change>,
 }
@@ -124,8 +125,8 @@ impl Found<'_> {
         }
     }
 
-    /// Items that are in both lists, in the same order, are the same ones. Between two of them, tables are compared in pairs
-    /// as far as there are some on both sides.
+    /// Compares two lists. Items that occur in both, in the same order, are equal. Between two such items, tables are
+    /// compared in pairs as long as both sides have one.
     fn lists(&mut self, before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) {
         let (mut old, mut new) = (0, 0);
         let mut kept = common(before, after);
@@ -145,7 +146,7 @@ impl Found<'_> {
         }
     }
 
-    /// An item that only one of the lists has: it is known by its value, or else by its number.
+    /// Notes an item that only one list has. It is identified by its value, or by its number if the value is not shown.
     fn item(
         &mut self,
         at: usize,
@@ -168,7 +169,7 @@ impl Found<'_> {
         self.note(ChangeKind::Removed(shown), &first_of(value));
     }
 
-    /// `span` is a place in the configuration that has what the change is about.
+    /// Adds a change; `span` locates it in the old files if it was removed, otherwise in the new ones.
     fn note(&mut self, kind: ChangeKind, span: &Span) {
         let sources = match kind {
             ChangeKind::Removed(_) => self.before,
@@ -192,7 +193,7 @@ impl Found<'_> {
         self.at(&format!("[{}]", index + 1), work);
     }
 
-    /// A value as it is written in a file, when it is short and no secret.
+    /// A value as it is written in a file; `None` for tables, lists and secrets.
     fn shown(&self, value: &DeValue<'_>) -> Option<String> {
         if self.path.iter().any(|key| HIDDEN.contains(&key.as_str())) {
             return None;
@@ -217,8 +218,8 @@ fn both_tables(one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>) -> bool
     one.get_ref().is_table() && other.get_ref().is_table()
 }
 
-/// The longest sequence of items that both lists have in the same order, as pairs of places. Equal beginnings and ends are
-/// taken first; what is between is compared each with each.
+/// Longest common subsequence of two lists, as pairs of indices. Equal prefixes and suffixes are matched first; the
+/// rest is compared pairwise.
 fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Vec<(usize, usize)> {
     let is_pair = |old: usize, new: usize| is_same(before[old].get_ref(), after[new].get_ref());
     let least = before.len().min(after.len());
@@ -232,7 +233,7 @@ fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Ve
     pairs
 }
 
-/// Pairs of items that are compared at most; where there are more, no two of them are taken for the same one.
+/// Maximum number of compared pairs; beyond that no items count as equal.
 const COMPARED_MAX: usize = 1 << 22;
 
 /// [`common`] of two ranges of places.
@@ -244,7 +245,8 @@ fn between(
     if before.len().saturating_mul(after.len()) > COMPARED_MAX {
         return Vec::new();
     }
-    // Of what begins at each place, the length of the longest sequence; one more row and column for the ends.
+    // `longest[old][new]` is the length of the longest common subsequence of the suffixes that start there; the extra
+    // row and column are for empty suffixes.
     let width = after.len() + 1;
     let mut longest = vec![0u32; (before.len() + 1) * width];
     let at = |old: usize, new: usize| (old - before.start) * width + new - after.start;
@@ -271,7 +273,7 @@ fn between(
     pairs
 }
 
-/// Whether two values mean the same, wherever they stand.
+/// Whether two values are equal, wherever they are.
 fn is_same(one: &DeValue<'_>, other: &DeValue<'_>) -> bool {
     let same = |one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>| {
         is_same(one.get_ref(), other.get_ref())

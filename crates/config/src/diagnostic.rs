@@ -1,5 +1,4 @@
-//! What is wrong with a configuration, and where: each finding with its file, line and column, and
-//! the line itself.
+//! Errors and warnings about a configuration, with file, line, column and an excerpt of the line.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use crate::sources::{Sources, floor_boundary};
 
 pub use crate::sources::Span;
 
-/// One finding and its place. Displays as a compiler's would:
+/// An error or warning and its place. Displayed in the style of a compiler:
 ///
 /// ```text
 /// onrush.toml:12:1: unknown key "forwrad" in [[route]]; nearest: "forward"
@@ -17,32 +16,32 @@ pub use crate::sources::Span;
 ///       | ^^^^^^^
 /// ```
 ///
-/// The alternate form (`{:#}`) leaves the line of the file out.
+/// The alternate form (`{:#}`) omits the excerpt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether it keeps the configuration from being used.
+    /// Error or warning.
     pub severity: Severity,
-    /// The file, as it was named.
+    /// Path of the file as the user named it.
     pub path: PathBuf,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The character within the line, from 1.
+    /// Character in the line, from 1.
     pub column: usize,
-    /// What is wrong and what was expected, in one sentence.
+    /// One sentence: what is wrong and what was expected.
     pub message: String,
     excerpt: Excerpt,
 }
 
-/// Whether a finding keeps the configuration from being used.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// It does.
+    /// The configuration cannot be used.
     Error,
-    /// It does not, but is hardly what was meant.
+    /// The configuration can be used, but is probably not what was meant.
     Warning,
 }
 
-/// The part of the line to show, and the part of it to underline, in characters.
+/// Part of the line to show and part of it to underline, in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excerpt {
     text: String,
@@ -50,9 +49,9 @@ struct Excerpt {
     underlined: usize,
 }
 
-/// Characters shown of a line; what is beyond would only wrap.
+/// Maximum number of characters shown of a line; more would wrap.
 const EXCERPT_MAX: usize = 120;
-/// Characters shown before the finding when the line is longer than that.
+/// Characters shown before the diagnostic if the line is longer than that.
 const EXCERPT_BEFORE: usize = 40;
 
 impl Diagnostic {
@@ -79,15 +78,14 @@ impl Diagnostic {
 }
 
 impl Excerpt {
-    /// Of a line of which `before` characters come before the finding of `length` characters.
+    /// Excerpt of a line with the diagnostic after `before` characters; it is `length` characters long.
     fn of(line: &str, before: usize, length: usize) -> Excerpt {
         let skipped = if line.chars().count() > EXCERPT_MAX {
             before.saturating_sub(EXCERPT_BEFORE)
         } else {
             0
         };
-        // A terminal must not obey what a file contains; a tab counts as one character here, and
-        // one blank is one.
+        // Control characters could change the terminal. A tab counts as one character, so it becomes one space.
         let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
         let text: String = line
             .chars()
@@ -122,7 +120,7 @@ impl fmt::Display for Diagnostic {
             self.column,
             self.message
         )?;
-        // In a log that others read, too: a line of the file may have a secret in it.
+        // The short form is for logs, which others may read: a line of the file may contain a secret.
         if out.alternate() {
             return Ok(());
         }
@@ -136,7 +134,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything found to be wrong with a configuration, in the order of the text. Never empty.
+/// All errors of a configuration in the order of the text; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors {
     listed: Vec<Diagnostic>,
@@ -144,7 +142,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// The findings, at most [`limits::FINDINGS_MAX`] of them.
+    /// The errors, at most [`limits::FINDINGS_MAX`].
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.listed.iter()
     }
@@ -168,7 +166,7 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// Something found at a place, before anyone wants to see it.
+/// A diagnostic that has not been rendered.
 #[derive(Debug)]
 struct Finding {
     severity: Severity,
@@ -176,27 +174,27 @@ struct Finding {
     message: String,
 }
 
-/// Collects findings while texts are read and understood; and then, for whoever looks at the files that they name, what is
-/// wrong with those (see [`FilePath::place`](crate::plan::FilePath::place)).
+/// Collects diagnostics while a configuration is read, and afterwards those of the files it names (see
+/// [`FilePath::place`](crate::plan::FilePath::place)).
 pub struct Findings<'s> {
     sources: &'s Sources,
     errors: Kept,
     warnings: Kept,
 }
 
-/// The findings of one severity that are shown: the first in the text, of however many.
+/// First diagnostics of one severity in the order of the text, with a bounded number kept.
 #[derive(Default)]
 struct Kept {
-    /// Somewhat more than are shown, in any order.
+    /// Unordered; up to twice as many as are shown.
     found: Vec<Finding>,
-    /// How many there were.
+    /// Total number, including the dropped ones.
     count: usize,
-    /// No finding behind this place is shown any more.
+    /// Diagnostics beyond this position are not shown.
     end: Option<usize>,
 }
 
 impl Kept {
-    /// Counts a finding; its message is made when it may be shown.
+    /// Counts a diagnostic; builds the message only if it may be shown.
     fn push(&mut self, severity: Severity, span: Span, message: impl FnOnce() -> String) {
         self.count += 1;
         if self.end.is_some_and(|end| span.start > end) {
@@ -213,7 +211,7 @@ impl Kept {
         }
     }
 
-    /// To those that are shown, in the order of the text. What was found at one place stays in the order it was found in.
+    /// Sorts by position and keeps those that are shown. The sort is stable for diagnostics at the same position.
     fn cut(&mut self) {
         self.found.sort_by_key(|finding| finding.span.start);
         self.found.truncate(limits::FINDINGS_MAX);
@@ -221,7 +219,7 @@ impl Kept {
 }
 
 impl<'s> Findings<'s> {
-    /// None yet.
+    /// Creates an empty collection.
     pub fn new(sources: &'s Sources) -> Findings<'s> {
         Findings {
             sources,
@@ -230,35 +228,36 @@ impl<'s> Findings<'s> {
         }
     }
 
-    /// Something that keeps the configuration from being used.
+    /// Adds an error.
     pub fn error(&mut self, span: Span, message: impl Into<String>) {
         self.error_with(span, || message.into());
     }
 
-    /// As [`Findings::error`], where there may be a million of them: a message that nobody will see is not made.
+    /// Like [`Findings::error`], for errors that may occur a million times: the message is built only if it may be
+    /// shown.
     pub(crate) fn error_with(&mut self, span: Span, message: impl FnOnce() -> String) {
         let fitting = || fit(&message());
         self.errors.push(Severity::Error, span, fitting);
     }
 
-    /// Something that is hardly what was meant.
+    /// Adds a warning.
     pub fn warning(&mut self, span: Span, message: impl Into<String>) {
         let fitting = || fit(&message.into());
         self.warnings.push(Severity::Warning, span, fitting);
     }
 
-    /// The path `path`, which is written at `span`: a relative one is meant from where that file is, not from where the
-    /// program was started.
+    /// Resolves `path`, which is written at `span`: a relative path is relative to the directory of its file, not to
+    /// the working directory.
     pub(crate) fn beneath(&self, path: &Path, span: &Span) -> PathBuf {
         self.sources.file(span).directory().join(path)
     }
 
-    /// How many errors were found so far.
+    /// Number of errors so far.
     pub(crate) fn errors(&self) -> usize {
         self.errors.count
     }
 
-    /// The line a span begins in, from 1; with its file where there are several: `3 of conf.d/a.toml`.
+    /// Line where a span begins, from 1; with the file if there are several: `3 of conf.d/a.toml`.
     pub(crate) fn line_of(&self, span: &Span) -> String {
         let line = self.sources.line(span);
         match self.sources.are_several() {
@@ -267,11 +266,10 @@ impl<'s> Findings<'s> {
         }
     }
 
-    /// The warnings when there was no error, and otherwise the errors: whoever has to mend those
-    /// will see the warnings next time. In the order of the text, at most [`limits::FINDINGS_MAX`].
+    /// Returns the warnings, in the order of the text and at most [`limits::FINDINGS_MAX`].
     ///
     /// # Errors
-    /// When one was found.
+    /// If there are errors; the warnings are then omitted.
     pub fn finish(self) -> Result<Vec<Diagnostic>, Errors> {
         let (severity, mut kept) = match self.errors.count {
             0 => (Severity::Warning, self.warnings),
@@ -290,12 +288,13 @@ impl<'s> Findings<'s> {
     }
 }
 
-/// Characters shown of a word of the file within a message; longer ones would hide what is said about them.
+/// Maximum number of characters of a quoted value in a message.
 const QUOTED_MAX: usize = 120;
 
-/// A message for one line: what is quoted in it comes from the file and may be of any length.
+/// Makes a message fit one line: replaces control characters and shortens quoted values, which come from the file and
+/// may be of any length.
 ///
-/// Quoted is what `{:?}` wrote: from one quotation mark to the next that no backslash stands before.
+/// A quoted value is the output of `{:?}`: it ends at the next quotation mark without a backslash.
 pub(crate) fn fit(message: &str) -> String {
     let mut fitting = String::with_capacity(message.len().min(1024));
     let (mut is_quoted, mut is_escaped, mut length) = (false, false, 0);

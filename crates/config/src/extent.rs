@@ -1,8 +1,8 @@
-//! How much a configuration may be, all of its files together.
+//! Size limits of a configuration, for all of its files together.
 
 use crate::limits;
 
-/// What has been counted so far.
+/// Sizes counted so far.
 #[derive(Default)]
 pub(crate) struct Extent {
     bytes: usize,
@@ -11,10 +11,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Adds a text, before the parser makes something of each key, which takes fifty times the memory of the text.
-    ///
-    /// # Errors
-    /// When that is too much, with a sentence.
+    /// Counts a text before it is parsed: parsed keys take fifty times the memory of the text. The error is a sentence.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), String> {
         self.bytes += text.len();
         if self.bytes > limits::TEXT_MAX {

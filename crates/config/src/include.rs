@@ -1,5 +1,4 @@
-//! `include`: the files that are part of a configuration. Which there are and what is in them, others know: nothing is read
-//! here.
+//! `include`: the files of a configuration. The file system is accessed only through [`Files`].
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,36 +11,35 @@ use crate::limits::{FILES_MAX, INCLUDES_MAX};
 use crate::sources::{Sources, Span};
 use crate::written::{kind_of, one_or_list};
 
-/// The key.
+/// Name of the key.
 pub(crate) const KEY: &str = "include";
 
 const EXPECTED: &str = "a file, a pattern such as \"conf.d/*.toml\", or a list of them";
 
-/// The files that a configuration may include.
+/// Access to the files that a configuration may include.
 pub trait Files {
-    /// The files that `name` stands for when it is taken from `directory`, in their order: one that is no pattern stands for
-    /// itself.
+    /// Returns the files that match `name` in `directory`, in order. A name that is not a pattern stands for itself.
     ///
     /// # Errors
-    /// When that cannot be told, with a sentence that names what is looked at.
+    /// A sentence that names the directory or file in question.
     fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String>;
 
-    /// The directory that a pattern is about, which may stand for no file at all, when there is none.
+    /// Returns the directory of a pattern if it does not exist; patterns themselves may match no file.
     fn missing_directory(&mut self, _directory: &Path, _name: &str) -> Option<PathBuf> {
         None
     }
 
-    /// The one file that several paths may lead to, by a path that is the same for all of them.
+    /// Canonical path of a file, the same for all paths that lead to it.
     fn identity(&mut self, path: &Path) -> PathBuf;
 
-    /// The text of a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, with the end of a sentence that begins with its name.
+    /// The end of a sentence that begins with the file's name.
     fn read(&mut self, path: &Path) -> Result<String, String>;
 }
 
-/// No files: a text that includes none.
+/// [`Files`] without any file, for a single text.
 struct Nothing;
 
 impl Files for Nothing {
@@ -59,13 +57,13 @@ impl Files for Nothing {
 }
 
 impl Sources {
-    /// The text of a file that includes no other: that it does is an error.
+    /// A single file; an `include` in it is an error.
     pub fn single(text: impl Into<String>, path: impl Into<PathBuf>) -> Sources {
         Sources::read(text, path, &mut Nothing)
     }
 
-    /// The text of a file, and those of the files that it includes, which `files` knows. What is wrong with them is said when
-    /// the configuration is parsed.
+    /// A file and the files that it includes, read through `files`. Errors are reported when the configuration is
+    /// parsed.
     pub fn read(
         text: impl Into<String>,
         path: impl Into<PathBuf>,
@@ -88,13 +86,13 @@ impl Sources {
 
 struct Following<'f> {
     files: &'f mut dyn Files,
-    /// The files that are part of it, each with the place that asks for it.
+    /// Files of the configuration, each with the place that includes it.
     known: HashMap<PathBuf, Option<Span>>,
     extent: Extent,
 }
 
 impl Following<'_> {
-    /// What the file `at` includes, which so many includes have led to.
+    /// Reads the files that file `at` includes, at this depth of includes.
     fn file(&mut self, at: usize, depth: usize, sources: &mut Sources) {
         for (span, name) in asked_for(at, sources) {
             if depth == INCLUDES_MAX {
@@ -144,7 +142,7 @@ impl Following<'_> {
         }
     }
 
-    /// The text of a file that becomes part of it at `span`; none where there are too many, which is said once.
+    /// Reads the file that is included at `span`; `None` beyond the maximum number of files, which is reported once.
     fn text(
         &mut self,
         path: &Path,
@@ -180,10 +178,11 @@ impl Following<'_> {
     }
 }
 
-/// What a file asks for, each with its place. A file that is no TOML asks for nothing; that is said when it is parsed.
+/// Included names of a file with their places. A file that is not valid TOML includes nothing; that is reported when it
+/// is parsed.
 fn asked_for(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
     let source = &sources.files[at];
-    // Most files ask for nothing, and need not be parsed for that. A key may be written with escapes.
+    // Skips the parser for most files. A key may be written with escapes.
     if !source.text.contains(KEY) && !source.text.contains('\\') {
         return Vec::new();
     }

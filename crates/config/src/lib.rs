@@ -1,20 +1,20 @@
-//! Configuration: text -> sections -> a validated [`Plan`]. Pure: it reads no file, resolves no name and inspects no directory. Texts
-//! come in ([`Sources`]); a plan or every error comes out.
+//! Configuration: text -> sections -> a validated [`Plan`]. This crate does no I/O: it gets texts ([`Sources`]) and
+//! returns a plan or all errors.
 //!
-//! Each step has a type: the text, `Section` (the written values with their places) and [`Plan`] (their meaning). One-liners of the command line
-//! make the same plan with the same parse functions: [`Plan::one_liner`], [`address`], [`value`].
+//! `Section` holds the written values with their places, [`Plan`] their meaning. Command lines without a file use the
+//! same parse functions ([`Plan::one_liner`], [`address`], [`value`]), so that a flag and a key report the same mistake
+//! in the same words.
 //!
-//! `sources.rs` has the texts of several files, with places that count through all of them; `include.rs` finds which
-//! files there are, by a reader that the caller passes; `merged.rs` makes one table of them. `read/` has one file for
-//! each section. `address.rs` and `value.rs` also read flags, so that a flag and a key report the same mistake in the
-//! same words.
+//! `sources.rs` holds the texts of several files, with positions that count through all of them. `include.rs` finds the
+//! files, through a reader that the caller passes; `merged.rs` merges them into one table. `read/` has one file for
+//! each section.
 //!
 //! # Invariants
 //!
-//! - A plan is valid: every value is in range and every reference leads to something. Whether its files exist
-//!   is checked elsewhere.
+//! - A plan is valid: every value is in range and every reference resolves. Whether its files exist is checked
+//!   elsewhere.
 //! - All mistakes are reported at once, in the order of the text, each with line, column and the nearest valid
-//!   spelling. That is why the spanned TOML is read by hand: derived code ends at the first error.
+//!   spelling. That is why the spanned TOML is read by hand: derived code stops at the first error.
 #![forbid(unsafe_code)]
 
 pub mod plan;
@@ -49,28 +49,27 @@ pub use plan::Plan;
 pub use route_places::{RoutePlace, route_places};
 pub use sources::{Source, Sources};
 
-/// A configuration that can be used.
+/// A valid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// What it means.
+    /// The plan.
     pub plan: Plan,
-    /// Warnings about what is valid but probably a mistake, such as a route that is never reached; in the order of the text.
+    /// Warnings about valid but probably mistaken settings, such as an unreachable route, in the order of the text.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads the text of a configuration file that includes no other. `path` is where it came from: findings are prefixed with
-/// its name, and relative paths in the text are taken from its directory. Nothing is read
-/// from there.
+/// Parses the text of a configuration file that includes no other. `path` is its origin: diagnostics start with it, and
+/// relative paths are resolved against its directory. The file is not read.
 ///
-/// Fails with everything found to be wrong, not only the first of it.
+/// Fails with all errors.
 pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
     parse_sources(&Sources::single(text, path))
 }
 
-/// Reads a configuration of one or several files. Findings are prefixed with the name of their file, and relative paths are
-/// taken from the directory of the file that they are in.
+/// Parses a configuration of one or several files. Relative paths are resolved against the directory of the file that
+/// contains them.
 ///
-/// Fails with everything found to be wrong, not only the first of it.
+/// Fails with all errors.
 pub fn parse_sources(sources: &Sources) -> Result<Parsed, Errors> {
     let mut findings = Findings::new(sources);
     let plan = read::read(sources, &mut findings);

@@ -1,4 +1,4 @@
-//! The text of a configuration without what is nobody's business who may see the rest.
+//! Configuration text with secrets masked.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,11 +6,11 @@ use toml::de::{DeTable, DeValue};
 use crate::changes::{HIDDEN, has_secret};
 use crate::diagnostic::Span;
 
-/// What stands for a secret.
+/// Replacement of a secret.
 const MASK: &str = "\"(hidden)\"";
 
-/// `text` with the values of the keys that may have secrets replaced: hashes of passwords, and fields that may carry
-/// credentials. Comments stay as they are. What is no TOML is left out as a whole.
+/// Masks the values of keys that may contain secrets: password hashes, and fields that may carry credentials. Comments
+/// stay. Returns an empty string if `text` is not valid TOML.
 pub fn masked(text: &str) -> String {
     let Ok(table) = DeTable::parse(text) else {
         return String::new();
@@ -46,7 +46,7 @@ fn look_into(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
     }
 }
 
-/// Hides every value in it, and no key.
+/// Collects the spans of all values in a value.
 fn hide(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
     match value.get_ref() {
         DeValue::Table(table) => table.iter().for_each(|(_, value)| hide(value, secrets)),

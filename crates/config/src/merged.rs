@@ -1,7 +1,7 @@
-//! One table of all files of a configuration, in which every place is one of [`Sources`].
+//! Merges the files of a configuration into one table whose positions are those of [`Sources`].
 //!
-//! What files include comes before their own: as if it stood in the place of `include`, which is at the top. Lists of tables
-//! and groups of servers come from all files, everything else from one.
+//! Included files come before the file that includes them. Lists of tables and groups of servers are combined from all
+//! files; every other key may be in only one file.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -10,17 +10,17 @@ use crate::include::KEY;
 use crate::sources::{Source, Sources, Span, Wrong};
 use crate::written::first_of;
 
-/// Written `[[…]]`, once for each.
+/// Keys written as `[[…]]`.
 const LISTS: [&str; 2] = ["listen", "route"];
-/// Written `[….NAME]`.
+/// Keys written as `[….NAME]`.
 const BY_NAME: [&str; 1] = ["upstream"];
 
-/// What stands in all files.
+/// The merged configuration.
 pub(crate) struct Merged<'s> {
     pub(crate) table: DeTable<'s>,
-    /// What cannot stand side by side, and what is no TOML.
+    /// Conflicts between files, and TOML errors.
     pub(crate) wrong: Vec<Wrong>,
-    /// Whether every file is TOML and every file that is asked for is there: otherwise the rest would seem to lack something.
+    /// Whether all files were found and are valid TOML. Otherwise errors about missing keys would be misleading.
     pub(crate) is_whole: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn merged(sources: &Sources) -> Merged<'_> {
     merged
 }
 
-/// The files in the order in which they count.
+/// Files in order: each after the files it includes.
 fn in_order(sources: &Sources) -> Vec<usize> {
     fn visit(at: usize, sources: &Sources, order: &mut Vec<usize>) {
         for included in &sources.files[at].included {
@@ -61,7 +61,7 @@ impl<'s> Merged<'s> {
     fn parsed(&mut self, source: &'s Source) -> DeTable<'s> {
         let (table, errors) = DeTable::parse_recoverable(&source.text);
         for error in errors {
-            // The parser puts what it expected on a line of its own.
+            // The parser writes the expected tokens on a second line.
             let message = error.message().trim().replace('\n', "; ");
             let span = source.global(error.span().unwrap_or_default());
             self.wrong.push((span, format!("not TOML: {message}")));
@@ -99,7 +99,7 @@ impl<'s> Merged<'s> {
                 (Some(DeValue::Table(all)), DeValue::Table(more)) if is_by_name => {
                     append(all, more, name, sources, &mut self.wrong);
                 }
-                // Of the one that is there, it is said when it is read.
+                // The existing value has the wrong type; this is reported when it is read.
                 (_, DeValue::Array(_)) if is_list => {}
                 (_, DeValue::Table(_)) if is_by_name => {}
                 _ if is_list => {
@@ -115,7 +115,7 @@ impl<'s> Merged<'s> {
     }
 }
 
-/// That a name stands in two files: said at the one that was included last.
+/// Reports a name that is in two files, at the later place.
 fn twice(name: &str, one: Span, other: Span, sources: &Sources) -> Wrong {
     let (first, last) = match one.start < other.start {
         true => (one, other),
@@ -128,7 +128,7 @@ fn twice(name: &str, one: Span, other: Span, sources: &Sources) -> Wrong {
     (last, message)
 }
 
-/// Adds the entries of the table `key` of another file, whose names have to be others.
+/// Adds the entries of table `key` of another file; names must differ.
 fn append<'s>(
     all: &mut DeTable<'s>,
     more: DeTable<'s>,

@@ -1,7 +1,5 @@
-//! What a configuration means: plain data in which every value is valid and every reference leads
-//! somewhere.
-//!
-//! It says nothing of how: no sockets, no engine. A connection may hold a snapshot of it.
+//! The meaning of a configuration: plain data in which every value is valid and every reference resolves. Contains no
+//! sockets and nothing of the engine.
 
 mod access_log;
 mod admin;
@@ -72,63 +70,59 @@ pub use upstream::{
     Sticky, Upstream, UpstreamProtocol, UpstreamTls, Verify,
 };
 
-/// Everything `onrush serve` has to know.
+/// Configuration of `onrush serve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How many cores (engine threads) to run.
+    /// Number of cores (engine threads).
     pub threads: Threads,
-    /// The CPUs to pin them to, in this order, without repetition; none for all CPUs this process
-    /// may use.
+    /// CPUs to pin the cores to, in this order, without repetition; `None` for all CPUs that this process may use.
     pub cpus: Option<Vec<usize>>,
-    /// The driver to use.
+    /// I/O driver.
     pub io: Io,
-    /// Which core gets a connection.
+    /// How connections are assigned to cores.
     pub accept: Accept,
-    /// Whether cores ask the kernel again and again instead of sleeping until it wakes them; each takes a whole CPU.
+    /// Whether cores poll the kernel continuously instead of sleeping; each then uses a whole CPU.
     pub busy_poll: bool,
-    /// Where to accept connections; never empty, no address twice (but for port 0, which is a new
-    /// one each time).
+    /// Listeners; never empty. Addresses are unique, except that port 0 may be repeated.
     pub listen: Vec<Listen>,
-    /// How to respond; the first match in this order. Empty only where nothing listens for HTTP. A request that none matches is
-    /// refused with 404.
+    /// Routes; the first match wins, and a request without a match gets 404. Empty only if no listener is for HTTP.
     pub routes: Vec<Route>,
-    /// The groups of servers that [`Action::Forward`] points into by index.
+    /// Groups of servers; [`Action::Forward`] refers to them by index.
     pub upstreams: Vec<Upstream>,
-    /// What is said to servers about clients, and who is believed about them.
+    /// Forwarding fields, from trusted proxies and to servers.
     pub forwarded: Forwarded,
-    /// Bytes of the body of a request that no route matches; none for no limit.
+    /// Maximum size in bytes of the body of a request without a route; `None` for no limit.
     pub request_body_max: Option<u64>,
-    /// What such a request is told.
+    /// Error pages of requests without a route.
     pub error_pages: ErrorPages,
-    /// How large the heads of requests may be.
+    /// Limits of request heads.
     pub request_limits: RequestLimits,
-    /// How many connections clients may have.
+    /// Limits of client connections.
     pub clients: Clients,
-    /// How long to wait for whom.
+    /// Timeouts of routes without their own.
     pub timeouts: Timeouts,
-    /// How the running server is looked into and changed.
+    /// Admin interface.
     pub admin: Admin,
-    /// Who the process is once it is ready.
+    /// User and confinement of the process once it is ready.
     pub process: Process,
-    /// What is written of each request.
+    /// Access log; `None` for none.
     pub access_log: Option<AccessLog>,
-    /// What is said of the server itself.
+    /// Error log.
     pub error_log: ErrorLog,
-    /// What is recorded of requests as traces; none for nothing.
+    /// Trace export; `None` for none.
     pub tracing: Option<Tracing>,
 }
 
-/// What is said to servers about clients, and who is believed about them.
+/// Forwarding fields, from trusted proxies and to servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarded {
-    /// Proxies before us whose X-Forwarded-* and Forwarded fields are true. What others say is
-    /// dropped.
+    /// Proxies whose forwarding fields are trusted. Those of other clients are removed.
     pub trust: Networks,
-    /// The fields in which trusted proxies describe the client.
+    /// Fields in which trusted proxies describe the client.
     pub read: ForwardingFields,
-    /// Whether servers are told by X-Forwarded-For, -Proto and -Host.
+    /// Whether requests to servers get X-Forwarded-For, -Proto and -Host.
     pub x_forwarded: bool,
-    /// Whether servers are told by Forwarded (RFC 7239).
+    /// Whether requests to servers get Forwarded (RFC 7239).
     pub forwarded: bool,
 }
 
@@ -153,25 +147,25 @@ impl Default for Forwarded {
     }
 }
 
-/// How many cores to run.
+/// Number of cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Threads {
-    /// One for each CPU this process may use.
+    /// One per CPU that this process may use.
     #[default]
     Auto,
-    /// So many.
+    /// A fixed number.
     Count(NonZeroUsize),
 }
 
-/// Which driver the cores use.
+/// I/O driver of the cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// Probe, and take the best that works here.
+    /// The best one that works on this machine.
     #[default]
     Auto,
     /// epoll.
     Epoll,
-    /// io_uring, or fail to start.
+    /// io_uring; the start fails if it does not work.
     IoUring,
 }
 
@@ -185,15 +179,15 @@ impl fmt::Display for Io {
     }
 }
 
-/// Which core gets a new connection.
+/// How new connections are assigned to cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accept {
-    /// By CPU where each CPU that takes packets has a core of its own, and each core such a CPU; otherwise by hash.
+    /// [`Accept::Cpu`] if there is one core per CPU that receives packets, otherwise [`Accept::Hash`].
     #[default]
     Auto,
-    /// The one on the CPU that takes its first packet, or fail to start.
+    /// The core on the CPU that receives the first packet; the start fails if that is not possible.
     Cpu,
-    /// Any, by a hash of addresses and ports.
+    /// By a hash of addresses and ports.
     Hash,
 }
 
@@ -214,9 +208,9 @@ pub enum OneLiner {
     Files(PathBuf),
     /// `--respond STATUS[:BODY]`: see [`crate::value::parse_respond`].
     Respond {
-        /// 200 to 599.
+        /// Status code, 200 to 599.
         status: u16,
-        /// Empty when the status allows none.
+        /// Body; empty if the status allows none.
         body: Vec<u8>,
     },
     /// `--synthetic`.
@@ -225,16 +219,16 @@ pub enum OneLiner {
     Forward(Vec<ServerAddress>),
     /// `--forward https://…`, once or more.
     ForwardTls(Vec<ServerAddress>),
-    /// `--echo ADDRESS` and `--sink ADDRESS`: the places to listen say all, and none of them is one of HTTP.
+    /// `--echo ADDRESS` and `--sink ADDRESS`: only listeners, none of them for HTTP.
     FarEnds,
 }
 
-/// A route asks for a listener that there is none of.
+/// A route refers to a listener that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownListener {
-    /// The place of the route among all, from 1.
+    /// Number of the route, from 1.
     pub route: usize,
-    /// What it asks for.
+    /// Name of the listener.
     pub name: String,
 }
 
@@ -251,7 +245,7 @@ impl fmt::Display for UnknownListener {
 impl std::error::Error for UnknownListener {}
 
 impl Plan {
-    /// The files that are read once, when the plan is put in force: of users, of error pages, and of fields for a collector.
+    /// Files that are read once, when the plan is put in force: users, error pages, and fields for a collector.
     pub fn files_read(&self) -> impl Iterator<Item = &FilePath> {
         let logins = self
             .routes
@@ -271,10 +265,10 @@ impl Plan {
         logins.chain(pages).chain(fields)
     }
 
-    /// Listens there, whatever it said before.
+    /// Replaces the listeners.
     ///
     /// # Errors
-    /// When a route asks for a listener that is none of these; nothing has changed then.
+    /// If a route refers to a listener that is not among them; the plan is then unchanged.
     pub fn listen_at(&mut self, listen: Vec<Listen>) -> Result<(), UnknownListener> {
         for (route, number) in self.routes.iter().zip(1..) {
             let conditions = [&route.when].into_iter().chain(&route.when.not);
@@ -291,13 +285,12 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan of a command line without a file: every request gets `what`, on `listen`
-    /// or, when that is empty, on [`limits::LISTEN_DEFAULT`]. The rest is at its defaults; set the
-    /// fields that other flags say.
+    /// Plan of a command line without a file: `what` for every request, on `listen` or, if that is empty, on
+    /// [`limits::LISTEN_DEFAULT`]. The rest has default values; the caller sets the fields that other flags define.
     ///
     /// # Panics
     ///
-    /// When [`OneLiner::Forward`] or [`OneLiner::ForwardTls`] comes without any server.
+    /// If [`OneLiner::Forward`] or [`OneLiner::ForwardTls`] has no server.
     pub fn one_liner(what: OneLiner, listen: Vec<Listen>) -> Plan {
         let mut upstreams = Vec::new();
         let action = match what {

@@ -1,5 +1,5 @@
-//! From what was written to what it means, section by section: kinds, values and references
-//! checked, and combinations that contradict themselves. Goes on after an error, to find the others.
+//! From sections to a plan: checks types, values, references and contradictions. Continues after an error, to report
+//! all.
 
 mod access;
 mod admin;
@@ -82,8 +82,7 @@ const FILE: Keys = Keys {
     of_other_versions: &[("reload", "is not supported yet in this version")],
 };
 
-/// The plan of a file and those that it includes, which is only worth something when `findings` has no errors; none when
-/// they are not there as a whole.
+/// Reads the plan; valid only if `findings` has no errors. `None` if a file is missing or not valid TOML.
 pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Plan> {
     let merged = merged(sources);
     for (span, message) in &sources.doubtful {
@@ -139,8 +138,8 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
     Some(plan)
 }
 
-/// By which schemes clients can ask each listener, as far as the file says: flags may add places to listen to one that has
-/// none, and proxies before us may have been asked by either.
+/// Schemes of each listener; `None` if they are not certain: flags may add listeners if the file has none, and trusted
+/// proxies may have received either.
 fn schemes(file: &Section<'_, '_>, listen: &[Listen], forwarded: &Forwarded) -> Option<Spoken> {
     let is_known = file.has("listen") && forwarded.trust.is_empty();
     let of_listen = |listen: &Listen| {

@@ -1,21 +1,20 @@
-//! Where the routes of a configuration stand, for whoever has to say which of them is meant: a plan does not remember.
+//! Places of routes in the files, for messages about them: a plan does not contain places.
 
 use std::path::PathBuf;
 
 use crate::merged::merged;
 use crate::sources::Sources;
 
-/// Where a route begins.
+/// Place of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutePlace {
-    /// The file, where there are several.
+    /// File, if there are several.
     pub file: Option<PathBuf>,
-    /// Its line there, from 1.
+    /// Line, from 1.
     pub line: usize,
 }
 
-/// The place of each `[[route]]` of a configuration, in the order in which they are tried; none where there are no such
-/// tables.
+/// Returns the place of each `[[route]]`, in order; empty if there are none.
 pub fn route_places(sources: &Sources) -> Vec<RoutePlace> {
     let merged = merged(sources);
     let routes = merged.table.get("route");

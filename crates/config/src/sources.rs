@@ -1,66 +1,66 @@
-//! The texts that a configuration is made of: one file, and those that it includes. Each place is in one of them.
+//! Texts of a configuration: one file, and the files it includes. Spans count through all of them.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A place in the texts of a configuration, in bytes: all of them lie one behind the other, with a byte between two.
+/// Byte range in the concatenated texts, with one byte between two files.
 pub type Span = Range<usize>;
 
-/// What is to be said of what is included, and where that is asked for.
+/// Message about an include, with its place.
 pub(crate) type Wrong = (Span, String);
 
-/// The files of a configuration, and what each includes. The first is the one that was named.
+/// Files of a configuration; the first is the one that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     pub(crate) files: Vec<Source>,
-    /// What is wrong with includes.
+    /// Errors of includes.
     pub(crate) wrong: Vec<Wrong>,
-    /// What of them is allowed, and hardly meant.
+    /// Warnings about includes.
     pub(crate) doubtful: Vec<Wrong>,
 }
 
-/// One file.
+/// A file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// The place of its first byte.
+    /// Position of its first byte.
     pub(crate) start: usize,
-    /// Where each of its lines begins in its text, ascending; the first at 0.
+    /// Positions in `text` of the lines, ascending; the first is 0.
     lines: Vec<usize>,
-    /// Which files it includes, in their order.
+    /// Indices of the files that it includes, in order.
     pub(crate) included: Vec<usize>,
 }
 
 impl Source {
-    /// Where it came from: as it was named, or as the file says that includes it.
+    /// Path, as the user or the including file named it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What stands in it.
+    /// Content of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The place `span` in its own text.
+    /// Converts `span` to a range in this file's text.
     pub(crate) fn local(&self, span: &Span) -> Span {
         span.start - self.start..span.end.max(span.start) - self.start
     }
 
-    /// The place `span` of its own text as one of all texts.
+    /// Converts a range in this file's text to a span.
     pub(crate) fn global(&self, span: Span) -> Span {
         span.start + self.start..span.end + self.start
     }
 
-    /// Its directory, from which the paths in it are taken.
+    /// Directory of the file, against which the paths in it are resolved.
     pub(crate) fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 }
 
 impl Sources {
-    /// A file, and nothing of what it includes yet.
+    /// Creates a configuration of one file, without includes.
     pub(crate) fn of(text: String, path: PathBuf) -> Sources {
         let mut sources = Sources {
             files: Vec::new(),
@@ -71,22 +71,22 @@ impl Sources {
         sources
     }
 
-    /// All files; the one that was named comes first.
+    /// All files, the one that the user named first.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
         self.files.iter()
     }
 
-    /// The file that was named.
+    /// The file that the user named.
     pub fn first(&self) -> &Source {
         &self.files[0]
     }
 
-    /// Whether there is another one.
+    /// Whether there is more than one file.
     pub(crate) fn are_several(&self) -> bool {
         self.files.len() > 1
     }
 
-    /// Adds a file that includes nothing yet, and says which it is.
+    /// Adds a file and returns its index.
     pub(crate) fn push(&mut self, path: PathBuf, text: String) -> usize {
         let end = |last: &Source| last.start + last.text.len() + 1;
         let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
@@ -100,20 +100,20 @@ impl Sources {
         self.files.len() - 1
     }
 
-    /// The file that a place is in.
+    /// File that contains a span.
     pub(crate) fn file(&self, span: &Span) -> &Source {
         let is_before = |source: &Source| source.start <= span.start;
         &self.files[self.files.partition_point(is_before) - 1]
     }
 
-    /// The line that a place begins in, from 1.
+    /// Line where a span begins, from 1.
     pub(crate) fn line(&self, span: &Span) -> usize {
         let source = self.file(span);
         let start = source.local(span).start;
         source.lines.partition_point(|line| *line <= start)
     }
 
-    /// The character within its line that a place begins at, from 1.
+    /// Character in the line where a span begins, from 1.
     pub(crate) fn column(&self, span: &Span) -> usize {
         let source = self.file(span);
         let start = floor_boundary(&source.text, source.local(span).start);
@@ -121,14 +121,14 @@ impl Sources {
         source.text[line_start..start].chars().count() + 1
     }
 
-    /// A place for people: `conf.d/a.toml:3:7`.
+    /// Formats the place of a span: `conf.d/a.toml:3:7`.
     pub(crate) fn shown(&self, span: &Span) -> String {
         let path = self.file(span).path.display();
         format!("{path}:{}:{}", self.line(span), self.column(span))
     }
 }
 
-/// The nearest place not after `at` where the text may be cut.
+/// The last character boundary not after `at`.
 pub(crate) fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len()))
         .rev()

@@ -1,5 +1,5 @@
-//! Single values as they are written, on the command line and in a file alike: each `parse_…` takes
-//! the text of one value and returns what it means, or an [`Invalid`] that says what was expected.
+//! Parses single values of flags and files. Each `parse_…` takes the text of one value and returns its meaning, or an
+//! [`Invalid`] that describes what was expected.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -35,13 +35,13 @@ pub use network::parse_network;
 pub use password::check_password_hash;
 pub use template::parse_template;
 
-/// A value that means nothing: a sentence with what was written, what was expected and an example.
-/// It does not say where; whoever read the value knows the flag or the place in the file.
+/// Error for an invalid value: a sentence with the value, what was expected and an example. The caller adds the flag or
+/// the place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(String);
 
 impl Invalid {
-    /// A message for one line, whatever was written.
+    /// Makes the message fit one line.
     pub(crate) fn new(message: impl Into<String>) -> Invalid {
         Invalid(fit(&message.into()))
     }
@@ -61,13 +61,12 @@ impl From<NotAmount> for Invalid {
     }
 }
 
-/// A duration, read by [`amount::duration`].
+/// Parses a duration; see [`amount::duration`].
 pub fn parse_duration(text: &str) -> Result<Duration, Invalid> {
     Ok(amount::duration(text)?)
 }
 
-/// A timeout: a [duration](parse_duration) between [`limits::TIMEOUT_MIN`] and
-/// [`limits::TIMEOUT_MAX`].
+/// Parses a timeout: a [duration](parse_duration) between [`limits::TIMEOUT_MIN`] and [`limits::TIMEOUT_MAX`].
 pub fn parse_timeout(text: &str) -> Result<Duration, Invalid> {
     let timeout = parse_duration(text)?;
     if (limits::TIMEOUT_MIN..=limits::TIMEOUT_MAX).contains(&timeout) {
@@ -78,12 +77,13 @@ pub fn parse_timeout(text: &str) -> Result<Duration, Invalid> {
     )))
 }
 
-/// A number of bytes, read by [`amount::size`].
+/// Parses a number of bytes; see [`amount::size`].
 pub fn parse_size(text: &str) -> Result<u64, Invalid> {
     Ok(amount::size(text)?)
 }
 
-/// A limit on the bodies of requests: a [size](parse_size), or `off` for none. `0` is refused: some take it for no limit.
+/// Parses a limit of request bodies: a [size](parse_size), or `off` for no limit. `0` is refused, because it could mean
+/// either.
 pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid> {
     match text {
         "off" => Ok(None),
@@ -96,12 +96,12 @@ pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid>
     }
 }
 
-/// A number of things, read by [`amount::count`].
+/// Parses a count; see [`amount::count`].
 pub fn parse_count(text: &str) -> Result<u64, Invalid> {
     Ok(amount::count(text)?)
 }
 
-/// Per cent in whole numbers: `50%`.
+/// Parses an integral percentage: `50%`.
 pub(crate) fn parse_percent(text: &str) -> Result<u32, Invalid> {
     let percent = amount::percent_in(text, 1).map_err(|_| {
         Invalid::new(format!(
@@ -111,7 +111,7 @@ pub(crate) fn parse_percent(text: &str) -> Result<u32, Invalid> {
     Ok(u32::try_from(percent).unwrap_or(u32::MAX))
 }
 
-/// A part of requests, in 10,000ths: `10%`, `0.25%`; more than none and at most all.
+/// Parses a share of requests in 1/10,000: `10%`, `0.25%`; above 0, at most 100 %.
 pub(crate) fn parse_share(text: &str) -> Result<u16, Invalid> {
     match amount::percent_in(text, 100) {
         Ok(share @ 1..=10_000) => Ok(share as u16),
@@ -121,7 +121,7 @@ pub(crate) fn parse_share(text: &str) -> Result<u16, Invalid> {
     }
 }
 
-/// A rate, `100/s`, `1k/m` or `10/h`; as many as that may come at once.
+/// Parses a rate: `100/s`, `1k/m` or `10/h`. Its burst is the same number.
 pub(crate) fn parse_rate(text: &str) -> Result<Rate, Invalid> {
     let invalid = || {
         Invalid::new(format!(
@@ -148,7 +148,7 @@ pub(crate) fn parse_rate(text: &str) -> Result<Rate, Invalid> {
     })
 }
 
-/// Statuses that responses may have, both ends included: `200`, `200-299` or `2xx`.
+/// Parses an inclusive range of statuses: `200`, `200-299` or `2xx`.
 pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
     let invalid = || {
         Invalid::new(format!(
@@ -171,15 +171,15 @@ pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
     }
 }
 
-/// The leading digits, at least one, as a number, and what follows them. Too many digits are the
-/// largest number, so that whoever multiplies or compares it finds it too large.
+/// Splits off leading digits, at least one, as a number. An overflow becomes the largest number, so that the caller
+/// finds it too large.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
     (digits > 0).then(|| (number.parse().unwrap_or(u64::MAX), rest))
 }
 
-/// A list of CPU numbers and ranges, `0,2-3`; in the order written, none of them twice.
+/// Parses a list of CPU numbers and ranges: `0,2-3`; keeps the order and refuses duplicates.
 pub fn parse_cpus(text: &str) -> Result<Vec<usize>, Invalid> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
@@ -219,7 +219,7 @@ fn parse_cpu(text: &str, list: &str) -> Result<usize, Invalid> {
     }
 }
 
-/// A number of threads: `auto`, or a number from 1 to [`limits::THREADS_MAX`].
+/// Parses a number of threads: `auto`, or 1 to [`limits::THREADS_MAX`].
 pub fn parse_threads(text: &str) -> Result<Threads, Invalid> {
     if text == "auto" {
         return Ok(Threads::Auto);
@@ -236,7 +236,7 @@ pub fn parse_threads(text: &str) -> Result<Threads, Invalid> {
     }
 }
 
-/// A driver: `auto`, `epoll` or `io_uring`.
+/// Parses a driver: `auto`, `epoll` or `io_uring`.
 pub fn parse_io(text: &str) -> Result<Io, Invalid> {
     let known = [
         ("auto", Io::Auto),
@@ -246,7 +246,7 @@ pub fn parse_io(text: &str) -> Result<Io, Invalid> {
     choose("driver", text, &known)
 }
 
-/// Which core gets a connection: `auto`, `cpu` or `hash`.
+/// Parses how connections are assigned to cores: `auto`, `cpu` or `hash`.
 pub fn parse_accept(text: &str) -> Result<Accept, Invalid> {
     let known = [
         ("auto", Accept::Auto),
@@ -256,7 +256,7 @@ pub fn parse_accept(text: &str) -> Result<Accept, Invalid> {
     choose("way to accept", text, &known)
 }
 
-/// The one of `known` with this name; `what` is what they are.
+/// Finds a name in `known`; `what` describes the names in the error.
 pub(crate) fn choose<T: Clone>(what: &str, text: &str, known: &[(&str, T)]) -> Result<T, Invalid> {
     match known.iter().find(|(name, _)| *name == text) {
         Some((_, value)) => Ok(value.clone()),
@@ -279,7 +279,7 @@ fn not_one_of(what: &str, text: &str, known: &[&str]) -> Invalid {
     }
 }
 
-/// TLS towards clients: `self-signed`, or the PEM files of a certificate and its key, `CERT,KEY`.
+/// Parses TLS settings of a listener: `self-signed`, or the PEM files of a certificate and its key, `CERT,KEY`.
 pub fn parse_tls(text: &str) -> Result<Tls, Invalid> {
     if text == "self-signed" {
         return Ok(Tls::self_signed());
@@ -298,7 +298,7 @@ pub fn parse_tls(text: &str) -> Result<Tls, Invalid> {
     }
 }
 
-/// A fixed response, `STATUS` or `STATUS:BODY`: a status from 200 to 599 and the body as it stands.
+/// Parses a fixed response, `STATUS` or `STATUS:BODY`: a status from 200 to 599 and a literal body.
 pub fn parse_respond(text: &str) -> Result<(u16, Vec<u8>), Invalid> {
     let (status, body) = text.split_once(':').unwrap_or((text, ""));
     let Some((number, "")) = split_number(status) else {
@@ -311,7 +311,7 @@ pub fn parse_respond(text: &str) -> Result<(u16, Vec<u8>), Invalid> {
     Ok((status, body.as_bytes().to_vec()))
 }
 
-/// The status, when it may be that of a final response.
+/// Checks that a status is valid for a final response.
 pub(crate) fn check_status(status: i128) -> Result<u16, Invalid> {
     match u16::try_from(status) {
         Ok(status) if (200..600).contains(&status) => Ok(status),
@@ -321,7 +321,7 @@ pub(crate) fn check_status(status: i128) -> Result<u16, Invalid> {
     }
 }
 
-/// That a status that allows no body comes without (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
+/// Checks that a response has no body if its status allows none (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
 pub(crate) fn check_body(status: u16, body: &[u8]) -> Result<(), Invalid> {
     if matches!(status, 204 | 205 | 304) && !body.is_empty() {
         return Err(Invalid::new(format!(
@@ -335,7 +335,7 @@ pub(crate) fn check_body(status: u16, body: &[u8]) -> Result<(), Invalid> {
 mod tests {
     use super::*;
 
-    /// What a parse function makes of a text, in one form for the tables below.
+    /// The parsed value or the error as text, for the tables below.
     pub(super) fn outcome<T: fmt::Debug>(parsed: Result<T, Invalid>) -> String {
         match parsed {
             Ok(value) => format!("{value:?}"),

@@ -1,4 +1,4 @@
-//! Values as they were written, whatever key they stand behind: their kinds and places.
+//! Types and places of written values, independent of their key.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::diagnostic::{Findings, Span};
 use crate::plan::FilePath;
 use crate::value::Invalid;
 
-/// A whole number; none for anything else, and for one that no key allows.
+/// An integer; `None` for other types, and for one that overflows.
 pub(crate) fn as_number(value: &Spanned<DeValue<'_>>) -> Option<i128> {
     let number = value.get_ref().as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// What the text means, or a finding at its place.
+/// Parses a string; reports an error at its place.
 pub(crate) fn parsed<T>(
     text: &Spanned<String>,
     parse: impl Fn(&str) -> Result<T, Invalid>,
@@ -31,7 +31,7 @@ pub(crate) fn parsed<T>(
     }
 }
 
-/// The path that a string names; a relative one starts at the directory of its file.
+/// Path in a string; a relative one is resolved against the directory of its file.
 pub(crate) fn path_of(
     text: &Spanned<String>,
     example: &str,
@@ -46,7 +46,7 @@ pub(crate) fn path_of(
     Some(FilePath::written(path, text.span()))
 }
 
-/// Reports that a value is of another kind than expected.
+/// Reports that a value has the wrong type.
 pub(crate) fn report_kind(
     what: &str,
     value: &Spanned<DeValue<'_>>,
@@ -60,7 +60,7 @@ pub(crate) fn report_kind(
     );
 }
 
-/// One text, or a list of them.
+/// A string, or a list of strings.
 pub(crate) fn read_texts(
     what: &str,
     value: &Spanned<DeValue<'_>>,
@@ -78,7 +78,7 @@ pub(crate) fn read_texts(
     Some(texts)
 }
 
-/// The elements of a list; what is no list is its own only one.
+/// Items of a list; a value that is not a list counts as its only item.
 pub(crate) fn one_or_list<'file, 'text>(
     value: &'file Spanned<DeValue<'text>>,
 ) -> Vec<&'file Spanned<DeValue<'text>>> {
@@ -88,7 +88,7 @@ pub(crate) fn one_or_list<'file, 'text>(
     }
 }
 
-/// The entries in the order they were written; the parser keeps them in that of the alphabet.
+/// Entries in the order of the text; the parser sorts them by name.
 pub(crate) fn in_order<'file, 'text>(
     table: &'file DeTable<'text>,
 ) -> Vec<(Spanned<String>, &'file Spanned<DeValue<'text>>)> {
@@ -100,8 +100,7 @@ pub(crate) fn in_order<'file, 'text>(
     entries
 }
 
-/// The place of a value; that of its first element when it is a list of tables, which has none of
-/// its own.
+/// Place of a value. A list of tables has none of its own, so that of its first item is used.
 pub(crate) fn first_of(value: &Spanned<DeValue<'_>>) -> Span {
     match value.get_ref() {
         DeValue::Array(array) if value.span().is_empty() => {
@@ -123,17 +122,15 @@ pub(crate) fn kind_of(value: &Spanned<DeValue<'_>>) -> &'static str {
     }
 }
 
-/// Whether the value is `true`.
 pub(crate) fn is_true(value: &Spanned<DeValue<'_>>) -> bool {
     value.get_ref().as_bool() == Some(true)
 }
 
-/// Whether the value is `false`.
 pub(crate) fn is_false(value: &Spanned<DeValue<'_>>) -> bool {
     value.get_ref().as_bool() == Some(false)
 }
 
-/// The value when it is text, with its place.
+/// The value, if it is a string, with its place.
 pub(crate) fn as_text(value: &Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
     let text = value.get_ref().as_str()?;
     Some(Spanned::new(value.span(), text.to_owned()))

@@ -1,11 +1,11 @@
-//! The configurations in `examples/` are valid and mean something: no errors, no warnings.
+//! The configurations in `examples/` have neither errors nor warnings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use onrush_config::{Files, Sources, parse_sources};
 
-/// The files of this machine; every pattern ends with `/*.toml`.
+/// Files of this machine; supports only patterns that end with `/*.toml`.
 struct Disk;
 
 impl Files for Disk {

@@ -1,114 +1,114 @@
-//! What is written of each request that has ended.
+//! Access log: a line for each completed request.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Lines about requests: where they go, what they say, and which requests have one.
+/// Target, format and selection of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where they go.
+    /// Destination of the lines.
     pub to: LogTarget,
-    /// What they say.
+    /// Format of a line.
     pub format: LogFormat,
-    /// Which requests have one.
+    /// Which requests are logged.
     pub select: LogSelect,
 }
 
-/// Where lines go.
+/// Destination of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
-    /// To the end of this file.
+    /// Appended to this file.
     File(PathBuf),
-    /// To standard output.
+    /// Standard output.
     StandardOutput,
-    /// As messages (RFC 5424), by datagrams to this Unix socket.
+    /// Syslog messages (RFC 5424) as datagrams to this Unix socket.
     SyslogUnix(PathBuf),
-    /// The same by UDP (RFC 5426).
+    /// Syslog messages over UDP (RFC 5426).
     SyslogUdp(SocketAddr),
 }
 
-/// What a line says.
+/// Format of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// An object with every field.
+    /// A JSON object with every field.
     Json,
     /// The combined log format of the Apache HTTP server.
     Combined,
-    /// These pieces, one behind the other.
+    /// A template of pieces.
     Template(Vec<LogPiece>),
 }
 
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPiece {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// What stands there for each request; `-` where there is none.
+    /// A field of the request; `-` if it has none.
     Field(LogField),
 }
 
-/// What is known of a request that has ended.
+/// Field of a completed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogField {
-    /// When its head had come, as in RFC 3339, in UTC, with microseconds.
+    /// Time when the head was received, in RFC 3339 format, in UTC with microseconds.
     Time,
-    /// The client's address, as far as trusted proxies say it.
+    /// Client address, from trusted proxies if they send one.
     Client,
-    /// Its method.
+    /// Method.
     Method,
-    /// Its target as received.
+    /// Request target as received.
     Target,
-    /// Host and port that it names.
+    /// Host and port of the request.
     Host,
-    /// The version of HTTP.
+    /// HTTP version.
     Version,
-    /// The status of its response.
+    /// Status code.
     Status,
-    /// Bytes of its response, the head included.
+    /// Bytes of the response with its head.
     Sent,
-    /// The same without its heads.
+    /// Bytes of the response without heads.
     BodySent,
-    /// Seconds from its head to the end of its response.
+    /// Seconds from the request head to the end of the response.
     Duration,
-    /// Seconds from its head to the first byte of its response.
+    /// Seconds from the request head to the first byte of the response.
     FirstByte,
-    /// Seconds for which it waited for capacity of a server.
+    /// Seconds spent in the queue for a server.
     Queued,
-    /// Seconds that the connection to its server took to be made; none for one that was there.
+    /// Seconds to connect to the server; none for a reused connection.
     Connected,
-    /// The listener that it came by.
+    /// Name of the listener.
     Listener,
-    /// The name of its route.
+    /// Name of the route.
     Route,
-    /// The group that it was forwarded to.
+    /// Name of the group.
     Group,
-    /// The server that it was sent to last.
+    /// Server of the last attempt.
     Server,
-    /// How often it was sent again.
+    /// Number of retries.
     Retries,
-    /// How it ended.
+    /// How the request ended.
     End,
-    /// Why no server has responded.
+    /// Why no server responded.
     Failure,
-    /// The number of its trace, where requests are traced.
+    /// Trace ID, if requests are traced.
     TraceId,
-    /// The number of its span there.
+    /// Span ID, if requests are traced.
     SpanId,
-    /// The number of the core.
+    /// Number of the core.
     Core,
-    /// A header field of the request, in lower case.
+    /// Header field of the request, by its name in lower case.
     Header(String),
 }
 
-/// Which requests have a line.
+/// Selection of the logged requests. A request is logged if one of the criteria selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSelect {
-    /// Whether those have that ended with an error: a status from 400 on, none, or an end before all was sent.
+    /// Log failed requests: a status from 400 on, none, or an incomplete response.
     pub errors: bool,
-    /// Those that took as long or longer have.
+    /// Log requests that took at least this long.
     pub slower_than: Option<Duration>,
-    /// Of the others so many of 10,000 have, by chance.
+    /// Of the others, log this many of 10,000 at random.
     pub sample: u16,
 }
 

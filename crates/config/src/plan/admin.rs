@@ -1,24 +1,24 @@
-//! How a running server is looked into and changed.
+//! Admin interface of a running server.
 
 use std::path::PathBuf;
 
 use super::listen::Address;
 
-/// Where the admin interface is.
+/// Address of the admin interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Admin {
-    /// On a Unix socket of the process's own, where there is a directory for it.
+    /// A Unix socket in the default directory, if there is one.
     #[default]
     Default,
-    /// Nowhere.
+    /// No admin interface.
     Off,
-    /// On this Unix socket.
+    /// This Unix socket.
     Unix(PathBuf),
-    /// On a TCP address, for who has the token in this file.
+    /// A TCP address with a token.
     Tcp {
-        /// Never a Unix socket's.
+        /// Never a Unix socket.
         address: Address,
-        /// A line of at least 16 visible ASCII characters.
+        /// File with the token, a line of at least 16 visible ASCII characters.
         token_file: PathBuf,
     },
 }

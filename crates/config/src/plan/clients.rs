@@ -1,17 +1,17 @@
-//! How many connections and stalled streams clients may have, and how many requests they may cancel.
+//! Limits of clients: connections, stalled streams and cancelled requests.
 
 use std::num::NonZeroU32;
 
 use crate::limits;
 
-/// Bounds on clients; `None` means no bound.
+/// Limits of clients; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clients {
-    /// Of all clients together.
+    /// Connections of all clients.
     pub connections_max: Option<NonZeroU32>,
-    /// Of one address; of IPv6 the first 64 bits.
+    /// Connections of one address; for IPv6, of a /64 prefix.
     pub connections_per_address_max: Option<NonZeroU32>,
-    /// Streams per second that may be reset before they are served, on each connection of HTTP/2, beyond a burst.
+    /// Streams per second that a client may reset before they are served, on each HTTP/2 connection, beyond a burst.
     pub http2_resets_per_second: u32,
     /// Stalled HTTP/2 streams of one address on one core.
     pub stalled_streams_per_address_max: NonZeroU32,

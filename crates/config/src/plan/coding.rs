@@ -1,4 +1,4 @@
-//! Codings of responses' bodies.
+//! Content codings of responses.
 
 /// A content coding (RFC 9110, section 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,20 +1,20 @@
-//! Which other sites' scripts may read a route's responses (the Fetch standard, "CORS protocol").
+//! Cross-origin access to a route's responses (the Fetch standard, "CORS protocol").
 
 use std::time::Duration;
 
-/// What browsers are told about requests of other origins.
+/// CORS settings of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cors {
-    /// Origins that may read responses, in lower case; none for every origin. Never an empty list.
+    /// Origins that may read responses, in lower case; `None` for every origin. Never an empty list.
     pub origins: Option<Vec<String>>,
-    /// Methods that they may use.
+    /// Allowed methods.
     pub methods: Vec<String>,
-    /// Fields that their requests may have beyond those that need no leave.
+    /// Allowed request fields, in addition to safelisted ones.
     pub headers: Vec<String>,
-    /// Fields of responses that they may read beyond those that need no leave.
+    /// Response fields that scripts may read, in addition to safelisted ones.
     pub expose: Vec<String>,
-    /// Whether cookies and the like come along; only with a list of origins.
+    /// Whether requests may carry credentials such as cookies; only with a list of origins.
     pub credentials: bool,
-    /// How long a browser may remember what it was told before a request.
+    /// How long browsers may cache the response to a preflight request.
     pub age_max: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! What a route changes in requests and responses.
+//! Changes that a route makes to requests and responses.
 
 use super::rewrite::Rewrite;
 use super::template::Template;
@@ -6,20 +6,21 @@ use super::template::Template;
 /// Changes of header fields, in this order: remove, set, add.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
-    /// Of forwarded requests.
+    /// Changes of forwarded requests.
     pub request: FieldEdits,
-    /// Whether names with underscores, or other marks for hyphens, pass as they are. Otherwise what `request` replaces and
-    /// removes goes in all these spellings, and so do names that could pass for framing or forwarding fields.
+    /// Whether field names that contain underscores or other substitutes for hyphens are forwarded unchanged. Otherwise
+    /// fields that `request` sets or removes are removed in all such spellings, and so are names that resemble framing
+    /// or forwarding fields.
     pub keeps_underscores: bool,
-    /// Of responses of the route.
+    /// Changes of responses.
     pub response: FieldEdits,
-    /// Which of them.
+    /// Which responses `response` applies to.
     pub response_on: ResponsesEdited,
-    /// Fields of upstream responses to hide or to refuse, before `response` edits them.
+    /// Fields of upstream responses to hide or refuse, before `response` is applied.
     pub upstream: UpstreamHeaders,
 }
 
-/// Fields of upstream responses that do not pass to clients.
+/// Fields of upstream responses that are not relayed to clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamHeaders {
     /// Fields to remove. A hidden `Date` or `Server` is replaced by this server's own.
@@ -29,33 +30,32 @@ pub struct UpstreamHeaders {
 }
 
 impl UpstreamHeaders {
-    /// Whether every field passes.
+    /// Whether every field is relayed.
     pub fn is_empty(&self) -> bool {
         self.hide.is_empty() && self.refuse.is_empty()
     }
 }
 
-/// Which responses have their fields edited.
+/// Responses whose fields are changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ResponsesEdited {
-    /// What the route responds with itself or relays; not the errors of this server.
+    /// Responses that the route generates or relays, but not errors of this server.
     #[default]
     OfRoute,
-    /// Those errors as well.
+    /// Also errors of this server.
     Always,
-    /// Those with a status in one of these ranges, both ends included, whoever makes them.
+    /// Responses with a status in one of these ranges, inclusive, from any source.
     Statuses(Vec<(u16, u16)>),
 }
 
-/// Changes of the fields of one message. Names are valid, and none is one that the server manages
-/// (framing, connection).
+/// Changes of the fields of a message. Names are valid, and never fields that the server manages (framing, connection).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldEdits {
-    /// These go.
+    /// Fields to remove.
     pub remove: Vec<String>,
-    /// These are replaced, or come if they were not there.
+    /// Fields to set; existing ones are replaced.
     pub set: Vec<(String, Template)>,
-    /// These come in addition.
+    /// Fields to add to existing ones.
     pub add: Vec<(String, Template)>,
 }
 
@@ -66,17 +66,17 @@ impl FieldEdits {
     }
 }
 
-/// How a forwarded request's path changes.
+/// Change of a forwarded request's path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PathEdit {
-    /// Not.
+    /// Unchanged.
     #[default]
     Keep,
-    /// What the route's path matched (a prefix, or all of an exact path) is replaced by this, which
-    /// begins with `/` and ends with one if the prefix does. Where it ends with a `/` and the rest begins
-    /// with one, there is one of them: `/api` replaced by `/` makes `/x` of `/api/x`.
+    /// Replaces the part that the route's path matched: a prefix, or a whole exact path. The replacement begins with
+    /// `/`, and ends with `/` if the prefix does. A double slash at the joint is merged: `/api` replaced by `/` turns
+    /// `/api/x` into `/x`.
     ReplacePrefix(String),
-    /// The first of these whose pattern is found in it says what it becomes. It is compared as the client has written it,
-    /// but for dots, empty segments and encodings that mean nothing. Never empty.
+    /// Rewrite rules; the first whose pattern matches applies. Never empty. The path is compared as the client wrote
+    /// it, except that dot segments, empty segments and needless percent-encodings are normalized.
     Rewrite(Vec<Rewrite>),
 }

@@ -1,40 +1,40 @@
-//! What is said on standard error while the server runs.
+//! Log of the server itself, on standard error.
 
-/// The log of what happens to the server itself.
+/// Format and level of the error log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ErrorLog {
-    /// What its lines look like.
+    /// Format of a line.
     pub format: ErrorFormat,
-    /// The least that is worth a line.
+    /// Minimum level.
     pub level: LogLevel,
 }
 
-/// What a line of the error log looks like.
+/// Format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ErrorFormat {
-    /// Time, level and a sentence.
+    /// Time, level and message.
     #[default]
     Text,
-    /// An object with these, and what the sentence is about by name.
+    /// A JSON object with these and the fields of the event.
     Json,
 }
 
-/// How much something matters.
+/// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LogLevel {
-    /// Something does not work, and somebody has to look after it.
+    /// Something does not work and needs attention.
     Error,
     /// Something is not as it should be.
     Warn,
-    /// Something has changed.
+    /// A change of state.
     #[default]
     Info,
-    /// What is of use to find out why.
+    /// Details for troubleshooting.
     Debug,
 }
 
 impl LogLevel {
-    /// All of them with their names, what matters most first.
+    /// Names of all levels, the most severe first.
     pub const ALL: [(&'static str, LogLevel); 4] = [
         ("error", LogLevel::Error),
         ("warn", LogLevel::Warn),
@@ -42,14 +42,14 @@ impl LogLevel {
         ("debug", LogLevel::Debug),
     ];
 
-    /// The one with this name.
+    /// Level with this name.
     pub fn named(name: &str) -> Option<LogLevel> {
         let mut all = LogLevel::ALL.into_iter();
         all.find(|(known, _)| *known == name)
             .map(|(_, level)| level)
     }
 
-    /// Its name.
+    /// Name of the level.
     pub fn name(self) -> &'static str {
         match self {
             LogLevel::Error => "error",

@@ -1,4 +1,4 @@
-//! What stands in the place of a line of reason where a request gets an error.
+//! Pages for errors, instead of a line with the reason.
 
 use std::time::Duration;
 
@@ -7,45 +7,45 @@ use super::file::FilePath;
 /// The error pages of a route, or of requests without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
-    /// The first that is for a status counts: those of the route come before those of the whole configuration, and those for
-    /// few statuses before those for many.
+    /// The first page that matches the status is used. The route's own pages come before those of the whole
+    /// configuration, and narrower ranges of statuses before wider ones.
     pub pages: Vec<ErrorPage>,
-    /// Whether they are sent in the place of servers' responses, too.
+    /// Whether they also replace error responses of servers.
     pub intercept: bool,
 }
 
-/// What is sent with some statuses. It has content, or something to say in a field.
+/// Page for a range of statuses. Has content or `retry_after`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// The first and the last of the statuses, between 400 and 599.
+    /// First and last status, between 400 and 599.
     pub statuses: (u16, u16),
-    /// The body; without one it is a line of reason.
+    /// Body; `None` for a line with the reason.
     pub content: Option<PageContent>,
-    /// When clients should come again (RFC 9110, section 10.2.3); at least a second.
+    /// Value of `Retry-After` (RFC 9110, section 10.2.3); at least a second.
     pub retry_after: Option<Duration>,
 }
 
-/// Where a page comes from.
+/// Source of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageContent {
-    /// The configuration itself.
+    /// Text in the configuration.
     Body {
-        /// The page.
+        /// Body.
         text: String,
-        /// What it is.
+        /// Media type.
         content_type: String,
     },
     /// A file.
     File {
-        /// Where it is.
+        /// Path.
         file: FilePath,
-        /// What it is, if its name does not say it.
+        /// Media type; `None` to derive it from the name.
         content_type: Option<String>,
     },
 }
 
 impl ErrorPages {
-    /// These, and where they have nothing for a status those of the whole configuration.
+    /// Appends the pages of the whole configuration.
     pub(crate) fn before(mut self, whole: &ErrorPages) -> ErrorPages {
         self.pages.extend(whole.pages.iter().cloned());
         self

@@ -1,4 +1,4 @@
-//! The files and directories that a plan names. Whether they exist, and what is in them, is not known here.
+//! Paths of files and directories that a plan names. Their existence and content are not checked here.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Span;
 
-/// A path of a plan, and where it was written, for whoever finds that there is something wrong with what it leads to.
-/// Relative only in a plan from the command line.
+/// A path with the place where it was written, for error messages about the file. Relative only in a plan from the
+/// command line.
 #[derive(Clone)]
 pub struct FilePath {
     path: PathBuf,
@@ -22,7 +22,7 @@ impl FilePath {
         }
     }
 
-    /// Where in the text of the configuration it stands; nowhere when it comes from the command line.
+    /// Place in the configuration; `None` if the path comes from the command line.
     pub fn place(&self) -> Option<&Span> {
         self.place.as_ref()
     }
@@ -57,7 +57,7 @@ impl fmt::Debug for FilePath {
     }
 }
 
-/// What two plans say is the same wherever they say it.
+/// Compares paths without places, so that a moved line is not a change.
 impl PartialEq for FilePath {
     fn eq(&self, other: &FilePath) -> bool {
         self.path == other.path

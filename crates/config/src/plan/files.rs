@@ -1,30 +1,28 @@
-//! Files beneath a directory, and how they are served.
+//! Static files below a directory.
 
 use super::coding::Coding;
 use super::file::FilePath;
 use crate::limits;
 
-/// How the files beneath a directory are served.
+/// Settings for static files below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The directory.
+    /// Root directory.
     pub root: FilePath,
-    /// File names to try, in order, when the path is a directory. Never with a `/`.
+    /// Index files of a directory, in the order in which they are tried. Never contain `/`.
     pub index: Vec<String>,
     /// Whether files and directories whose names begin with a dot are served.
     pub hidden: bool,
-    /// Which compressed siblings (`x.css.br`) are served in a file's place to clients that take
-    /// them, the favourite first.
+    /// Codings of precompressed files (`x.css.br`) for clients that accept them, in order of preference.
     pub precompressed: Vec<Coding>,
-    /// Whether a directory without an index file is listed.
+    /// Whether directories without an index file are listed.
     pub listing: bool,
-    /// The file beneath the root that is served when nothing is found: names with `/` between them, none of them empty,
-    /// `.` or `..`.
+    /// File below the root that is served if a path does not exist; its segments are never empty, `.` or `..`.
     pub fallback: Option<String>,
 }
 
 impl Files {
-    /// Those beneath `root`, as they are served when nothing else is said.
+    /// Default settings for a root directory.
     pub fn beneath(root: impl Into<FilePath>) -> Files {
         Files {
             root: root.into(),

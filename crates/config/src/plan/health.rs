@@ -1,4 +1,4 @@
-//! How the servers of a group are watched: by asking them, and by what requests meet.
+//! Health of a group's servers: active checks, and ejection by the outcome of requests.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use super::pattern::Pattern;
 use crate::limits;
 
-/// Active checks of every server.
+/// Active checks of each server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// What is asked.
+    /// Kind of check.
     pub check: Check,
-    /// From one check to the next.
+    /// Interval between checks.
     pub interval: Duration,
-    /// For one check.
+    /// Timeout of a check.
     pub timeout: Duration,
-    /// Checks in a row that bring a server back.
+    /// Consecutive successful checks that mark a server up.
     pub rise: NonZeroU32,
-    /// Failed checks in a row that take a server out.
+    /// Consecutive failed checks that mark a server down.
     pub fall: NonZeroU32,
-    /// By how much of the interval checks may be early or late, in percent, so that those of many
-    /// balancers do not come at once; at most 50.
+    /// Random deviation from the interval in percent, at most 50, so that the checks of many load balancers do not
+    /// coincide.
     pub jitter: u8,
-    /// Another port than that of requests.
+    /// Port for checks, if it differs from that of requests.
     pub port: Option<u16>,
 }
 
 impl Health {
-    /// Checks with everything else at its default.
+    /// Default settings for a check.
     pub fn of(check: Check) -> Health {
         Health {
             check,
@@ -41,33 +41,33 @@ impl Health {
     }
 }
 
-/// What a check asks.
+/// Kind of check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Whether it accepts a connection.
+    /// A TCP connection.
     Tcp,
     /// `GET path`.
     Http {
-        /// Begins with `/`.
+        /// Path; begins with `/`.
         path: String,
-        /// Its Host field; none for the server's address.
+        /// Host field; `None` for the server's address.
         host: Option<String>,
-        /// Statuses that are good: ranges, both ends included.
+        /// Ranges of healthy statuses, inclusive.
         status: Vec<(u16, u16)>,
-        /// What has to be found in the first 64 KiB of the body.
+        /// Pattern to be found in the first 64 KiB of the body.
         body: Option<Pattern>,
     },
-    /// `grpc.health.v1.Health/Check`, which has to say SERVING (the health checking protocol of gRPC).
+    /// `grpc.health.v1.Health/Check` with the expected answer SERVING (gRPC Health Checking Protocol).
     Grpc {
-        /// The name of the service that is asked for; an empty one stands for the whole server.
+        /// Name of the service; empty for the whole server.
         service: String,
-        /// Its `:authority`; none for the server's address.
+        /// `:authority`; `None` for the server's address.
         host: Option<String>,
     },
 }
 
 impl Check {
-    /// Asks whether the whole server is SERVING.
+    /// A gRPC check of the whole server.
     pub(crate) fn of_grpc() -> Check {
         Check::Grpc {
             service: String::new(),
@@ -76,29 +76,30 @@ impl Check {
     }
 }
 
-/// When a server is taken out for what requests met there.
+/// Ejection of servers by the outcome of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eject {
-    /// What counts as a failure.
+    /// Which failures count.
     pub on: EjectOn,
-    /// Failures in a row.
+    /// Consecutive failures that eject a server.
     pub consecutive_failures: Option<NonZeroU32>,
-    /// Failures of the last ten seconds' requests, in percent.
+    /// Share of failures in the last ten seconds that ejects a server, in percent.
     pub error_share: Option<u8>,
-    /// So many times slower than the others, in percent (300: three times).
+    /// Latency that ejects a server, in percent of the other servers' (300: three times).
     pub latency_share: Option<u16>,
-    /// For how long the first time; each time after that twice as long, up to five minutes.
+    /// Time of the first ejection; each further one doubles it, up to five minutes.
     pub time: Duration,
-    /// How many of the servers may be out, in percent; one always stays.
+    /// Maximum share of ejected servers in percent; one always stays.
     pub share_max: u8,
 }
 
-/// Which failures may take a server out.
+/// Failures that may eject a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EjectOn {
-    /// Those of connections: none was made, of which one is enough, or it ended without a response, or none came in time.
+    /// Connection failures: no connection (one such failure suffices), no response before the connection closed, or
+    /// none in time.
     Connections,
-    /// Those, and bad responses, responses that stopped, and statuses from 500 on.
+    /// Connection failures, invalid or incomplete responses, and statuses from 500 on.
     #[default]
     Responses,
 }
@@ -110,7 +111,7 @@ impl Default for Eject {
 }
 
 impl Eject {
-    /// What counts failures of this kind does by default.
+    /// Default settings for this kind of failures.
     pub fn on(on: EjectOn) -> Eject {
         let (error_share, share_max) = match on {
             EjectOn::Connections => (None, limits::EJECT_SHARE_MAX_OF_CONNECTIONS),
@@ -126,20 +127,20 @@ impl Eject {
         }
     }
 
-    /// Whether failures can take a server out by it, and not only slowness.
+    /// Whether failures can eject a server, not only latency.
     pub(crate) fn looks_at_failures(&self) -> bool {
         self.on == EjectOn::Connections
             || self.consecutive_failures.is_some()
             || self.error_share.is_some()
     }
 
-    /// How many of so many servers may be out at the same time.
+    /// Maximum number of ejected servers in a group of this size.
     pub(crate) fn out_max(&self, servers: usize) -> usize {
         let share = servers * usize::from(self.share_max) / 100;
         share.max(1).min(servers - 1)
     }
 
-    /// Whether it looks at nothing.
+    /// Whether no criterion is enabled.
     pub(crate) fn is_idle(&self) -> bool {
         self.on == EjectOn::Responses
             && self.consecutive_failures.is_none()

@@ -1,18 +1,18 @@
-//! The hosts of a route or a rule.
+//! Hosts of a route or a rule.
 
 use std::fmt;
 
 /// A host name or IP address of a `Host` header, in lower case and without port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// This one; an IPv6 address in its brackets.
+    /// A host name or address; IPv6 in brackets.
     Exact(String),
-    /// `*.example.com`: every name that ends like this, which begins with the dot.
+    /// `*.example.com`: names with this suffix, which begins with the dot.
     Below(String),
 }
 
 impl Host {
-    /// `name` must have been checked: see [`crate::value::parse_host`].
+    /// Creates a host from a checked name: see [`crate::value::parse_host`].
     pub(crate) fn new(name: &str) -> Host {
         let name = name.to_ascii_lowercase();
         match name.strip_prefix('*') {
@@ -21,8 +21,7 @@ impl Host {
         }
     }
 
-    /// Whether `host`, taken from a request without its port, is this one; letters match in either
-    /// case.
+    /// Whether `host`, from a request and without port, matches; the case of letters does not matter.
     pub fn matches(&self, host: &[u8]) -> bool {
         match self {
             Host::Exact(name) => name.as_bytes().eq_ignore_ascii_case(host),
@@ -33,7 +32,7 @@ impl Host {
         }
     }
 
-    /// Whether every host that `other` matches is matched by this one too.
+    /// Whether this matches every host that `other` matches.
     pub fn covers(&self, other: &Host) -> bool {
         match (self, other) {
             (Host::Exact(name), Host::Exact(other)) => name == other,
@@ -44,7 +43,6 @@ impl Host {
     }
 }
 
-/// As it is written.
 impl fmt::Display for Host {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

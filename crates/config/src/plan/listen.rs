@@ -1,4 +1,4 @@
-//! Where connections are accepted, and what lies between the socket and HTTP.
+//! Listeners: addresses, and the layers between the socket and HTTP.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,24 +10,23 @@ use super::network::Networks;
 use super::protocol::Protocol;
 use crate::limits;
 
-/// One place to accept connections.
+/// A listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// What routes, metrics and logs call it: as it was named, or else its address. Unique, but for addresses with port 0.
+    /// Name in routes, metrics and logs: the configured one, or the address. Unique except for addresses with port 0.
     pub name: String,
-    /// The address to bind.
+    /// Address to bind.
     pub address: Address,
-    /// TLS, when it is spoken here.
+    /// TLS, if enabled.
     pub tls: Option<Tls>,
-    /// Who begins its connections with the PROXY protocol (version 1 or 2); must, and may. Others
-    /// speak for themselves.
+    /// Clients whose connections must begin with a PROXY protocol header (version 1 or 2). Others must not send one.
     pub proxy_protocol: Option<Networks>,
-    /// What is spoken here. Where it is not HTTP there are no routes, and nobody begins with the PROXY protocol.
+    /// Application protocol. Without HTTP there are neither routes nor PROXY protocol.
     pub protocol: Protocol,
 }
 
 impl Listen {
-    /// Plain HTTP at `address`.
+    /// A listener for plain HTTP.
     pub fn plain(address: Address) -> Listen {
         Listen {
             name: address.to_string(),
@@ -38,7 +37,7 @@ impl Listen {
         }
     }
 
-    /// Whether the kernel chooses its port.
+    /// Whether the kernel chooses the port.
     pub fn is_any_port(&self) -> bool {
         match &self.address {
             Address::Tcp(address) => address.port() == 0,
@@ -46,7 +45,7 @@ impl Listen {
         }
     }
 
-    /// Whether requests come by it.
+    /// Whether the listener accepts HTTP requests.
     pub fn is_http(&self) -> bool {
         match self.protocol {
             Protocol::Http(_) => true,
@@ -64,16 +63,16 @@ impl Default for Listen {
     }
 }
 
-/// An address to bind.
+/// Address to bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// TCP over IPv4 or IPv6. Port 0 lets the kernel choose.
+    /// TCP over IPv4 or IPv6. With port 0 the kernel chooses a port.
     Tcp(SocketAddr),
     /// A Unix stream socket at this path.
     Unix(PathBuf),
 }
 
-/// As it is written in a configuration: `127.0.0.1:80`, `[::]:80`, `unix:/run/onrush.sock`.
+/// Formats as in a configuration: `127.0.0.1:80`, `[::]:80`, `unix:/run/onrush.sock`.
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,36 +82,35 @@ impl fmt::Display for Address {
     }
 }
 
-/// TLS towards clients.
+/// TLS settings of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// Never empty. The names in them choose (SNI); the first is for clients that name none of
-    /// them.
+    /// Certificates, selected by SNI; the first is the default. Never empty.
     pub certificates: Vec<Certificate>,
-    /// Which versions and cipher suites.
+    /// TLS versions and cipher suites.
     pub profile: TlsProfile,
-    /// Whether clients show certificates.
+    /// Whether clients present certificates.
     pub clients: ClientCertificates,
     /// Response to requests for hosts of another certificate.
     pub misdirected: Misdirected,
-    /// Other rules about client certificates, for clients that ask for certain names (SNI).
+    /// Different rules about client certificates for certain host names (SNI).
     pub names: Vec<NamedClients>,
 }
 
 impl Tls {
-    /// All authorities of clients.
+    /// Certificate authorities of all rules.
     pub fn authorities(&self) -> impl Iterator<Item = &ClientAuthorities> {
         let named = self.names.iter().map(|rule| &rule.clients);
         let all = [&self.clients].into_iter().chain(named);
         all.filter_map(ClientCertificates::authorities)
     }
 
-    /// With a certificate made at the start and everything else at its default.
+    /// Default settings with a certificate that is generated at the start.
     pub fn self_signed() -> Tls {
         Tls::with(vec![Certificate::SelfSigned])
     }
 
-    /// With these certificates, of which there is one at least, and everything else at its default.
+    /// Default settings with these certificates, of which there must be at least one.
     pub fn with(certificates: Vec<Certificate>) -> Tls {
         Tls {
             certificates,
@@ -127,7 +125,7 @@ impl Tls {
 /// Response to a request whose host is covered by another certificate than that of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misdirected {
-    /// 421 (RFC 9110 15.5.20).
+    /// 421 (RFC 9110, 15.5.20).
     #[default]
     Refuse,
     /// The response of its route.
@@ -137,52 +135,52 @@ pub enum Misdirected {
 /// A certificate chain and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Certificate {
-    /// PEM files. Whether they exist and belong together is not known here.
+    /// PEM files. Their existence and contents are not checked here.
     Files {
-        /// The chain, the server's own certificate first.
+        /// Certificate chain, the server's own certificate first.
         certificate: FilePath,
-        /// Its private key.
+        /// Private key.
         key: FilePath,
-        /// An OCSP response in DER, which is sent with it.
+        /// OCSP response in DER to staple.
         staple: Option<FilePath>,
     },
-    /// Made at the start, for this machine's names; for local use.
+    /// Self-signed, generated at the start for this machine's names; for local use.
     SelfSigned,
 }
 
-/// Which versions and cipher suites are spoken; the names are those of Mozilla's recommendations.
+/// TLS versions and cipher suites, named as in Mozilla's recommendations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsProfile {
-    /// TLS 1.3 alone.
+    /// TLS 1.3 only.
     Modern,
     /// TLS 1.2 with forward secrecy and authenticated encryption, and TLS 1.3.
     #[default]
     Intermediate,
 }
 
-/// A rule for clients that ask for one of these hosts (SNI).
+/// Rule for clients that request one of these hosts (SNI).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedClients {
-    /// Never empty.
+    /// Host names; never empty.
     pub hosts: Vec<Host>,
-    /// Whether these clients show certificates.
+    /// Whether these clients present certificates.
     pub clients: ClientCertificates,
 }
 
-/// Whether clients show certificates.
+/// Whether clients present certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// They are not asked.
+    /// Not requested.
     #[default]
     Ignored,
-    /// They may; a certificate that is shown must be signed by one of these authorities.
+    /// Requested; a certificate that is presented must be valid.
     Optional(ClientAuthorities),
-    /// They must.
+    /// Required.
     Required(ClientAuthorities),
 }
 
 impl ClientCertificates {
-    /// The authorities, where clients are asked for certificates.
+    /// Certificate authorities, if certificates are requested.
     pub fn authorities(&self) -> Option<&ClientAuthorities> {
         match self {
             ClientCertificates::Ignored => None,
@@ -192,17 +190,17 @@ impl ClientCertificates {
     }
 }
 
-/// The authorities that certificates of clients are verified by.
+/// Certificate authorities of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAuthorities {
-    /// A PEM file with their certificates.
+    /// PEM file with the certificates of the authorities.
     pub file: FilePath,
-    /// Files of certificate revocation lists, PEM or DER. None: nothing has been revoked.
+    /// Files of certificate revocation lists, PEM or DER.
     pub revocation_lists: Vec<FilePath>,
 }
 
 impl ClientAuthorities {
-    /// All files that are read.
+    /// All files of the authorities.
     pub fn files(&self) -> impl Iterator<Item = &FilePath> {
         [&self.file].into_iter().chain(&self.revocation_lists)
     }

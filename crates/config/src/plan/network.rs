@@ -1,18 +1,18 @@
-//! Sets of addresses, as routes and trust lists name them.
+//! Networks in CIDR notation, for conditions, access rules and trust lists.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The addresses that share their first bits.
+/// Addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
-    /// Every bit behind `prefix` is zero.
+    /// Bits after `prefix` are zero.
     address: IpAddr,
     prefix: u8,
 }
 
 impl Network {
-    /// The network of `address` with a prefix of so many bits; `None` when the address has fewer.
+    /// Network of `address` with this prefix length; `None` if the prefix is longer than the address.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Network> {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         if prefix > bits {
@@ -31,18 +31,17 @@ impl Network {
         Some(Network { address, prefix })
     }
 
-    /// Its first address.
+    /// First address of the network.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Whether every address of `other` is one of this network too.
+    /// Whether this network contains all addresses of `other`.
     pub fn covers(&self, other: &Network) -> bool {
         self.prefix <= other.prefix && self.contains(other.address)
     }
 
-    /// Whether `address` is one of them. An IPv4 address that came over an IPv6 socket
-    /// (`::ffff:a.b.c.d`) counts as the IPv4 address it is.
+    /// Whether the network contains `address`. An IPv4-mapped address (`::ffff:a.b.c.d`) counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let bits_behind = |bits: u32| bits - u32::from(self.prefix);
         match (address.to_canonical(), self.address) {
@@ -59,19 +58,19 @@ impl Network {
     }
 }
 
-/// As it is written: `10.0.0.0/8`, `::1/128`.
+/// Formats in CIDR notation: `10.0.0.0/8`, `::1/128`.
 impl fmt::Display for Network {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.address, self.prefix)
     }
 }
 
-/// Several networks; the empty set contains nobody.
+/// A set of networks; the empty set contains no address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
-    /// Every address there is.
+    /// All addresses.
     pub fn everybody() -> Networks {
         let all = |address: IpAddr| Network { address, prefix: 0 };
         Networks(vec![
@@ -80,7 +79,7 @@ impl Networks {
         ])
     }
 
-    /// Those that no router of the public internet leads to: the loopback, private networks (RFC 1918, RFC 4193) and links.
+    /// Loopback, private (RFC 1918, RFC 4193) and link-local networks, which are not routed on the public internet.
     pub fn private() -> Networks {
         let network = |address: IpAddr, prefix| Network { address, prefix };
         let v4 = |bytes: [u8; 4], prefix| network(bytes.into(), prefix);
@@ -97,18 +96,18 @@ impl Networks {
         ])
     }
 
-    /// Whether every address of `other` is one of these too, as far as single networks tell.
+    /// Whether each network of `other` is contained in a single network of this set.
     pub fn cover(&self, other: &Networks) -> bool {
         let is_covered = |other: &Network| self.0.iter().any(|network| network.covers(other));
         other.0.iter().all(is_covered)
     }
 
-    /// Whether one of them contains `address`.
+    /// Whether one of the networks contains `address`.
     pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Whether there is none.
+    /// Whether the set has no networks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

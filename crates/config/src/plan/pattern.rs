@@ -1,6 +1,6 @@
-//! Regular expressions that are known to compile.
+//! Compiled regular expressions.
 
-/// A regular expression; matching takes time linear in the length of the text.
+/// A regular expression; the time to match is linear in the length of the text.
 #[derive(Clone, Debug)]
 pub struct Pattern(regex::bytes::Regex);
 
@@ -9,17 +9,17 @@ impl Pattern {
         Pattern(regex)
     }
 
-    /// As it was written.
+    /// The expression as written.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// What its groups match where it is found in `text`.
+    /// Capture groups of the first match in `text`.
     pub(crate) fn groups<'t>(&self, text: &'t [u8]) -> Option<regex::bytes::Captures<'t>> {
         self.0.captures(text)
     }
 
-    /// The number of the group with this name or number, but for the whole.
+    /// Index of the group with this name or number; group 0 is excluded.
     pub(crate) fn group(&self, name: &str) -> Option<usize> {
         let number = name.parse().ok();
         let mut names = self.0.capture_names().enumerate().skip(1);
@@ -28,7 +28,7 @@ impl Pattern {
             .map(|(at, _)| at)
     }
 
-    /// Whether it is found in `text`.
+    /// Whether the expression matches anywhere in `text`.
     pub fn matches(&self, text: &[u8]) -> bool {
         self.0.is_match(text)
     }

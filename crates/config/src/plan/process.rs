@@ -1,43 +1,44 @@
-//! Who the server is to the system once it is ready.
+//! User and confinement of the process once it is ready.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What a process is once it listens and has read what only root may read.
+/// Settings applied once the process listens and has read the files that only root may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Whose rights it has; none for those that it was started with.
+    /// User and group to switch to; `None` to keep those of the start.
     pub run_as: Option<RunAs>,
-    /// Whether system calls that no server needs are given up (seccomp(2)).
+    /// Whether unneeded system calls are blocked (seccomp(2)).
     pub seccomp: bool,
-    /// Whether files are given up that nothing of the configuration is about (landlock(7)).
+    /// Directories that stay accessible when Landlock limits access to files of the configuration (landlock(7)); `None`
+    /// for no Landlock.
     pub landlock: Option<Landlock>,
 }
 
-/// What is kept of the file system beyond what the configuration names: what a later one may name.
+/// Directories that stay accessible in addition, for files that a later configuration may name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Landlock {
-    /// Directories that are read.
+    /// Directories for reading.
     pub read: Vec<PathBuf>,
-    /// Directories that are written, too.
+    /// Directories for reading and writing.
     pub write: Vec<PathBuf>,
 }
 
-/// The rights of a user of the system.
+/// User and group of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunAs {
-    /// Never root by its number. Whether there is such a user is not known here.
+    /// User; never UID 0. Its existence is not checked here.
     pub user: Account,
-    /// None for the primary group of the user.
+    /// Group; `None` for the user's primary group.
     pub group: Option<Account>,
 }
 
-/// A user or a group of the system.
+/// User or group of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
-    /// By its name in `/etc/passwd` or `/etc/group`.
+    /// Name in `/etc/passwd` or `/etc/group`.
     Name(String),
-    /// By its number (UID, GID).
+    /// UID or GID.
     Number(u32),
 }
 

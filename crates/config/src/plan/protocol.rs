@@ -1,26 +1,26 @@
-//! What is spoken at a place to listen: HTTP, or what the far end of a run of load that is none has to speak.
+//! Protocol of a listener: HTTP, or one of the load targets.
 
 use std::fmt;
 
 use crate::limits;
 
-/// What is spoken with those who connect.
+/// Protocol of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP, in these versions: routes say what the responses are.
+    /// HTTP in these versions, handled by routes.
     Http(HttpVersions),
-    /// memcached's text protocol, classic and meta commands.
+    /// The text protocol of memcached, with classic and meta commands.
     Memcached(Memcached, FarEnd),
-    /// Whatever comes goes back (RFC 862).
+    /// Sends back what it receives (RFC 862).
     Echo(FarEnd),
-    /// Whatever comes is dropped (RFC 863).
+    /// Discards what it receives (RFC 863).
     Sink(FarEnd),
-    /// For each so many bytes that come, so many go, over TCP.
+    /// Answers requests of a fixed size with responses of a fixed size, over TCP.
     Responder(Responder),
 }
 
 impl Protocol {
-    /// As it is written.
+    /// Name in a configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Protocol::Http(_) => "http",
@@ -31,7 +31,7 @@ impl Protocol {
         }
     }
 
-    /// What comes by TCP or a Unix socket, and what by UDP.
+    /// Transport of the listener; a Unix socket counts as TCP.
     pub fn transport(&self) -> Transport {
         match self {
             Protocol::Http(_) | Protocol::Responder(_) => Transport::Tcp,
@@ -48,38 +48,37 @@ impl Default for Protocol {
     }
 }
 
-/// The versions of HTTP that are spoken at a place.
+/// HTTP versions of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HttpVersions {
-    /// HTTP/1.0 and HTTP/1.1 alone.
+    /// HTTP/1.0 and HTTP/1.1 only.
     Http1,
-    /// HTTP/2 alone: over TLS with those who agree on it or name nothing (ALPN), without TLS by prior knowledge.
+    /// HTTP/2 only: over TLS if ALPN selects it or the client sends no ALPN, in clear text by prior knowledge.
     Http2,
-    /// Both: who agrees on HTTP/2, or begins with its preface, speaks it.
+    /// Both: HTTP/2 if ALPN selects it, or the client sends its preface.
     #[default]
     Both,
 }
 
-/// As it is written.
 impl fmt::Display for Protocol {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.name())
     }
 }
 
-/// A memcached server, as far as a run of load needs one.
+/// A memcached server for load tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memcached {
-    /// What is set can be got, on the same core.
+    /// A cache of values; each core has its own.
     Stored {
-        /// Bytes that the items of one core may take, with what it costs to keep them.
+        /// Maximum memory for the items of one core in bytes, with overhead.
         memory: u64,
-        /// Bytes of a value; no more than `memory`.
+        /// Maximum size of a value in bytes; not above `memory`.
         item_bytes_max: u32,
     },
-    /// Every key is there, with a value of so many bytes, and nothing is kept.
+    /// Every key has a value of this size, and nothing is stored.
     Synthetic {
-        /// Bytes of a value.
+        /// Size of a value in bytes.
         value_bytes: u32,
     },
 }
@@ -93,38 +92,38 @@ impl Default for Memcached {
     }
 }
 
-/// Requests and responses of fixed sizes, which have nothing else: as the request/response tests of netperf have them.
+/// Requests and responses of fixed sizes without framing, as in netperf's request/response tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Responder {
-    /// Bytes of a request, at least one.
+    /// Size of a request in bytes, at least one.
     pub request_bytes: u32,
-    /// Bytes of its response, at least one.
+    /// Size of a response in bytes, at least one.
     pub response_bytes: u32,
 }
 
-/// How what comes to a far end is carried.
+/// Transport settings of a load target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FarEnd {
-    /// What carries the bytes.
+    /// Transport of the listener.
     pub transport: Transport,
-    /// Bytes that the kernel keeps of datagrams that wait for a core; none for what it keeps anyway.
+    /// Receive buffer of UDP sockets in bytes; `None` for the system's default.
     pub receive_buffer: Option<u32>,
 }
 
-/// What carries bytes to a place to listen.
+/// Transport of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Streams: TCP, or a Unix socket.
+    /// Streams: TCP or a Unix socket.
     Tcp,
-    /// Datagrams.
+    /// UDP.
     Udp,
-    /// TCP and UDP at the same port.
+    /// TCP and UDP on the same port.
     #[default]
     Both,
 }
 
 impl Transport {
-    /// Whether connections are accepted.
+    /// Whether it includes TCP.
     pub fn has_tcp(self) -> bool {
         match self {
             Transport::Tcp | Transport::Both => true,
@@ -132,7 +131,7 @@ impl Transport {
         }
     }
 
-    /// Whether datagrams are received.
+    /// Whether it includes UDP.
     pub fn has_udp(self) -> bool {
         match self {
             Transport::Udp | Transport::Both => true,

@@ -1,15 +1,15 @@
-//! How large the heads of requests may be.
+//! Limits of request heads.
 
 use crate::limits;
 
-/// Bounds on the heads of requests, at most those that nothing is said about.
+/// Limits of request heads, at most the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// Bytes of a head.
+    /// Size of a head in bytes.
     pub head_bytes_max: usize,
-    /// Fields of a head.
+    /// Number of header fields.
     pub fields_max: usize,
-    /// Bytes of a target.
+    /// Size of the request target in bytes.
     pub target_bytes_max: usize,
 }
 

@@ -1,43 +1,43 @@
-//! Paths that are rewritten by regular expressions.
+//! Rewriting of paths by regular expressions.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::pattern::Pattern;
 
-/// A rule: a path in which the pattern is found becomes another one.
+/// A rule: replaces a path that matches the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewrite {
     pub(crate) pattern: Pattern,
-    /// The path, which begins with text that begins with `/`.
+    /// New path; the first piece is text that begins with `/`.
     pub(crate) path: Vec<RewritePiece>,
-    /// The beginning of the query; none for the query of the request alone.
+    /// Beginning of the new query; `None` to keep only the query of the request.
     pub(crate) query: Option<Vec<RewritePiece>>,
 }
 
-/// Part of what a path becomes.
+/// Piece of a new path or query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RewritePiece {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// What this group of the pattern has matched.
+    /// Match of this group of the pattern.
     Group(usize),
 }
 
-/// Which part of a request's target is written.
+/// Kind of a piece passed to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetPart {
-    /// The path.
+    /// Part of the path.
     Path,
-    /// Text of the rule's query, with its `?` in front.
+    /// Text of the rule's query, with a leading `?`.
     Query,
-    /// What a group has matched, for the query: nothing of it may have a meaning there.
+    /// Match of a group in the query, where the caller must encode reserved characters.
     QueryValue,
 }
 
 impl Rewrite {
-    /// Calls `put` with each piece of the new path. Returns whether the expression matches `path`. `written` returns the text
-    /// for a part of the path.
+    /// Calls `put` with each piece of the new path and query. Returns whether the pattern matches `path`. `written`
+    /// returns the text for a range of `path`.
     pub fn apply<'p>(
         &self,
         path: &[u8],
@@ -95,7 +95,7 @@ impl Rewrite {
         Some(added)
     }
 
-    /// The text that every new path begins with.
+    /// Literal prefix of every new path.
     pub(crate) fn beginning(&self) -> &str {
         match self.path.first() {
             Some(RewritePiece::Text(text)) => text,
@@ -103,7 +103,7 @@ impl Rewrite {
         }
     }
 
-    /// How often a group stands in the path and in the query, and how many bytes of text there are.
+    /// Number of groups in the path and in the query, and the number of bytes of literal text.
     pub fn extent(&self) -> (usize, usize, usize) {
         let query = self.query.as_deref().unwrap_or(&[]);
         let groups = |pieces: &[RewritePiece]| {

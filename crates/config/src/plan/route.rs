@@ -1,4 +1,4 @@
-//! Routes: conditions, what is done on the way, and the response.
+//! Routes: conditions, processing steps, and the action.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -20,71 +20,71 @@ use super::timeouts::Timeouts;
 use super::tracing::RouteTracing;
 use crate::limits;
 
-/// Requests that fulfil all conditions get what `action` says.
+/// A route: requests that meet all conditions get its action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Which requests.
+    /// Conditions.
     pub when: When,
-    /// Who of them is let in.
+    /// Access rules.
     pub access: Access,
-    /// Bytes of their bodies; none for no limit.
+    /// Maximum size of a request body in bytes; `None` for no limit.
     pub request_body_max: Option<u64>,
-    /// What is sent with errors, those of the whole configuration included.
+    /// Error pages, including those of the whole configuration.
     pub error_pages: ErrorPages,
-    /// How long to wait for whom, when that is not what holds for all.
+    /// Timeouts, if they differ from the general ones.
     pub timeouts: Option<Timeouts>,
-    /// Changes of header fields on their way.
+    /// Changes of header fields.
     pub edits: Edits,
-    /// Which other sites' scripts may read responses; none for nothing about that.
+    /// Cross-origin access; `None` to send no CORS fields.
     pub cors: Option<Cors>,
-    /// What responses say of being kept by caches: the first rule that is for a response says it.
+    /// `Cache-Control` rules; the first that matches a response applies.
     pub cache_control: Vec<CacheRule>,
-    /// How a forwarded request's path changes.
+    /// Change of a forwarded request's path.
     pub path_edit: PathEdit,
-    /// Whether responses are compressed, and which.
+    /// Compression of responses; `None` for none.
     pub compress: Option<Compress>,
-    /// Whether its requests are in the access log, where there is one.
+    /// Whether requests are written to the access log.
     pub log: bool,
-    /// What is recorded of its requests as traces, where anything is.
+    /// Tracing of requests.
     pub tracing: RouteTracing,
-    /// The response that its requests get.
+    /// Response.
     pub action: Action,
 }
 
-/// The conditions of a route; one that is absent (empty, `Any`) always holds.
+/// Conditions of a route; an absent one (empty, `Any`) always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct When {
-    /// The request must name one of them.
+    /// Hosts, one of which must match.
     pub hosts: Vec<Host>,
-    /// What its path must be.
+    /// Condition on the path.
     pub path: PathMatch,
-    /// Its method must be one of them; upper case.
+    /// Methods in upper case, one of which must match.
     pub methods: Vec<String>,
-    /// Header fields that it must have.
+    /// Conditions on header fields.
     pub headers: Vec<(String, ValueMatch)>,
-    /// Parameters that its query must have.
+    /// Conditions on query parameters.
     pub query: Vec<(String, ValueMatch)>,
-    /// Where the client must be.
+    /// Networks of the client.
     pub from: Option<Networks>,
-    /// What the client must have asked by.
+    /// Scheme of the request.
     pub scheme: Option<Scheme>,
-    /// Names of [`Listen`]s: it must have come by one of them.
+    /// Names of [`Listen`]s, one of which must have received the request.
     pub listeners: Vec<String>,
-    /// None of these may hold as a whole. They have some condition each, and no `not` themselves.
+    /// Negated conditions: none of them may hold as a whole. Each has a condition and no `not` of its own.
     pub not: Vec<When>,
 }
 
-/// How a client asks: the scheme of the URL that it follows.
+/// Scheme of the URL that the client requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Without TLS.
     Http,
-    /// With TLS, here or, where they are trusted to say so, at a proxy before us.
+    /// With TLS at this server, or at a trusted proxy that reports it.
     Https,
 }
 
 impl Scheme {
-    /// As it is written.
+    /// Name in a configuration.
     pub fn text(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -94,7 +94,7 @@ impl Scheme {
 }
 
 impl Route {
-    /// A route without conditions and without anything on the way.
+    /// A route without conditions and with default settings.
     pub fn to(action: Action) -> Route {
         Route {
             when: When::default(),
@@ -114,23 +114,23 @@ impl Route {
     }
 }
 
-/// A condition on a request's path, without its query.
+/// Condition on the path of a request, without its query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PathMatch {
-    /// Every path, and the `*` of `OPTIONS *`.
+    /// Any path, and the `*` of `OPTIONS *`.
     #[default]
     Any,
-    /// Every path that begins with these bytes: `/p/` matches `/p/x` but not `/p`; `/p` matches
-    /// `/p`, `/p/x` and `/path`. Begins with `/`.
+    /// Paths with this prefix: `/p/` matches `/p/x` but not `/p`; `/p` matches `/p`, `/p/x` and `/path`. Begins with
+    /// `/`.
     Prefix(String),
-    /// This path and no other. Begins with `/`.
+    /// Exactly this path. Begins with `/`.
     Exact(String),
-    /// Every path in which this is found.
+    /// Paths that contain a match.
     Regex(Pattern),
 }
 
 impl PathMatch {
-    /// What a path begins with that matches, when that is the condition; else nothing.
+    /// The prefix of a [`PathMatch::Prefix`]; otherwise empty.
     pub fn prefix(&self) -> &str {
         match self {
             PathMatch::Prefix(prefix) => prefix,
@@ -140,7 +140,7 @@ impl PathMatch {
 }
 
 impl PathMatch {
-    /// Whether `path`, a request's path without its query, fulfils the condition.
+    /// Whether `path`, without the query, meets the condition.
     pub fn matches(&self, path: &[u8]) -> bool {
         match self {
             PathMatch::Any => true,
@@ -150,8 +150,8 @@ impl PathMatch {
         }
     }
 
-    /// Whether every path that `other` matches is certainly matched by this one too. (`/` counts as
-    /// every path: the `*` of `OPTIONS *` alone does not make a route worth having.)
+    /// Whether certainly every path that `other` matches also matches this. `/` counts as every path, ignoring the `*`
+    /// of `OPTIONS *`.
     pub fn covers(&self, other: &PathMatch) -> bool {
         match (self, other) {
             (PathMatch::Any, _) => true,
@@ -168,21 +168,21 @@ impl PathMatch {
     }
 }
 
-/// A condition on a value.
+/// Condition on a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueMatch {
-    /// `*`: there is one.
+    /// `*`: present.
     Present,
-    /// `!`: there is none.
+    /// `!`: absent.
     Absent,
-    /// This one.
+    /// Exactly this value.
     Exact(String),
-    /// `~…`: one in which this is found.
+    /// `~…`: a value that contains a match.
     Regex(Pattern),
 }
 
 impl ValueMatch {
-    /// Whether every value that `other` matches is certainly matched by this one too.
+    /// Whether certainly every value that `other` matches also matches this.
     pub fn covers(&self, other: &ValueMatch) -> bool {
         match (self, other) {
             (ValueMatch::Present, other) => *other != ValueMatch::Absent,
@@ -196,74 +196,72 @@ impl ValueMatch {
     }
 }
 
-/// Who is let in. What is refused is refused in this order: network, rate, password.
+/// Access rules, checked in this order: network, rate, password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// These clients only; everybody when there are none. Others get 403.
+    /// Allowed networks; all if empty. Others get 403.
     pub allow: Networks,
-    /// Not these; looked at first.
+    /// Denied networks; checked before the allowed ones.
     pub deny: Networks,
-    /// How much of it; what is too much gets 429.
+    /// Rate limit; requests above it get 429.
     pub rate_limit: Option<RateLimit>,
-    /// A name and a password (RFC 7617); without them 401.
+    /// Basic authentication (RFC 7617); requests without valid credentials get 401.
     pub basic_auth: Option<BasicAuth>,
 }
 
-/// Names and passwords; there are users, or a file, or both.
+/// Basic authentication, with `users`, `file` or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicAuth {
-    /// What browsers show: without quotes, backslashes and control characters.
+    /// Realm, without quotation marks, backslashes and control characters.
     pub realm: String,
-    /// Names and the hashes of their passwords (bcrypt `$2y$`, argon2id, or SHA-crypt `$5$`/`$6$`);
-    /// each is known to be one.
+    /// User names and valid password hashes (bcrypt `$2y$`, argon2id, or SHA-crypt `$5$`/`$6$`).
     pub users: Vec<(String, String)>,
-    /// A file with a line `name:hash` for each further user, as `htpasswd` writes it. Nothing of it is
-    /// known here; [`crate::value::check_password_hash`] is for its hashes, too.
+    /// File with a line `name:hash` for each further user, in the format of `htpasswd`. Its content is not checked
+    /// here; [`crate::value::check_password_hash`] also checks its hashes.
     pub file: Option<FilePath>,
 }
 
-/// How many requests a key may make.
+/// Limits of requests per key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Whose requests are counted together.
+    /// Which requests are counted together.
     pub key: RateKey,
-    /// So many requests in `per`; none for no such limit.
+    /// Maximum rate; `None` for no limit.
     pub requests: Option<Rate>,
-    /// Requests at a time; none for no such limit.
+    /// Maximum number of concurrent requests; `None` for no limit.
     pub concurrent: Option<NonZeroU32>,
 }
 
-/// A number of requests in a time, and how many of them may come at once.
+/// A rate with a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How many.
+    /// Number of requests.
     pub count: NonZeroU32,
-    /// In how long.
+    /// Period.
     pub per: Duration,
-    /// Requests beyond the even rate that are let through at once.
+    /// Requests beyond the even rate that are allowed at once.
     pub burst: u32,
 }
 
-/// Whose requests are counted together.
+/// Which requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateKey {
-    /// Those of one client address; of IPv6 the first 64 bits.
+    /// Those of one client address; for IPv6, of a /64 prefix.
     Address,
-    /// Those with the same value of this header field; requests without it count together.
+    /// Those with the same value of this header field; requests without it share a counter.
     Header(String),
-    /// All of the route.
+    /// All requests of the route.
     Route,
 }
 
 /// Compression of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compress {
-    /// What is offered, the server's favourite first; never empty.
+    /// Codings in order of preference; never empty.
     pub codings: Vec<Coding>,
-    /// Media types that are worth it, lower case, without parameters; `text/*` stands for all of
-    /// its kind.
+    /// Media types to compress, in lower case, without parameters; `text/*` is a wildcard.
     pub types: Vec<String>,
-    /// Shorter bodies are not worth it.
+    /// Minimum size of a body to compress, in bytes.
     pub size_min: u64,
 }
 
@@ -277,50 +275,48 @@ impl Default for Compress {
     }
 }
 
-/// The response that a request gets.
+/// Response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Always the same.
+    /// A fixed response.
     Respond {
-        /// 200 to 599.
+        /// Status code, 200 to 599.
         status: u16,
-        /// Empty when the status allows none (204, 205, 304).
+        /// Body; empty if the status allows none (204, 205, 304).
         body: Vec<u8>,
-        /// Further header fields in the order written: names are valid tokens, values valid and
-        /// trimmed, and none of them is one that the server writes itself (framing, connection,
-        /// date).
+        /// Further header fields in order: valid names, valid and trimmed values, and none that the server generates
+        /// (framing, connection, date).
         headers: Vec<(String, String)>,
     },
-    /// Always the same file, as it is by then.
+    /// A file, in its current version.
     RespondFile {
-        /// 200 to 599, and one that allows a body.
+        /// Status code, 200 to 599, that allows a body.
         status: u16,
-        /// The file.
+        /// Path of the file.
         file: FilePath,
     },
-    /// Go elsewhere.
+    /// A redirect.
     Redirect {
-        /// 301, 302, 303, 307 or 308.
+        /// Status code: 301, 302, 303, 307 or 308.
         status: u16,
-        /// Where to.
+        /// Value of `Location`.
         location: Template,
     },
-    /// A file beneath a directory: the request's path after the route's prefix.
+    /// A file below a directory: the request's path after the route's prefix.
     Files(Files),
-    /// What the query asks for, in httpterm's language.
+    /// A synthetic response described by the query, in the syntax of httpterm.
     Synthetic,
-    /// What a server of a group responds with.
+    /// The response of a server of a group.
     Forward {
-        /// Indices into [`super::Plan::upstreams`] with their weights: by chance, one of them.
-        /// Never empty.
+        /// Indices into [`super::Plan::upstreams`] with weights; one is chosen at random. Never empty.
         split: Vec<(usize, NonZeroU32)>,
-        /// Another group that gets a copy.
+        /// Group that gets copies of requests.
         mirror: Option<Mirror>,
     },
 }
 
 impl Action {
-    /// All to one group.
+    /// Forwards all requests to one group.
     pub fn forward(upstream: usize) -> Action {
         Action::Forward {
             split: vec![(upstream, NonZeroU32::MIN)],
@@ -329,11 +325,11 @@ impl Action {
     }
 }
 
-/// Copies of requests, whose responses are dropped.
+/// Copies of requests to another group; the responses are discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mirror {
     /// Index into [`super::Plan::upstreams`].
     pub upstream: usize,
-    /// How many of 10,000 requests.
+    /// Share of the requests, in 1/10,000.
     pub share: u16,
 }

@@ -1,61 +1,61 @@
-//! Text with variables: what header fields and redirects are made of.
+//! Text with variables, for header fields and redirects.
 
-/// Text in which `{name}` stands for what is known of the request.
+/// Text in which `{name}` is replaced by a property of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(pub Vec<Piece>);
 
-/// Part of a template.
+/// Piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// As it is.
+    /// Literal text.
     Text(String),
-    /// What the request says.
+    /// Property of the request.
     Variable(Variable),
 }
 
-/// What is known of a request.
+/// Property of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// `{client.address}`: the client's IP address, as far as it can be trusted.
+    /// `{client.address}`: IP address of the client, from trusted proxies if they send one.
     ClientAddress,
-    /// `{client.port}`: its port.
+    /// `{client.port}`: port of the client.
     ClientPort,
     /// `{scheme}`: `http` or `https`.
     Scheme,
     /// `{method}`
     Method,
-    /// `{host}`: as the client named it, with its port.
+    /// `{host}`: as sent by the client, with port.
     Host,
-    /// `{host.name}`: without its port.
+    /// `{host.name}`: without port.
     HostName,
     /// `{path}`: as received, without the query.
     Path,
-    /// `{path.rest}`: what is left of the path behind the route's prefix.
+    /// `{path.rest}`: the path after the route's prefix.
     PathRest,
-    /// `{query}`: without the `?`; empty when there is none.
+    /// `{query}`: without the `?`; may be empty.
     Query,
     /// `{uri}`: path and query as received.
     Uri,
-    /// `{header:Name}`: the first field of that name; empty when there is none.
+    /// `{header:Name}`: the first field of this name; may be empty.
     Header(String),
     /// `{tls.version}`: `TLSv1.3`; empty without TLS.
     TlsVersion,
     /// `{tls.cipher}`
     TlsCipher,
-    /// `{tls.server_name}`: the name the client asked for (SNI).
+    /// `{tls.server_name}`: the server name requested by the client (SNI).
     TlsServerName,
-    /// `{tls.client_subject}`: of the certificate the client has shown.
+    /// `{tls.client_subject}`: subject of the client's certificate.
     TlsClientSubject,
-    /// `{upstream}`: the name of the group that responds; empty when none does.
+    /// `{upstream}`: name of the group; empty if the request is not forwarded.
     Upstream,
-    /// `{server}`: the address of the server that responds, as configured. In responses only.
+    /// `{server}`: configured address of the server that responds. In responses only.
     Server,
-    /// `{request_id}`: 32 hexadecimal digits that no other request has.
+    /// `{request_id}`: unique identifier of 32 hexadecimal digits.
     RequestId,
 }
 
 impl Template {
-    /// The text itself, when it has no variables.
+    /// The text, if there are no variables.
     pub fn as_text(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),

@@ -1,42 +1,40 @@
-//! How long to wait for whom.
+//! Timeouts of connections and requests.
 
 use std::time::Duration;
 
 use crate::limits;
 
-/// How long to wait for whom; the defaults and their reasons are in [`limits`]. All are between
-/// [`limits::TIMEOUT_MIN`] and [`limits::TIMEOUT_MAX`].
+/// Timeouts; defaults and their reasons are in [`limits`]. All are between [`limits::TIMEOUT_MIN`] and
+/// [`limits::TIMEOUT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a request's complete head, from its first byte (for the first request: from accept).
+    /// To receive a request head, from its first byte; for the first request, from accept.
     pub client_head: Duration,
-    /// For more of a request's body, from the last of it.
+    /// Between two parts of a request body.
     pub client_body: Duration,
-    /// For the first byte of the next request on a connection kept open.
+    /// Until the first byte of the next request on a kept connection.
     pub client_idle: Duration,
-    /// For the client to take more of a response, from the last it took.
+    /// For the client to accept more of a response.
     pub client_send: Duration,
-    /// For a server to accept a connection.
+    /// To connect to a server.
     pub connect: Duration,
-    /// For the first byte of a server's response, from the last byte of the request.
+    /// From the last byte of a request to the first byte of the server's response.
     pub upstream_first_byte: Duration,
-    /// For more of a server's response, from the last of it, and for the server to take more of a
-    /// request.
+    /// Between two parts of a server's response, and for the server to accept more of a request.
     pub upstream_body: Duration,
-    /// How long an unused connection to a server is kept.
+    /// Idle time of a connection to a server.
     pub upstream_idle: Duration,
-    /// For a TLS handshake, and the header of the PROXY protocol.
+    /// For a TLS handshake, and for a PROXY protocol header.
     pub tls_handshake: Duration,
-    /// For a server to have room for a request.
+    /// In the queue for a server.
     pub queue: Duration,
-    /// For a whole forwarded request, from its head to the last byte of its response; none for no
-    /// such bound.
+    /// For a whole forwarded request, from its head to the last byte of its response; `None` for no limit.
     pub request: Option<Duration>,
-    /// For more bytes in a tunnel, in either direction.
+    /// Idle time of a tunnel, in both directions.
     pub tunnel_idle: Duration,
-    /// For more bytes in a tunnel after one end has ended its side.
+    /// Idle time of a tunnel after one side has closed.
     pub tunnel_fin: Duration,
-    /// For requests in flight to finish, once asked to stop.
+    /// For requests in flight when the process stops.
     pub drain: Duration,
 }
 

@@ -1,54 +1,54 @@
-//! Traces: what is recorded of requests, and where it goes.
+//! Tracing of requests.
 
 use std::time::Duration;
 
 use super::file::FilePath;
 use super::upstream::{ServerAddress, UpstreamTls};
 
-/// What is recorded of requests, and where it goes.
+/// Trace settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tracing {
-    /// Where spans go.
+    /// Receiver of spans.
     pub collector: Collector,
-    /// The resource attribute `service.name`.
+    /// Resource attribute `service.name`.
     pub service_name: String,
-    /// Further attributes of the resource, in the order written.
+    /// Further resource attributes, in order.
     pub resource: Vec<(String, String)>,
-    /// Of requests that begin a trace here so many are recorded.
+    /// Sampling ratio of traces that begin here.
     pub sample: Sample,
-    /// Whose traces are gone on with.
+    /// Which clients' traces are continued.
     pub parents: Parents,
-    /// Spans in one message to the collector.
+    /// Maximum number of spans in an export.
     pub batch: usize,
-    /// How long spans are gathered for a message, unless there are enough before.
+    /// Maximum time between exports.
     pub interval: Duration,
-    /// How long the collector may take for one message.
+    /// Timeout of an export.
     pub timeout: Duration,
-    /// Requests whose spans wait for the collector, of all cores together.
+    /// Maximum number of requests whose spans wait for export, over all cores.
     pub queue: usize,
 }
 
-/// Who takes spans, as OTLP over HTTP in binary protobuf.
+/// Receiver of spans, over OTLP/HTTP in binary protobuf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
-    /// Where it listens.
+    /// Address.
     pub address: ServerAddress,
-    /// How TLS is spoken there; none for http.
+    /// TLS settings; `None` for plain HTTP.
     pub tls: Option<UpstreamTls>,
-    /// What is asked for: a path, with a query if one was written.
+    /// Request target: a path with an optional query.
     pub target: String,
-    /// Further fields of requests, names and values.
+    /// Additional header fields: names and values.
     pub headers: Vec<(String, String)>,
-    /// A file with more of them, a line `Name: value` for each. Nothing of it is known here.
+    /// File with additional fields, one `Name: value` per line. Its content is not checked here.
     pub headers_file: Option<FilePath>,
 }
 
-/// A share of all traces, by their numbers: those whose last 56 bits are not below what is left out, as in OpenTelemetry's
+/// Sampling ratio. A trace is sampled if the last 56 bits of its ID are at or above a threshold, as in OpenTelemetry's
 /// consistent probability sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample(u64);
 
-/// All of them, as OpenTelemetry's own samplers have it: who tries it looks for the first request.
+/// Samples every trace, as OpenTelemetry's samplers do by default: new users look for their first request.
 impl Default for Sample {
     fn default() -> Self {
         Sample::ALL
@@ -56,22 +56,22 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// Traces by their last 56 bits.
+    /// Range of the 56 bits.
     const ALL_BITS: u64 = 1 << 56;
-    /// None of them.
+    /// No traces.
     pub const NONE: Sample = Sample(0);
-    /// All of them.
+    /// All traces.
     pub const ALL: Sample = Sample(Self::ALL_BITS);
 
-    /// `ratio` of them, from 0 to 1; `None` for another number.
+    /// Samples this ratio of traces, from 0 to 1; `None` for another number.
     pub fn of(ratio: f64) -> Option<Sample> {
-        // A product below 2^56 is a whole number or has few bits behind the point: nothing is lost that matters.
+        // The cast only drops a fraction of 1/2^56.
         (0.0..=1.0)
             .contains(&ratio)
             .then_some(Sample((ratio * Self::ALL_BITS as f64) as u64))
     }
 
-    /// Whether the trace with this number is one of them.
+    /// Whether the trace with this ID is sampled.
     #[inline]
     pub fn includes(self, trace: u128) -> bool {
         let bits = trace as u64 & (Self::ALL_BITS - 1);
@@ -79,27 +79,27 @@ impl Sample {
     }
 }
 
-/// Whose traces are gone on with: what a client says of a trace decides whether it is recorded, and which one it is part of.
+/// Whose traces are continued: the parent's trace ID and sampling decision are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parents {
-    /// Those of proxies that are trusted to tell of their clients; others begin new ones.
+    /// Those of trusted proxies; other clients' requests begin new traces.
     #[default]
     Trusted,
-    /// Everybody's.
+    /// Those of all clients.
     All,
-    /// Nobody's.
+    /// None.
     None,
 }
 
-/// What a route does about traces.
+/// Tracing of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouteTracing {
-    /// What all others do.
+    /// The general settings.
     #[default]
     AsAll,
-    /// Nothing: the fields of its requests pass as they are.
+    /// Off: trace fields of requests pass unchanged.
     Off,
-    /// Another share of those that begin a trace here.
+    /// A different ratio for traces that begin here.
     Sample(Sample),
 }
 
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(Sample::of(1.0), Some(Sample::ALL));
         assert_eq!(Sample::of(0.0), Some(Sample::NONE));
         assert_eq!([1.01, -0.1, f64::NAN].map(Sample::of), [None; 3]);
-        // What is sampled at a small ratio is sampled at a larger one: parts of a trace stay together.
+        // A trace sampled at a small ratio is also sampled at a larger one, so that parts of a trace stay together.
         let (small, large) = (Sample::of(0.1), Sample::of(0.2));
         let (small, large) = (small.expect("a ratio"), large.expect("a ratio"));
         assert!(

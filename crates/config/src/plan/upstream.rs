@@ -1,4 +1,4 @@
-//! Groups of servers: who they are, who of them takes a request, and what happens when one fails.
+//! Groups of servers: balancing, connections and retries.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,47 +10,45 @@ use super::file::FilePath;
 use super::health::{Eject, EjectOn, Health};
 use crate::limits;
 
-/// A group of servers that respond to the same requests.
+/// A group of servers that serve the same requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// The group's name; for a single server written in a route, its address as [`ServerAddress`]
-    /// displays it.
+    /// Name of the group; for a single server in a route, its address as [`ServerAddress`] displays it.
     pub name: String,
-    /// Which server takes the next request.
+    /// Load-balancing algorithm.
     pub balance: Balance,
-    /// The servers; never empty, no address twice.
+    /// Servers; never empty, and without duplicate addresses.
     pub servers: Vec<Server>,
-    /// How long a server that has come back takes to get its full share.
+    /// Time in which a server that has recovered reaches its full share of requests.
     pub slow_start: Option<Duration>,
-    /// A client stays with its server by a cookie of this name.
+    /// Session persistence by cookie.
     pub sticky: Option<Sticky>,
-    /// Requests that wait when every server has all the connections it may have; more of them are
-    /// refused.
+    /// Maximum number of requests that wait when all servers are at their connection limit; further ones are refused.
     pub queue_max: usize,
-    /// Looks at servers.
+    /// Active health checks.
     pub health: Option<Health>,
-    /// What real requests say of servers; none when nothing takes them out.
+    /// Ejection by the outcome of requests; `None` for none.
     pub eject: Option<Eject>,
-    /// What is tried again.
+    /// Retry policy.
     pub retries: Retries,
-    /// How many idle connections each core keeps to each server.
+    /// Maximum number of idle connections of each core to each server.
     pub connections_idle_max: usize,
-    /// When an idle connection may be used.
+    /// When an idle connection may be reused.
     pub reuse: Reuse,
-    /// Idle connections each core keeps open to each server before they are needed.
+    /// Connections that each core opens to each server in advance.
     pub connections_ready: usize,
-    /// What is spoken with the servers.
+    /// HTTP version towards the servers.
     pub protocol: UpstreamProtocol,
     /// TLS towards the servers.
     pub tls: Option<UpstreamTls>,
-    /// The header that tells servers who the client is.
+    /// PROXY protocol header sent to servers.
     pub proxy_protocol: Option<ProxyVersion>,
-    /// The longest pause before a name that could not be resolved is asked for again.
+    /// Maximum pause between queries for a name that does not resolve.
     pub resolve_retry: Duration,
 }
 
 impl Upstream {
-    /// A group of `servers` with everything else at its default.
+    /// A group with default settings.
     pub fn new(name: String, servers: Vec<Server>) -> Upstream {
         Upstream {
             name,
@@ -72,15 +70,14 @@ impl Upstream {
         }
     }
 
-    /// A group without a name of its own: named after its first server, everything else at its
-    /// default.
+    /// A group with default settings, named after its first server.
     pub(crate) fn of(addresses: Vec<ServerAddress>) -> Upstream {
         let first = addresses.first().expect("a group has at least one server");
         let name = first.to_string();
         Upstream::new(name, addresses.into_iter().map(Server::at).collect())
     }
 
-    /// The same with TLS. Its name says so: plain HTTP to the same server is another group.
+    /// The same with TLS. The name differs, because plain HTTP to the same server is another group.
     pub(crate) fn of_tls(addresses: Vec<ServerAddress>) -> Upstream {
         let plain = Upstream::of(addresses);
         Upstream {
@@ -91,23 +88,23 @@ impl Upstream {
     }
 }
 
-/// What is spoken with the servers of a group.
+/// HTTP version towards the servers of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamProtocol {
-    /// HTTP/1.1: a connection carries one request at a time.
+    /// HTTP/1.1: one request at a time per connection.
     #[default]
     Http1,
-    /// HTTP/2 (RFC 9113): requests of many clients are streams of the same connections. With TLS the server has to agree
-    /// (ALPN); without, it is known to speak it.
+    /// HTTP/2 (RFC 9113): requests of many clients share connections. With TLS the server must select it by ALPN; in
+    /// clear text it is used by prior knowledge.
     Http2(Multiplexing),
 }
 
-/// How requests share connections of HTTP/2.
+/// Limits of HTTP/2 connections to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multiplexing {
-    /// Streams that are open on one connection at a time; fewer where the server allows fewer.
+    /// Maximum number of concurrent streams per connection; the server may allow fewer.
     pub streams_max: u32,
-    /// Connections that each core has to each server; when all are full, requests wait.
+    /// Maximum number of connections of each core to each server; requests wait when all are full.
     pub connections_shared_max: u32,
 }
 
@@ -120,28 +117,28 @@ impl Default for Multiplexing {
     }
 }
 
-/// Which server of a group takes the next request.
+/// Load-balancing algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Each in turn, as often as its weight says.
+    /// In turn, by weight.
     #[default]
     RoundRobin,
-    /// By chance, as likely as its weight says.
+    /// At random, by weight.
     Random,
-    /// Of two by chance the one with fewer requests in flight.
+    /// Of two random servers, the one with fewer requests in flight.
     PowerOfTwo,
-    /// The one with the fewest requests in flight.
+    /// Fewest requests in flight.
     LeastConnections,
-    /// The same for the same key (consistent, with bounded load).
+    /// Consistent hash of a key, with bounded load.
     Hash(HashKey),
-    /// Of two by chance the one that is expected to respond sooner.
+    /// Of two random servers, the one with the lower expected latency.
     PeakEwma,
-    /// The first in the order written that may have another connection.
+    /// The first server, in order, that is below its connection limit.
     First,
 }
 
 impl Balance {
-    /// All algorithms by their names in a configuration; the hash is `None`, because its key is another value.
+    /// Names in a configuration; `None` for the hash, whose key is a separate setting.
     pub(crate) const NAMED: [(&'static str, Option<Balance>); 7] = [
         ("round_robin", Some(Balance::RoundRobin)),
         ("random", Some(Balance::Random)),
@@ -152,13 +149,13 @@ impl Balance {
         ("first", Some(Balance::First)),
     ];
 
-    /// Whether all requests with the same key get the same server while nothing is in flight.
+    /// Whether requests with the same key get the same server while no requests are in flight.
     pub fn is_settled(&self) -> bool {
         matches!(self, Balance::Hash(_) | Balance::First)
     }
 }
 
-/// Its name, and its key if it has one.
+/// Formats the name, and the key if there is one.
 impl fmt::Display for Balance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Balance::Hash(key) = self {
@@ -175,36 +172,36 @@ impl fmt::Display for Balance {
     }
 }
 
-/// What a consistent hash is made of.
+/// Key of the consistent hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
-    /// The client's address.
+    /// Client address.
     Address,
-    /// The request's path, without its query.
+    /// Path of the request, without the query.
     Path,
     /// The first header field of this name.
     Header(String),
-    /// The cookie of this name.
+    /// A cookie of this name.
     Cookie(String),
 }
 
-/// One member of a group.
+/// Server of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Where it listens.
+    /// Address.
     pub address: ServerAddress,
-    /// Its share of the requests, relative to the other servers' weights; at least 1.
+    /// Weight relative to the other servers; at least 1.
     pub weight: u32,
-    /// Whether it gets requests only when no other server can take them.
+    /// Whether it is used only when no other server can take the request.
     pub backup: bool,
-    /// Connections with a request in flight it may have, of all cores together.
+    /// Maximum number of connections with a request in flight, over all cores.
     pub connections_max: Option<NonZeroU32>,
-    /// How many addresses of a name are used; 1 to [`limits::ADDRESSES_MAX_MAX`].
+    /// Maximum number of addresses of a name; 1 to [`limits::ADDRESSES_MAX_MAX`].
     pub addresses_max: u32,
 }
 
 impl Server {
-    /// A server with everything else at its default.
+    /// A server with default settings.
     pub fn at(address: ServerAddress) -> Server {
         Server {
             address,
@@ -216,27 +213,26 @@ impl Server {
     }
 }
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerAddress {
     /// An IP address; the port is not 0.
     Ip(SocketAddr),
-    /// A name still to be resolved; each of its addresses is a server.
+    /// A name to resolve; each of its addresses is a server.
     Name {
-        /// A valid host name.
+        /// Valid host name.
         host: String,
-        /// Not 0.
+        /// Port, not 0.
         port: u16,
     },
-    /// A name of the kind `_http._tcp.example.com`, whose SRV records (RFC 2782) give hosts, ports
-    /// and weights.
+    /// A name such as `_http._tcp.example.com`, whose SRV records (RFC 2782) give hosts, ports and weights.
     Srv(String),
     /// A Unix stream socket at this path.
     Unix(PathBuf),
 }
 
 impl ServerAddress {
-    /// Whether it may turn out to be several servers.
+    /// Whether it may resolve to several servers.
     pub fn may_be_several(&self) -> bool {
         match self {
             ServerAddress::Name { .. } | ServerAddress::Srv(_) => true,
@@ -245,8 +241,8 @@ impl ServerAddress {
     }
 }
 
-/// As it is written in a configuration: `10.0.0.1:80`, `app.example.com:80`,
-/// `srv:_http._tcp.example.com`, `unix:/run/app.sock`.
+/// Formats as in a configuration: `10.0.0.1:80`, `app.example.com:80`, `srv:_http._tcp.example.com`,
+/// `unix:/run/app.sock`.
 impl fmt::Display for ServerAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -258,44 +254,44 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// A cookie that names the server which has set it.
+/// Session persistence: a cookie identifies the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sticky {
-    /// A valid cookie name.
+    /// Valid cookie name.
     pub cookie: String,
-    /// How long the client keeps it; none for as long as its session.
+    /// Maximum age; `None` for a session cookie.
     pub age_max: Option<Duration>,
 }
 
-/// What is tried again, on another server where there is one. Never once a byte of a response went
-/// to the client; and what is not idempotent only when nothing of it was sent.
+/// Retry policy. A request is never retried after a byte of the response has been sent to the client; one that is not
+/// idempotent is retried only if nothing of it was sent. Another server is preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retries {
-    /// Attempts after the first.
+    /// Maximum number of retries.
     pub count: u8,
-    /// Failures that are worth another attempt.
+    /// Failures that cause a retry.
     pub on: RetryOn,
-    /// Statuses that are (only of responses to idempotent requests).
+    /// Statuses that cause a retry of an idempotent request.
     pub statuses: Vec<u16>,
-    /// Attempts more than requests, in percent: above that, failures are passed on.
+    /// Retry budget in percent of the requests; beyond it failures are passed on.
     pub budget: u8,
 }
 
-/// Failures that are worth another attempt.
+/// Failures that cause a retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryOn {
     /// No connection.
     pub connect: bool,
-    /// The connection ended or was reset before a response.
+    /// The connection was closed or reset before a response.
     pub reset: bool,
-    /// No response in time.
+    /// Timeout before a response.
     pub timeout: bool,
-    /// What came was no response.
+    /// Invalid response.
     pub garbage: bool,
 }
 
 impl Retries {
-    /// Whether anything is tried again at all.
+    /// Whether retries are possible.
     pub(crate) fn are_made(&self) -> bool {
         let on = self.on;
         let on_failure = on.connect || on.reset || on.timeout || on.garbage;
@@ -319,46 +315,46 @@ impl Default for Retries {
     }
 }
 
-/// When an idle connection to a server may be used.
+/// When an idle connection to a server may be reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reuse {
-    /// Whenever there is one.
+    /// Always.
     #[default]
     Always,
-    /// For the first request of a client only when that could be repeated, should the server close
-    /// just then.
+    /// For a client's first request only if it could be retried, in case the server closes the connection at that
+    /// moment.
     Safe,
-    /// Each request has a connection of its own.
+    /// Never: each request gets a new connection.
     Never,
 }
 
-/// TLS towards servers.
+/// TLS settings towards servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// Whose certificates are believed.
+    /// Trusted certificate authorities.
     pub verify: Verify,
-    /// The name that is asked for and looked for in the certificate; none for the server's own.
+    /// Name for SNI and verification; `None` for the server's own.
     pub name: Option<String>,
-    /// The certificate and key that are shown to servers that ask.
+    /// Client certificate and key.
     pub certificate: Option<(FilePath, FilePath)>,
 }
 
-/// Whose certificates are believed.
+/// Trusted certificate authorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Those of the authorities that this system trusts.
+    /// Those of the system.
     #[default]
     System,
-    /// Those of the authorities in this PEM file.
+    /// Those in this PEM file.
     File(FilePath),
-    /// All of them.
+    /// No verification.
     Nothing,
 }
 
 /// Versions of the PROXY protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyVersion {
-    /// One line of text.
+    /// Text.
     V1,
     /// Binary.
     V2,

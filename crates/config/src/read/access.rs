@@ -1,4 +1,4 @@
-//! Who is let in: networks, rates and passwords.
+//! Access rules of a route: networks, rates and passwords.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -39,7 +39,7 @@ const RATE_KEY: Kind<RateKey> = Kind {
         if let Some(name) = text.strip_prefix("header:") {
             return value::parse_field_name(name).map(RateKey::Header);
         }
-        // The second is for the sentence: those with a name have been taken.
+        // The second entry is only for the error message: header names are parsed above.
         let known = [
             ("address", RateKey::Address),
             ("header:NAME", RateKey::Address),
@@ -154,7 +154,7 @@ fn read_hash(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Optio
     Some(hash.into_inner())
 }
 
-/// A colon ends the name in what clients send (RFC 7617, section 2).
+/// User names must not contain a colon, which ends the name in credentials (RFC 7617, section 2).
 fn parse_user(name: &str) -> Result<String, Invalid> {
     if name.is_empty() || name.contains(|letter: char| letter == ':' || letter.is_control()) {
         return Err(Invalid::new(format!(

@@ -1,4 +1,4 @@
-//! `[admin]`: where a running server is looked into and changed.
+//! `[admin]`: address of the admin interface.
 
 use super::kinds::place_of_value;
 use crate::address::parse_listen;
@@ -8,7 +8,7 @@ use crate::section::{Keys, Kind, Section};
 
 const KEYS: Keys = Keys::new(&["address", "token_file"]);
 
-/// What stands behind `address`.
+/// Value of `address`.
 enum Where {
     Off,
     At(Address),
@@ -22,7 +22,7 @@ const ADDRESS: Kind<Where> = Kind {
     },
 };
 
-/// Reads `[admin]`, whose address must not be one of `listen`: clients would get either by chance.
+/// Reads `[admin]`. The address must not be one of `listen`: connections would go to either at random.
 pub(super) fn read_admin(
     file: &Section<'_, '_>,
     listen: &[Listen],
@@ -82,7 +82,7 @@ pub(super) fn read_admin(
     }
 }
 
-/// Whether connections to one address may arrive at the other.
+/// Whether connections to one address may reach the other's listener.
 fn overlap(one: &Address, other: &Address) -> bool {
     match (one, other) {
         (Address::Tcp(one), Address::Tcp(other)) => {

@@ -1,4 +1,4 @@
-//! How a group chooses the server for a request: `balance`, `hash` and `sticky`.
+//! `balance`, `hash` and `sticky`: how a group selects the server for a request.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ const HASH_KEY: Kind<HashKey> = Kind {
         if let Some(name) = text.strip_prefix("cookie:") {
             return parse_cookie(name).map(HashKey::Cookie);
         }
-        // The last two are for the sentence: those with a name have been taken.
+        // The last two entries are only for the error message: names are parsed above.
         let known = [
             ("address", HashKey::Address),
             ("path", HashKey::Path),
@@ -101,13 +101,13 @@ const HASH_KEY: Kind<HashKey> = Kind {
     },
 };
 
-/// `None` for the consistent hash, whose key is another value.
+/// `None` for the consistent hash, whose key is a separate setting.
 const BALANCE: Kind<Option<Balance>> = Kind {
     expected: "a way to balance such as \"round_robin\"",
     parse: |text| value::choose("balance", text, &Balance::NAMED),
 };
 
-/// A cookie's name is a token (RFC 6265, section 4.1.1).
+/// Parses a cookie name, a token (RFC 6265, section 4.1.1).
 fn parse_cookie(name: &str) -> Result<String, Invalid> {
     if !value::is_token(name) || name.len() > limits::COOKIE_NAME_MAX {
         return Err(Invalid::new(format!(

@@ -1,4 +1,4 @@
-//! `cache_control`: what responses say of being kept by caches, at the top of the file and in a route.
+//! `cache_control` of the whole configuration and of routes.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -22,12 +22,12 @@ const VALUE: Kind<String> = Kind {
     parse: value::parse_cache_control,
 };
 
-/// What holds for a route that forwards nothing and says nothing itself.
+/// Rules for routes that do not forward and have no rules.
 pub(super) fn read_default(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<CacheRule> {
     read_rules(file, findings).unwrap_or_default()
 }
 
-/// What holds for a route.
+/// Rules of a route.
 pub(super) fn read_of_route(
     route: &Section<'_, '_>,
     default: &[CacheRule],
@@ -36,7 +36,7 @@ pub(super) fn read_of_route(
 ) -> Vec<CacheRule> {
     let forwards = matches!(action, Action::Forward { .. });
     let Some(rules) = read_rules(route, findings) else {
-        // What a server says nothing of may be for one client only.
+        // No default here: a server's response without `Cache-Control` may be for one client only.
         return match forwards || changes_field(edits) {
             true => Vec::new(),
             false => default.to_vec(),
@@ -58,7 +58,7 @@ pub(super) fn read_of_route(
     rules
 }
 
-/// Whether the route's own edits are about the same field.
+/// Whether the route's own edits change the same field.
 fn changes_field(edits: &Edits) -> bool {
     let edits = &edits.response;
     let written = edits.set.iter().chain(&edits.add).map(|(name, _)| name);
@@ -129,10 +129,10 @@ fn read_rule(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Optio
     })
 }
 
-/// Successes: a year has no place on errors.
+/// Successful responses: errors should not be cached for a year.
 const STATUSES_DEFAULT: (u16, u16) = (200, 299);
 
-/// Whether `earlier` is for all responses that `later` is for.
+/// Whether `earlier` applies to all responses to which `later` applies.
 fn covers(earlier: &CacheRule, later: &CacheRule) -> bool {
     let has_status = |(first, last): &(u16, u16)| {
         let mut ranges = earlier.statuses.iter();

@@ -1,4 +1,4 @@
-//! `[clients]`: how many connections and stalled streams they may have, and how many requests they may cancel.
+//! `[clients]`: limits of connections, stalled streams and cancelled requests.
 
 use crate::diagnostic::Findings;
 use crate::limits;

@@ -1,4 +1,4 @@
-//! `compress`, of a file and of a route, and the codings of files.
+//! `compress` of the whole configuration and of routes, and lists of codings.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -27,7 +27,7 @@ const SIZE: Kind<u64> = Kind {
     parse: value::parse_size,
 };
 
-/// What holds for routes that say nothing.
+/// Settings for routes without their own.
 pub(super) fn read_default(
     file: &Section<'_, '_>,
     findings: &mut Findings<'_>,
@@ -35,7 +35,7 @@ pub(super) fn read_default(
     read_compress("[compress]", file.value("compress")?, None, findings)
 }
 
-/// What holds for a route.
+/// Settings of a route.
 pub(super) fn read_of_route(
     route: &Section<'_, '_>,
     default: Option<&Compress>,
@@ -47,7 +47,7 @@ pub(super) fn read_of_route(
     }
 }
 
-/// What a table does not say is that of `default`.
+/// Reads a value; keys missing from a table are taken from `default`.
 fn read_compress(
     name: &str,
     value: &Spanned<DeValue<'_>>,
@@ -76,7 +76,7 @@ fn read_compress(
     })
 }
 
-/// Codings in the order of preference, none of them twice.
+/// Reads codings in order of preference, without duplicates.
 pub(super) fn read_codings(
     section: &Section<'_, '_>,
     key: &str,

@@ -1,4 +1,4 @@
-//! The conditions of a route.
+//! Conditions of a route.
 
 use toml::Spanned;
 
@@ -34,22 +34,22 @@ const SCHEME: Kind<Scheme> = Kind {
     },
 };
 
-/// The listeners that conditions can name.
+/// Listeners that conditions may name.
 #[derive(Clone, Copy)]
 pub(super) enum Listeners<'a> {
-    /// These.
+    /// All listeners.
     All(&'a [Listen]),
-    /// Some are missing for what is wrong with them.
+    /// The list is incomplete because of errors.
     Unknown,
 }
 
 impl Listeners<'_> {
-    /// Whether some are missing for what is wrong with them.
+    /// Whether the list is incomplete because of errors.
     pub(super) fn are_unknown(self) -> bool {
         matches!(self, Listeners::Unknown)
     }
 
-    /// Whether it is certain that none of them speaks HTTP.
+    /// Whether certainly no listener is for HTTP.
     pub(super) fn speak_http_nowhere(self) -> bool {
         match self {
             Listeners::All(all) => !all.iter().any(Listen::is_http),
@@ -58,7 +58,7 @@ impl Listeners<'_> {
     }
 }
 
-/// The conditions of a route, negated ones included.
+/// Reads the conditions of a route, including negated ones.
 pub(super) fn read_when(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
@@ -70,7 +70,7 @@ pub(super) fn read_when(
     }
 }
 
-/// What must not hold: a table, or a list of them.
+/// Reads `not`: a table, or a list of tables.
 fn read_not(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
@@ -118,7 +118,7 @@ fn read_conditions(
     }
 }
 
-/// Listeners by their names or addresses.
+/// Reads listeners by name or address.
 fn read_listeners(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
@@ -148,7 +148,7 @@ fn read_listeners(
     names
 }
 
-/// The listener that a text means: by its name, or else by its address as it may be written.
+/// Finds a listener by its name, or by its address in any notation.
 fn named<'l>(
     written: &Spanned<String>,
     all: &'l [Listen],
@@ -189,10 +189,10 @@ fn unknown_listener(text: &str, all: &[Listen]) -> String {
     )
 }
 
-/// Names in a sentence: more would hide the sentence.
+/// Maximum number of listeners named in an error message.
 const LISTENERS_SHOWN_MAX: usize = 10;
 
-/// A table of names and what their values have to be.
+/// Reads a table of names and conditions on values.
 fn read_values(
     route: &Section<'_, '_>,
     key: &str,

@@ -1,4 +1,4 @@
-//! `cors`: which other sites' scripts may read a route's responses.
+//! `cors`: cross-origin access to a route's responses.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::plan::{Cors, Edits, ResponsesEdited, When};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
-/// What scripts may use without asking (the Fetch standard, "CORS-safelisted method").
+/// CORS-safelisted methods (the Fetch standard).
 const METHODS_DEFAULT: [&str; 3] = ["GET", "HEAD", "POST"];
 
 pub(super) fn read_cors(
@@ -65,7 +65,7 @@ pub(super) fn read_cors(
     Some(cors)
 }
 
-/// What is written into each response has to be short.
+/// Limits the length of lists that each response carries.
 fn check_length(section: &Section<'_, '_>, cors: &Cors, findings: &mut Findings<'_>) {
     for (key, names) in [
         ("methods", &cors.methods),

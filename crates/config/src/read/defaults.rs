@@ -1,4 +1,4 @@
-//! What stands at the top of the file for routes that say nothing.
+//! Settings at the top of the file for routes without their own.
 
 use super::error_pages::read_error_pages;
 use super::kinds::REQUEST_BODY_MAX;
@@ -9,7 +9,7 @@ use crate::limits;
 use crate::plan::{CacheRule, Compress, ErrorPages, Timeouts, UpstreamHeaders};
 use crate::section::Section;
 
-/// What holds for routes that say nothing.
+/// Settings for routes without their own.
 pub(super) struct Defaults {
     pub(super) compress: Option<Compress>,
     pub(super) cache_control: Vec<CacheRule>,

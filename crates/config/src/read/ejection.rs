@@ -1,4 +1,4 @@
-//! `eject`: when a server is taken out for what requests met there.
+//! `eject`: ejection of servers by the outcome of requests.
 
 use super::kinds::TIMEOUT;
 use crate::diagnostic::Findings;
@@ -28,7 +28,7 @@ const ON: Kind<EjectOn> = Kind {
     },
 };
 
-/// What takes servers out; without the key, failures of connections do.
+/// Reads `eject`; without the key, connection failures eject servers.
 pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Eject> {
     const EXPECTED: &str =
         "true, false, or a table such as { failures = 5, error_share = \"50%\" }";
@@ -73,8 +73,7 @@ pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -
     Some(eject)
 }
 
-/// None when the key is not there (or wrong, which has been reported), and then its default counts;
-/// none within when it is `false`.
+/// Returns `None` if the key is absent or invalid (which `read` reports), and `Some(None)` if it is `false`.
 fn unless_off<T>(
     section: &Section<'_, '_>,
     key: &str,

@@ -1,4 +1,4 @@
-//! `error_pages`: what is sent with errors, at the top of the file and in a route.
+//! `error_pages` of the whole configuration and of routes.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ const EXPECTED: &str = "a table such as { 404 = \"404.html\", 5xx = \"sorry.html
 const FILE: &str = "a file such as \"404.html\"";
 const INTERCEPT: &str = "intercept";
 
-/// What a body is unless something else is said.
+/// Default media type of a body.
 const CONTENT_TYPE_DEFAULT: &str = "text/html; charset=utf-8";
 
-/// None where the table says nothing of error pages. Those of `whole` are there, too.
+/// Reads `error_pages` and appends the pages of `whole`; `None` without the key.
 pub(super) fn read_error_pages(
     section: &Section<'_, '_>,
     whole: Option<&ErrorPages>,
@@ -63,7 +63,7 @@ fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
     Ok(statuses)
 }
 
-/// A page for no status yet.
+/// Reads a page; its statuses are set by the caller.
 fn read_page(
     pages: &Section<'_, '_>,
     key: &Spanned<String>,

@@ -1,4 +1,4 @@
-//! `request_headers` and `response_headers`: changes of header fields on their way.
+//! `request_headers` and `response_headers`: changes of header fields.
 
 use toml::Spanned;
 
@@ -9,7 +9,7 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{in_order, parsed, read_texts};
 
-/// `upstream` applies if the route has no `upstream_headers`.
+/// Reads all changes; `upstream` applies if the route has no `upstream_headers`.
 pub(super) fn read_edits(
     route: &Section<'_, '_>,
     upstream: &UpstreamHeaders,
@@ -32,13 +32,13 @@ pub(super) fn read_edits(
     }
 }
 
-/// Whose fields are changed, and what cannot be said of them.
+/// Kind of message whose fields are changed, with its rules.
 #[derive(Clone, Copy)]
 struct Message {
     key: &'static str,
     known: &'static [&'static str],
     check: fn(&Template) -> Result<(), Invalid>,
-    /// A field that has to be there, once.
+    /// Field that must be present exactly once.
     only: Option<&'static str>,
 }
 
@@ -56,7 +56,7 @@ const RESPONSE: Message = Message {
     only: None,
 };
 
-/// That a template does not ask for the server before it is chosen.
+/// Refuses `{server}` in a template that is used before the server is chosen.
 fn check_server_unknown(template: &Template) -> Result<(), Invalid> {
     if template.0.contains(&Piece::Variable(Variable::Server)) {
         return Err(Invalid::new(
@@ -66,8 +66,8 @@ fn check_server_unknown(template: &Template) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// That a template is a Host (RFC 3986, section 3.2), or can become one: what variables make of it is seen with each
-/// request.
+/// Checks that a template is a valid Host (RFC 3986, section 3.2), or can be with suitable variables; the result is
+/// checked per request.
 fn check_host(text: &str, template: &Template) -> Result<(), Invalid> {
     let can_be_host = match template.as_text() {
         Some(text) => is_host(text),
@@ -84,7 +84,7 @@ fn check_host(text: &str, template: &Template) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Whether a letter may stand in a host or its port.
+/// Whether a character is allowed in a host with port.
 fn is_of_host(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:[]".contains(letter)
 }
@@ -120,7 +120,7 @@ fn section_of<'file, 'text>(
     Section::of(message.key, value, EXPECTED, keys, findings)
 }
 
-/// Which responses are edited; `None` when nothing is said, or nothing that could be meant.
+/// Reads which responses are changed; `None` without the key, or if it is invalid.
 fn read_on(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<ResponsesEdited> {
     const EXPECTED: &str =
         "\"always\", or statuses such as 200, \"200-299\" or \"2xx\", one or a list";
@@ -162,7 +162,7 @@ fn read_field_edits(
     edits
 }
 
-/// That a field is set once, and warns of one that is removed as well.
+/// Checks that a field is set only once, and warns if it is also removed.
 fn check_set_once(edits: &Section<'_, '_>, remove: &[String], findings: &mut Findings<'_>) {
     let Some(set) = edits.value("set").and_then(|set| set.get_ref().as_table()) else {
         return;

@@ -1,4 +1,4 @@
-//! `files`: what lies beneath a directory.
+//! `files`: static files below a directory.
 
 use toml::Spanned;
 use toml::de::DeValue;

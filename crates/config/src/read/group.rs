@@ -1,4 +1,4 @@
-//! `[upstream.NAME]`: groups of servers, and how routes refer to them.
+//! `[upstream.NAME]`: groups of servers, and references of routes to them.
 
 use std::time::Duration;
 
@@ -45,15 +45,15 @@ const KEYS: Keys = Keys {
     )],
 };
 
-/// The groups of a file, and those of single servers that routes name.
+/// Named groups, followed by those of single servers in routes.
 pub(super) struct Groups {
-    /// The names of the first of `all`, as they were written.
+    /// Names of the first groups in `all`, with their places.
     named: Vec<Spanned<String>>,
     all: Vec<Upstream>,
 }
 
-/// Each entry gives a group, even one without servers, so that routes can refer to it and the
-/// mistake is reported once.
+/// Reads all groups. An invalid entry also becomes a group, so that routes can refer to it and the mistake is reported
+/// once.
 pub(super) fn read_groups(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Groups {
     let mut groups = Groups {
         named: Vec::new(),
@@ -89,8 +89,7 @@ pub(super) fn read_groups(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
 }
 
 impl Groups {
-    /// The group that `target` names; a single server becomes a group of its own, one for all
-    /// routes that name it.
+    /// Finds the group of `target`. A single server becomes a group of its own, shared by all routes that name it.
     pub(super) fn find(
         &mut self,
         target: &Spanned<String>,
@@ -105,7 +104,7 @@ impl Groups {
             true => Upstream::of_tls(address),
             false => Upstream::of(address),
         };
-        // Those with a name come first, and are their own even when they contain a single server.
+        // Named groups are not reused, even if they contain the same single server.
         let named = self.named.len();
         let known = self.all[named..].iter().position(|known| *known == single);
         if let Some(at) = known {
@@ -134,7 +133,7 @@ impl Groups {
 
     pub(super) fn warn_of_unused(&self, routes: &[Route], findings: &mut Findings<'_>) {
         if findings.errors() > 0 {
-            // A route that was left out for its error may be the one that forwards there.
+            // A route that was dropped because of an error may be the one that uses the group.
             return;
         }
         let mut is_used = vec![false; self.all.len()];
@@ -228,7 +227,7 @@ const PROXY_VERSION: Kind<ProxyVersion> = Kind {
     },
 };
 
-/// The first pause: a name server that is asked more often has no time to recover.
+/// First pause: a name server that gets more queries has no time to recover.
 const RESOLVE_RETRY_MIN: Duration = Duration::from_secs(1);
 
 const RESOLVE_RETRY: Kind<Duration> = Kind {
@@ -249,7 +248,7 @@ fn read_queue(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<us
     section.count("max", 0..=limits::QUEUE_MAX_MAX, findings)
 }
 
-/// What contradicts itself in a group, or says nothing.
+/// Reports contradictions in a group and settings without effect.
 fn coherent(
     mut upstream: Upstream,
     group: &Section<'_, '_>,
@@ -270,10 +269,10 @@ fn coherent(
     upstream
 }
 
-/// Whether connections are used again, and what contradicts it.
+/// Sets and checks the reuse of connections.
 fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     if upstream.proxy_protocol.is_some() {
-        // Its header speaks for the whole connection, which so belongs to one client.
+        // The PROXY header applies to the whole connection, which therefore belongs to one client.
         group.refuse(
             &["connections_ready"],
             "opens connections before their clients are known, and proxy_protocol has to name them",
@@ -301,7 +300,7 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
     }
 }
 
-/// Keys that have no effect beside the others.
+/// Warns of keys that have no effect in combination with others.
 fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     if upstream
         .servers
@@ -339,11 +338,11 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
     }
 }
 
-/// Backups get requests when all others are out, or a request has failed at all of them: something has to notice.
+/// Warns of backups that cannot be used: without health checks or retries, no failure of the other servers is noticed.
 fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     let (backups, others): (Vec<&Server>, Vec<&Server>) =
         upstream.servers.iter().partition(|server| server.backup);
-    // A name may turn out to have no address.
+    // A name may resolve to no address.
     let are_names = others.iter().all(|server| server.address.may_be_several());
     if backups.is_empty() || are_names || upstream.health.is_some() || upstream.retries.are_made() {
         return;

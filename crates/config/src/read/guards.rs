@@ -1,11 +1,11 @@
-//! Edits of paths with which a server may get a path that an earlier route refuses.
+//! Path edits that may bypass a route that refuses the edited path.
 
 use super::moved_paths::may_lead_past;
 use crate::diagnostic::{Findings, Span};
 use crate::plan::{Action, Host, PathMatch, Route, When};
 
-/// Warns of every route that may edit a path into a path that an earlier route refuses. Routes are chosen by the path before
-/// the edit, so no route refuses the edited path.
+/// Warns of every route that may edit a path into one that an earlier route refuses. Routes are selected by the path
+/// before the edit, so the edited path is not checked.
 pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (editing, span)) in routes.iter().enumerate() {
         let before = &routes[..at];
@@ -35,8 +35,8 @@ pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_
     }
 }
 
-/// Warns of every route whose expression looks for an encoded slash: paths are compared decoded, so that it finds none, and a
-/// route that was to refuse them refuses nothing.
+/// Warns of every route whose expression contains an encoded slash: paths are compared decoded, so it never matches,
+/// and a route that was meant to refuse such paths does not.
 pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (route, span) in routes {
         let PathMatch::Regex(pattern) = &route.when.path else {
@@ -52,8 +52,8 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
     }
 }
 
-/// Whether `guard` refuses a path that `editing` may request from its server, for hosts, listeners, methods and schemes that
-/// both apply to.
+/// Whether `guard` refuses a path that `editing` may request from its server, for hosts, listeners, methods and schemes
+/// that both apply to.
 fn is_passed(guard: &Route, editing: &Route) -> bool {
     let (refusing, edited) = (&guard.when, &editing.when);
     refuses_for(guard, editing)
@@ -103,7 +103,7 @@ fn is_implied(wide: &When, conditions: &[&When]) -> bool {
         && (wide.scheme.is_none() || conditions.iter().any(|when| when.scheme == wide.scheme))
 }
 
-/// Whether `guard` refuses requests for resources of the servers of `editing`.
+/// Whether `guard` restricts access to the servers of `editing`, or refuses requests altogether.
 fn refuses_for(guard: &Route, editing: &Route) -> bool {
     let access = &guard.access;
     let is_guarded =
@@ -128,7 +128,7 @@ fn have_common_host(hosts: &[Host], others: &[Host]) -> bool {
     hosts.is_empty() || others.is_empty() || hosts.iter().any(meet)
 }
 
-/// Whether both lists have a listener or a method in common. An empty list is every one.
+/// Whether two lists have an element in common; an empty list means all.
 fn have_common_name(names: &[String], others: &[String]) -> bool {
     let is_both = |name| others.contains(name);
     names.is_empty() || others.is_empty() || names.iter().any(is_both)

@@ -13,7 +13,7 @@ const KEYS: Keys = Keys::new(&[
     "jitter", "port",
 ]);
 
-/// What only a check over HTTP looks at.
+/// Keys of HTTP checks.
 const HTTP: [&str; 4] = ["path", "host", "status", "body"];
 
 const PATH: Kind<String> = Kind {
@@ -100,7 +100,7 @@ pub(super) fn read_health(group: &Section<'_, '_>, findings: &mut Findings<'_>) 
 
 const STATUS: &str = "a status such as 200, \"200-299\" or \"2xx\", or a list of them";
 
-/// None when something is wrong, which has been reported.
+/// Reads the kind of check; `None` after an error, which has been reported.
 fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Check> {
     if health.truth("tcp", findings) == Some(true) {
         health.refuse(

@@ -1,4 +1,4 @@
-//! Kinds of values that several sections have.
+//! Types of values that several sections use.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -19,13 +19,13 @@ pub(super) const NETWORK: Kind<crate::plan::Network> = Kind {
     parse: value::parse_network,
 };
 
-/// Bytes of a request's body; none for no limit.
+/// Maximum size of a request body; `None` for no limit.
 pub(super) const REQUEST_BODY_MAX: Kind<Option<u64>> = Kind {
     expected: "a size such as \"10m\", or \"off\" for no limit",
     parse: value::parse_request_body_max,
 };
 
-/// In lower case.
+/// A media type, converted to lower case.
 pub(super) const MEDIA_TYPE: Kind<String> = Kind {
     expected: "a list of media types such as [\"text/*\", \"application/json\"]",
     parse: |text| {
@@ -51,7 +51,7 @@ pub(super) fn read_networks(
     section.read_some(key, NETWORK, findings).map(Networks)
 }
 
-/// One path or a list of them; none without the key.
+/// Reads a path or a list of paths; empty without the key.
 pub(super) fn read_paths(
     section: &Section<'_, '_>,
     key: &str,
@@ -68,13 +68,13 @@ pub(super) fn read_paths(
         .collect()
 }
 
-/// The place of a key's value, or of the table that lacks it.
+/// Place of a key's value, or of the table that lacks it.
 pub(super) fn place_of_value(section: &Section<'_, '_>, key: &str) -> Span {
     let value = section.value(key);
     value.map_or_else(|| section.span(), Spanned::span)
 }
 
-/// What a text means that may stand in a table's place.
+/// Parses a string that replaces a table.
 pub(super) fn parse_in_place<T>(
     value: &Spanned<DeValue<'_>>,
     kind: Kind<T>,

@@ -1,4 +1,4 @@
-//! `[[listen]]`: where connections are accepted, and what lies between the socket and HTTP.
+//! `[[listen]]`: listeners.
 
 use std::collections::HashMap;
 
@@ -114,8 +114,8 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
     })
 }
 
-/// Who begins with the PROXY protocol. From everybody is allowed, because a firewall may see to who
-/// that is; but who reaches the port can claim to be anyone.
+/// Reads the clients that send PROXY protocol headers. All addresses are allowed, because a firewall may restrict
+/// access, but then anyone who reaches the port can forge an address.
 fn read_proxy_protocol(
     listen: &Section<'_, '_>,
     address: Option<&Listen>,
@@ -205,7 +205,7 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
     })
 }
 
-/// Rules for clients that ask for certain names.
+/// Reads rules for host names (SNI).
 fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedClients> {
     const EXPECTED: &str = "a list such as [{ host = \"a.example.com\", client_ca = \"a.pem\" }]";
     const RULE: &str = "a table such as { host = \"a.example.com\", client_ca = \"a.pem\" }";
@@ -239,7 +239,7 @@ fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedCl
     rules
 }
 
-/// The one beside the other keys first, then those of the list.
+/// Reads all certificates: the one beside the other keys first, then the list.
 fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Certificate> {
     let mut all: Vec<Certificate> = Vec::new();
     let mut add = |one: Certificate, section: &Section<'_, '_>, findings: &mut Findings<'_>| {

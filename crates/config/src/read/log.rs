@@ -1,4 +1,4 @@
-//! `[log]`: what is written of each request and where, and how much is said of the server itself.
+//! `[log]`: access log and error log.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const KEYS: Keys = Keys::new(&[
     "error_level",
 ]);
 
-/// Those that say which lines the access log has.
+/// Keys of the access log.
 const OF_ACCESS: [&str; 4] = ["format", "only", "slower_than", "sample"];
 
-/// What stands behind `access`.
+/// Value of `access`.
 enum Where {
     Off,
     To(LogTarget),
@@ -90,7 +90,7 @@ const ERROR_LEVEL: Kind<LogLevel> = Kind {
     parse: |text| value::choose("level", text, &LogLevel::ALL),
 };
 
-/// The log of requests, if there is to be one, and that of the server itself.
+/// Reads the access log, if enabled, and the error log.
 pub(super) fn read_log(
     file: &Section<'_, '_>,
     findings: &mut Findings<'_>,
@@ -145,7 +145,7 @@ fn read_select(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> LogSel
     let sample = section.read("sample", SHARE, findings);
     let is_narrowed = only.is_some() || slower_than.is_some();
     LogSelect {
-        // Those that only a sample is wanted of are no exception.
+        // With only a sample, failed requests are not always logged.
         errors: only.is_some() || !is_narrowed && sample.is_none(),
         slower_than,
         sample: sample.unwrap_or(if is_narrowed { 0 } else { 10_000 }),

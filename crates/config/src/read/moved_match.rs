@@ -1,13 +1,13 @@
-//! Whether moving a part of a path can make an expression match it.
+//! Whether a path edit can make an expression match.
 
 use std::collections::HashSet;
 
 use crate::automaton::Automaton;
 use crate::limits::AUTOMATON_PAIRS_MAX;
 
-/// Whether there may be a rest with which the expression matches `to` + rest + `tail` and does not match `from` + rest.
-/// Ignores a rest that repeats `from` in the new path, as `/api/api/x` does where `/api/` becomes `/`: an expression for
-/// `/api/x` means the path of the client. `true` if the expression is too large to decide this.
+/// Whether there is a `rest` for which the expression matches `to` + rest + `tail` but not `from` + rest. Ignores a
+/// rest that repeats `from` in the new path, such as `/api/api/x` if `/api/` becomes `/`: an expression for `/api/x` is
+/// meant for the client's path. `true` if this cannot be decided, because the expression is too large.
 pub(super) fn may_match_after_move(pattern: &str, from: &str, to: &str, tail: &str) -> bool {
     search(pattern, from, to, tail).unwrap_or(true)
 }

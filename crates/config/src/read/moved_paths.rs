@@ -6,16 +6,16 @@ use crate::plan::{PathEdit, PathMatch, Pattern, Rewrite, RewritePiece, Route};
 
 /// Effect of an edit on a path.
 enum Edit {
-    /// Every path becomes this one.
+    /// Replaces every path by this one.
     Fixed(String),
-    /// A client's path `from` + rest becomes `to` + rest + more text. `tail` is that text; `None` if it is not known, or if
-    /// the client's path may go on after the rest.
+    /// Replaces `from` + rest by `to` + rest + tail. `tail` is `None` if it is not known, or if the client's path may
+    /// continue after the rest.
     Moved {
         from: String,
         to: String,
         tail: Option<String>,
     },
-    /// The new path begins with `to`. The client's path is not known.
+    /// The new path begins with `to`; the client's path is not known.
     Begun { to: String },
 }
 
@@ -67,8 +67,8 @@ fn leads_past(edit: &Edit, guard: &PathMatch, prefix: &str) -> bool {
     }
 }
 
-/// Whether a client repeats the segments of a prefix, as in `/api/api/admin`. The server of the route calls what the guard of `/api/admin`
-/// refuses `/admin`, so its own `/api/admin` is something else.
+/// Whether a client repeats the segments of a prefix, as in `/api/api/admin`. The guard of `/api/admin` protects the
+/// server's `/admin`; the server's own `/api/admin` is a different resource.
 fn repeats(from: &str, rest: &str) -> bool {
     let prefix = from.trim_matches('/');
     let rest = rest.trim_start_matches('/').strip_prefix(prefix);
@@ -84,7 +84,7 @@ fn leads_to_match(edit: &Edit, pattern: &Pattern, prefix: &str) -> bool {
         },
         Edit::Begun { to } => (to, prefix),
     };
-    // The route applies to every path. Expressions rarely match `/~`.
+    // The route applies to every path; few expressions match `/~`.
     let client = if matches!(client, "" | "/") {
         "/~"
     } else {
@@ -148,7 +148,7 @@ fn rewritten(rule: &Rewrite) -> Edit {
     }
 }
 
-/// The literal text between `^` and the first group of an expression, and whether the expression ends with this group.
+/// Literal text between `^` and the first group of an expression, and whether the expression ends with this group.
 fn moved_part(pattern: &str) -> Option<(&str, bool)> {
     let (literal, group) = pattern.strip_prefix('^')?.split_once('(')?;
     let is_plain = !literal.contains(['\\', '.', '+', '*', '?', '[', '{', '|', '$', '^']);
@@ -160,7 +160,7 @@ fn moved_part(pattern: &str) -> Option<(&str, bool)> {
     is_known.then_some((literal, is_whole))
 }
 
-/// `text` with percent-encoded bytes decoded, as paths are when they are compared.
+/// Percent-decodes `text`, as paths are decoded for comparison.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

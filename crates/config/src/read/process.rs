@@ -1,4 +1,4 @@
-//! `[process]`: who the server is to the system once it is ready.
+//! `[process]`: user and confinement of the process.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,6 @@ use crate::plan::{Account, Landlock, Process, RunAs};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{Invalid, parse_account, parse_user};
 
-/// Its keys.
 const KEYS: &[&str] = &[
     "user",
     "group",

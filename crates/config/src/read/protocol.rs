@@ -1,4 +1,4 @@
-//! What is spoken at a `[[listen]]`, and the keys that only one protocol has.
+//! Protocol of a `[[listen]]`, and the keys specific to one protocol.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::plan::{FarEnd, HttpVersions, Listen, Memcached, Protocol, Responder, 
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
-/// As the key says it.
+/// Value of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Http,
@@ -60,7 +60,7 @@ const OF_FAR_ENDS: [&str; 2] = ["transport", "receive_buffer"];
 const OF_PUBLIC: [&str; 1] = ["public"];
 const OF_RESPONDER: [&str; 2] = ["request_bytes", "response_bytes"];
 
-/// What the place speaks; `listen` is where it is, if that could be read. Nothing where the protocol itself is wrong.
+/// Reads the protocol; `listen` is the listener, if its address could be read. `None` if the protocol is invalid.
 pub(super) fn read_protocol(
     section: &Section<'_, '_>,
     listen: Option<&Listen>,
@@ -94,7 +94,8 @@ pub(super) fn read_protocol(
     Some(match name {
         Name::Http => Protocol::Http(read_versions(section, findings)),
         Name::Memcached => {
-            // As memcached has it since 1.6: a short question with the address of somebody else brings that one a long answer.
+            // Like memcached since 1.6: over UDP, a short request with a forged source address brings the victim a long
+            // response.
             let far_end = far_end(Transport::Tcp);
             Protocol::Memcached(read_memcached(section, findings), far_end)
         }
@@ -104,7 +105,7 @@ pub(super) fn read_protocol(
     })
 }
 
-/// The versions of HTTP that are spoken; both where nothing is said.
+/// Reads the HTTP versions; the default is both.
 fn read_versions(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> HttpVersions {
     const EXPECTED: &str = "a list of \"h1\" and \"h2\", such as [\"h1\"]";
     let Some(value) = section.value("http_versions") else {
@@ -185,8 +186,8 @@ fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Mem
     }
 }
 
-/// How it is carried; when that is not said, by `usual`. What is over connections alone unless somebody says so is no danger to others
-/// where it is over connections.
+/// Reads the transport, with default `usual`. A protocol whose default is TCP needs no check for public addresses when
+/// it uses TCP.
 fn read_far_end(
     section: &Section<'_, '_>,
     (listen, usual): (Option<&Listen>, Transport),
@@ -221,7 +222,7 @@ fn read_far_end(
     }
 }
 
-/// Refuses an address that anybody may reach, unless that is said.
+/// Refuses a public address, unless `public = true`.
 fn check_public(section: &Section<'_, '_>, listen: Option<&Listen>, findings: &mut Findings<'_>) {
     let is_public = section.truth("public", findings) == Some(true);
     if let Some(listen) = listen.filter(|_| !is_public) {
@@ -230,7 +231,7 @@ fn check_public(section: &Section<'_, '_>, listen: Option<&Listen>, findings: &m
     }
 }
 
-/// Says what is wrong with the address, and what else would help.
+/// Reports the error, with another way to resolve it.
 fn refuse_address(
     section: &Section<'_, '_>,
     (checked, or): (Result<(), Invalid>, &str),
@@ -242,7 +243,7 @@ fn refuse_address(
     }
 }
 
-/// A size that is in `range`.
+/// Reads a size within `range`.
 fn read_bytes(
     section: &Section<'_, '_>,
     key: &str,

@@ -1,11 +1,11 @@
-//! Which routes can never be reached.
+//! Warnings about unreachable routes.
 
 use crate::diagnostic::{Findings, Span};
 use crate::limits;
 use crate::plan::{Host, Route, Scheme, ValueMatch, When};
 
-/// Warns of every route all of whose requests are taken by those before it, and of every host of which that is so.
-/// (That several routes do so together is noticed where each of them has some of its hosts.)
+/// Warns of every route, and of every host of a route, whose requests all match earlier routes. Routes that cover a
+/// later one only together are noticed if each of them covers some of its hosts.
 pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (later, span)) in routes.iter().enumerate() {
         let mut not = later.when.not.iter();
@@ -28,7 +28,7 @@ pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findi
     }
 }
 
-/// The line of the first of these routes that covers `when`.
+/// Line of the first route that covers `when`.
 fn covered_in(earlier: &[(Route, Span)], when: &When, findings: &Findings<'_>) -> Option<String> {
     let mut earlier = earlier.iter();
     let by = earlier.find(|(earlier, _)| covers(&earlier.when, when));
@@ -71,10 +71,10 @@ fn warn_of_unreachable_hosts(
     }
 }
 
-/// By which schemes clients can ask each listener.
+/// Schemes by which clients can reach each listener.
 pub(super) type Spoken = Vec<(String, &'static [Scheme])>;
 
-/// Warns of every route for a scheme by which nobody can ask where it is reached, when `spoken` says by which one can.
+/// Warns of every route for a scheme that none of its listeners has; `None` if the schemes are not known.
 pub(super) fn warn_of_unspoken(
     routes: &[(Route, Span)],
     spoken: Option<&Spoken>,
@@ -107,8 +107,8 @@ pub(super) fn warn_of_unspoken(
     }
 }
 
-/// Whether every request that `later` matches is certainly matched by `earlier` too: each condition
-/// of `earlier` follows from those of `later`.
+/// Whether certainly every request that `later` matches also matches `earlier`: each condition of `earlier` follows
+/// from those of `later`.
 fn covers(earlier: &When, later: &When) -> bool {
     let hosts = earlier.hosts.is_empty()
         || !later.hosts.is_empty()
@@ -146,7 +146,7 @@ fn covers(earlier: &When, later: &When) -> bool {
         && follow(&earlier.query, &later.query, |one, other| one == other)
 }
 
-/// Whether each of the conditions `earlier` follows from one of `later`.
+/// Whether each condition of `earlier` follows from one of `later`.
 fn follow(
     earlier: &[(String, ValueMatch)],
     later: &[(String, ValueMatch)],

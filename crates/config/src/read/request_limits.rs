@@ -1,4 +1,4 @@
-//! How large the heads of requests may be: keys at the top of the file.
+//! Limits of request heads: keys at the top of the file.
 
 use std::ops::RangeInclusive;
 

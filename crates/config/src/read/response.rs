@@ -1,4 +1,4 @@
-//! How a route responds: exactly one of the keys that say so.
+//! Action of a route: exactly one of the keys that define it.
 
 use std::num::NonZeroU32;
 
@@ -15,13 +15,13 @@ use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 use crate::written::{as_text, in_order, is_true, read_texts, report_kind};
 
-/// The keys that say how a route responds.
+/// Keys that define the action of a route.
 const RESPONSES: [&str; 5] = ["respond", "redirect", "files", "synthetic", "forward"];
 
-/// For sentences.
+/// For error messages.
 const EXACTLY_ONE: &str = "exactly one of respond, redirect, files, synthetic and forward";
 
-/// None when the response is missing or wrong, which has been reported.
+/// Reads the action; `None` if it is missing or invalid, which has been reported.
 pub(super) fn read_action(
     route: &Section<'_, '_>,
     groups: &mut Groups,
@@ -36,7 +36,7 @@ pub(super) fn read_action(
         .filter(|(key, _)| RESPONSES.contains(&key.get_ref().as_str()));
     let mut first: Option<(Spanned<String>, Option<Action>)> = None;
     for (key, value) in written {
-        // Of a second one the mistakes are reported, too.
+        // Mistakes in further actions are reported, too.
         let action = read_response(key.get_ref(), value, route, groups, findings);
         let Some((before, _)) = &first else {
             first = Some((key, action));
@@ -101,7 +101,7 @@ fn read_respond(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Op
     })
 }
 
-/// A file in the place of the body.
+/// Reads `respond` with a file instead of a body.
 fn read_respond_file(
     status: u16,
     respond: &Section<'_, '_>,
@@ -118,8 +118,7 @@ fn read_respond_file(
     Some(Action::RespondFile { status, file })
 }
 
-/// A table of header fields, the value one text or a list of texts for a field that comes several
-/// times.
+/// Reads a table of header fields. A value is a string, or a list of strings for a repeated field.
 fn read_headers(respond: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(String, String)> {
     let Some(value) = respond.value("headers") else {
         return Vec::new();
@@ -191,8 +190,7 @@ fn read_redirect(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> O
     })
 }
 
-/// A URI reference (RFC 9110, section 10.2.2): a path, or a URL whose scheme is said or comes from a
-/// variable.
+/// Parses a URI reference (RFC 9110, section 10.2.2): a path, or a URL whose scheme is literal or a variable.
 fn parse_location(text: &str) -> Result<Template, Invalid> {
     let template = value::parse_template(text)?;
     let is_bad = |letter: char| letter.is_control() || letter == ' ';
@@ -213,7 +211,7 @@ fn parse_location(text: &str) -> Result<Template, Invalid> {
     Ok(template)
 }
 
-/// That the host, where there is one, is not a variable that never is one.
+/// Refuses a location whose host is a variable that cannot be a host.
 fn check_host_of_location(text: &str, template: &Template) -> Result<(), Invalid> {
     let has_none = template.0.windows(2).any(|pair| match pair {
         [Piece::Text(before), Piece::Variable(variable)] => {
@@ -262,7 +260,7 @@ fn read_forward(
     Some(Action::Forward { split, mirror })
 }
 
-/// Groups with their weights: none twice, and one at least.
+/// Reads groups with weights: at least one, without duplicates.
 fn read_split(
     route: &Section<'_, '_>,
     groups: &mut Groups,

@@ -1,4 +1,4 @@
-//! `retries`: what is tried again, how often, and how much of it.
+//! `retries`: retry policy of a group.
 
 use crate::diagnostic::Findings;
 use crate::limits;
@@ -36,7 +36,7 @@ pub(super) fn read_retries(
     Some(retries)
 }
 
-/// A list, empty when only statuses are worth another attempt.
+/// Reads the failures that cause a retry; an empty list if only statuses do.
 fn read_on(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<RetryOn> {
     const NONE: RetryOn = RetryOn {
         connect: false,
@@ -89,7 +89,7 @@ fn read_on(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Ret
     }))
 }
 
-/// Statuses of failures: those that say that it would be the same again are no help.
+/// Reads statuses for which a retry is useful.
 fn read_statuses(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<u16> {
     const EXPECTED: &str = "a list of statuses such as [502, 503]";
     let Some(value) = retries.value("statuses") else {

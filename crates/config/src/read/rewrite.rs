@@ -1,4 +1,4 @@
-//! `rewrite`: paths that become others by regular expressions.
+//! `rewrite`: rewriting of paths by regular expressions.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -11,7 +11,7 @@ use crate::written::{one_or_list, parsed};
 
 const EXPECTED: &str = "a table such as { match = \"^/users/([0-9]+)$\", to = \"/u/$1\" }";
 
-/// A rule, or a list of them.
+/// Reads a rule, or a list of rules.
 pub(super) fn read_rewrites(
     route: &Section<'_, '_>,
     findings: &mut Findings<'_>,
@@ -45,7 +45,7 @@ fn read_rule(rule: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option
 
 type Target = (Vec<RewritePiece>, Option<Vec<RewritePiece>>);
 
-/// A path with a query, perhaps, in which `$1` and `${name}` stand for groups of `pattern`, and `$$` for a `$`.
+/// Parses a path with an optional query, in which `$1` and `${name}` are groups of `pattern`, and `$$` is a `$`.
 fn parse_target(text: &str, pattern: &Pattern) -> Result<Target, Invalid> {
     let is_bad = |letter: char| !letter.is_ascii_graphic() || letter == '#';
     if !text.starts_with('/') || text.starts_with("//") || text.contains(is_bad) {
@@ -99,7 +99,7 @@ fn parse_pieces(text: &str, pattern: &Pattern) -> Result<Vec<RewritePiece>, Inva
     Ok(pieces)
 }
 
-/// `1` of `1/x`, `name` of `{name}/x`, and what follows.
+/// Splits `1/x` or `{name}/x` into the name of the group and the rest.
 fn split_name(text: &str) -> Option<(&str, &str)> {
     if let Some(braced) = text.strip_prefix('{') {
         return braced.split_once('}').filter(|(name, _)| !name.is_empty());

@@ -1,4 +1,4 @@
-//! `[[route]]`: conditions, what is done on the way, and the response.
+//! `[[route]]`: conditions, processing steps, and the action.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -59,7 +59,7 @@ const KEYS: Keys = Keys {
     of_other_versions: &[("cache", "is not supported yet in this version")],
 };
 
-/// What changes requests on their way to a server.
+/// Keys that only affect forwarded requests.
 const FORWARD_ONLY: [&str; 6] = [
     "request_headers",
     "upstream_headers",
@@ -102,7 +102,7 @@ pub(super) fn read_routes(
         let section = Section::open("[[route]]", span.clone(), table, KEYS, findings);
         tracing::warn_of_idle(&section, file, findings);
         let route = read_route(&section, (defaults, listeners), groups, findings);
-        // A route with a wrong condition would seem to cover more, or less, than was meant.
+        // A route with an invalid condition would cover more or less than was meant.
         let is_whole = findings.errors() == errors_before;
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
     }
@@ -111,12 +111,12 @@ pub(super) fn read_routes(
     guards::warn_of_edits(&routes, findings);
     guards::warn_of_encoded_slashes(&routes, findings);
     let mut routes: Vec<Route> = routes.into_iter().map(|(route, _)| route).collect();
-    // The routes live as long as the configuration, so release their spare capacity.
+    // Routes live as long as the configuration: release spare capacity.
     routes.shrink_to_fit();
     routes
 }
 
-/// Whether a listener says what it speaks. Where something is wrong with one, it may be a far end, which has no routes.
+/// Whether a listener has the key `protocol`. An invalid one may be meant for a load target, which needs no routes.
 fn names_protocols(file: &Section<'_, '_>) -> bool {
     let names = |listen: &Spanned<DeValue<'_>>| listen.get_ref().get("protocol").is_some();
     file.value("listen")
@@ -168,8 +168,8 @@ fn read_route(
     })
 }
 
-/// A route that says how its responses are encoded encodes none: they would be encoded twice, and say so in the wrong order
-/// (RFC 9110, section 8.4).
+/// Warns of a route that sets Content-Encoding and compresses: responses would be encoded twice, with the codings in
+/// the wrong order (RFC 9110, section 8.4).
 fn warn_of_two_codings(
     route: &Section<'_, '_>,
     edits: &Edits,
@@ -201,7 +201,7 @@ const PREFIX: Kind<String> = Kind {
     },
 };
 
-/// What becomes of the part of the path that the route matched.
+/// Reads the change of the path.
 fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<'_>) -> PathEdit {
     const KEYS: [&str; 2] = ["strip_prefix", "replace_prefix"];
     if let Some(rewrites) = read_rewrites(route, findings) {
@@ -235,7 +235,7 @@ fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<
         findings.error(route.place("strip_prefix"), message);
         return PathEdit::Keep;
     };
-    // One slash where what is put in meets what stays.
+    // Avoids a double or missing slash where the replacement meets the rest.
     let mut path = replacement.unwrap_or_else(|| "/".to_owned());
     if removed.ends_with('/') && !path.ends_with('/') {
         path.push('/');

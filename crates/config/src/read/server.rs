@@ -1,4 +1,4 @@
-//! The members of a group.
+//! Servers of a group.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -19,8 +19,7 @@ const ADDRESS: Kind<ServerAddress> = Kind {
     parse: parse_server,
 };
 
-/// The servers of a group, each with the connections that the group grants if it says no other
-/// number.
+/// Reads the servers of a group; `connections_max` of the group is their default.
 pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Server> {
     let connections_max = read_connections_max(group, findings);
     group.require("servers", "a list such as [\"10.0.0.1:8000\"]", findings);
@@ -124,7 +123,7 @@ fn read_connections_max(
     section.count("connections_max", 1..=limits::CONNECTIONS_MAX_MAX, findings)
 }
 
-/// With the path of a Unix socket as it is meant from where the file is.
+/// Resolves the path of a Unix socket against the directory of the file.
 pub(super) fn beneath(
     address: ServerAddress,
     span: &Span,

@@ -1,4 +1,4 @@
-//! Statuses as files say them: numbers, ranges and classes.
+//! Statuses in configuration files: numbers, ranges and classes.
 
 use toml::Spanned;
 
@@ -7,8 +7,7 @@ use crate::section::Section;
 use crate::value;
 use crate::written::{as_number, one_or_list, parsed, report_kind};
 
-/// The ranges, both ends included, that a key says: one or a list. `None` when it says nothing; what could not be read is
-/// reported and left out.
+/// Reads one status or a list, as inclusive ranges. `None` without the key; invalid ones are reported and omitted.
 pub(super) fn read_statuses(
     section: &Section<'_, '_>,
     key: &str,

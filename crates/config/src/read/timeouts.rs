@@ -1,4 +1,4 @@
-//! `[timeouts]`: how long to wait for whom.
+//! `[timeouts]` and `timeouts` of a route.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub(super) fn read_timeouts(file: &Section<'_, '_>, findings: &mut Findings<'_>)
     timeouts
 }
 
-/// Those that have a meaning for the requests of a route. The others are about connections, or about all that is served.
+/// Timeouts of requests. The others apply to connections, or to the whole server.
 const ROUTE_KEYS: Keys = Keys::new(&[
     "client_body",
     "client_send",
@@ -62,7 +62,7 @@ const ROUTE_KEYS: Keys = Keys::new(&[
     "tunnel_fin",
 ]);
 
-/// Those of them that are about servers.
+/// Timeouts of forwarded requests.
 const FORWARD_ONLY: [&str; 7] = [
     "connect",
     "queue",
@@ -73,7 +73,7 @@ const FORWARD_ONLY: [&str; 7] = [
     "tunnel_fin",
 ];
 
-/// What a route says, and else what is said for `all`.
+/// Reads the timeouts of a route; missing keys are taken from `all`.
 pub(super) fn read_timeouts_of_route(
     route: &Section<'_, '_>,
     all: &Timeouts,
@@ -98,7 +98,7 @@ pub(super) fn read_timeouts_of_route(
     Some(timeouts)
 }
 
-/// Those that are written and never end a request, since `request` does so before.
+/// Warns of timeouts that are set but longer than `request`, so that they never apply.
 fn warn_of_the_longer(section: &Section<'_, '_>, timeouts: &Timeouts, findings: &mut Findings<'_>) {
     let Some(request) = timeouts.request else {
         return;

@@ -1,4 +1,4 @@
-//! `[tracing]`: what is recorded of requests as traces, and where it goes; and the key `tracing` of a route.
+//! `[tracing]`, and `tracing` of a route.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const KEYS: Keys = Keys::new(&[
     "queue",
 ]);
 
-/// Where a collector is.
+/// URL of a collector.
 struct Endpoint {
     address: ServerAddress,
     is_tls: bool,
@@ -42,7 +42,7 @@ const ENDPOINT: Kind<Endpoint> = Kind {
     parse: parse_endpoint,
 };
 
-/// What OTLP over HTTP asks for unless it is told otherwise.
+/// Default path of OTLP/HTTP.
 const TARGET_DEFAULT: &str = "/v1/traces";
 
 fn parse_endpoint(text: &str) -> Result<Endpoint, Invalid> {
@@ -100,7 +100,7 @@ fn parse_text(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// None when nothing is traced, or when something is wrong, which has been reported.
+/// Reads `[tracing]`; `None` without it, or after an error, which has been reported.
 pub(super) fn read_tracing(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tracing> {
     const EXPECTED: &str = "a table such as { endpoint = \"http://127.0.0.1:4318\" }";
     let value = file.value("tracing")?;
@@ -167,7 +167,7 @@ fn read_collector(
     }
 }
 
-/// The fields of a request to the collector that nobody else may write.
+/// Fields of an export request that the exporter writes.
 const OURS: [&str; 7] = [
     "host",
     "content-type",
@@ -178,7 +178,7 @@ const OURS: [&str; 7] = [
     "expect",
 ];
 
-/// Names and texts, each of which `check` has found to be good.
+/// Reads a table of names and strings, each checked by `check`.
 fn read_texts(
     section: &Section<'_, '_>,
     key: &str,
@@ -237,7 +237,7 @@ fn read_time(
     Some(time)
 }
 
-/// A number from 0 to 1, or a share of per cent.
+/// Reads a number from 0 to 1, or a percentage.
 fn read_sample(
     what: &str,
     value: &Spanned<DeValue<'_>>,
@@ -265,7 +265,7 @@ fn read_sample(
     sample
 }
 
-/// What a route does about traces.
+/// Reads `tracing` of a route.
 pub(super) fn read_of_route(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> RouteTracing {
     let Some(value) = route.value("tracing") else {
         return RouteTracing::AsAll;
@@ -278,7 +278,7 @@ pub(super) fn read_of_route(route: &Section<'_, '_>, findings: &mut Findings<'_>
         .map_or(RouteTracing::AsAll, RouteTracing::Sample)
 }
 
-/// That a route does not say how it is traced where nothing is.
+/// Warns of `tracing` of a route without `[tracing]`.
 pub(super) fn warn_of_idle(
     route: &Section<'_, '_>,
     file: &Section<'_, '_>,

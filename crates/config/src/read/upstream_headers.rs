@@ -1,4 +1,4 @@
-//! `upstream_headers`: fields of upstream responses that do not pass to clients.
+//! `upstream_headers`: fields of upstream responses that are not relayed to clients.
 
 use crate::diagnostic::Findings;
 use crate::plan::UpstreamHeaders;
@@ -32,7 +32,7 @@ const NAME: Kind<String> = Kind {
     parse: value::parse_field_name,
 };
 
-/// Framing and the connection are the server's own matter, but its date may be replaced.
+/// The server manages framing and connection fields itself, but `Date` may be replaced.
 const HIDDEN: Kind<String> = Kind {
     expected: NAME.expected,
     parse: |name| {

@@ -1,4 +1,4 @@
-//! `protocol` of a group: what is spoken with its servers, and the keys that only one protocol has.
+//! `protocol` of a group, and the keys specific to one protocol.
 
 use crate::diagnostic::Findings;
 use crate::limits;
@@ -6,7 +6,7 @@ use crate::plan::{Check, Multiplexing, Upstream, UpstreamProtocol};
 use crate::section::{Kind, Section};
 use crate::value;
 
-/// As the key says it.
+/// Value of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Http1,
@@ -21,7 +21,7 @@ const NAME: Kind<Name> = Kind {
     },
 };
 
-/// What only connections of HTTP/2 have.
+/// Keys for HTTP/2 only.
 const OF_HTTP2: [&str; 2] = ["streams_max", "connections_shared_max"];
 
 pub(super) fn read_protocol(
@@ -44,7 +44,7 @@ pub(super) fn read_protocol(
     })
 }
 
-/// What contradicts the protocol.
+/// Reports settings that contradict the protocol.
 pub(super) fn agree_on_protocol(
     upstream: &Upstream,
     group: &Section<'_, '_>,

@@ -1,4 +1,4 @@
-//! `tls` of a group: how its servers are spoken to.
+//! `tls` of a group: TLS settings towards its servers.
 
 use crate::diagnostic::Findings;
 use crate::plan::{Server, ServerAddress, Upstream, UpstreamTls, Verify};
@@ -58,7 +58,7 @@ pub(super) fn read_tls(
     })
 }
 
-/// That the name in a server's certificate is known: the path of a Unix socket is none.
+/// Checks that there is a name to verify certificates against: a Unix socket has none.
 pub(super) fn check_tls_name(
     upstream: &Upstream,
     group: &Section<'_, '_>,

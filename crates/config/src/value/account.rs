@@ -1,16 +1,16 @@
-//! Users and groups of the system, as they are written.
+//! Users and groups of the system.
 
 use super::Invalid;
 use crate::plan::{Account, RunAs};
 
-/// Bytes of a name at most: LOGIN_NAME_MAX of Linux without its end (limits.h(0p)).
+/// Maximum length of a name: LOGIN_NAME_MAX of Linux without the final NUL (limits.h(0p)).
 const NAME_MAX: usize = 255;
 
-/// A user or a group: a name such as `www-data`, or a number.
+/// Parses a user or group: a name such as `www-data`, or a number.
 pub fn parse_account(text: &str) -> Result<Account, Invalid> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number {
-        // The last number stands for "leave it as it is" (setresuid(2)).
+        // The largest number means "unchanged" (setresuid(2)).
         return match text.parse() {
             Ok(number) if number != u32::MAX => Ok(Account::Number(number)),
             _ => Err(Invalid::new(format!(
@@ -19,7 +19,7 @@ pub fn parse_account(text: &str) -> Result<Account, Invalid> {
             ))),
         };
     }
-    // What the databases can hold (passwd(5), group(5)); which of these a system allows is its own affair.
+    // Names that the databases can hold (passwd(5), group(5)); systems may allow fewer.
     let is_name = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b':' | b',' | b'/');
     match (1..=NAME_MAX).contains(&text.len())
         && !text.starts_with('-')
@@ -32,7 +32,7 @@ pub fn parse_account(text: &str) -> Result<Account, Invalid> {
     }
 }
 
-/// Whose rights a server is to have: `USER` or `USER:GROUP`.
+/// Parses the user and group of the process: `USER` or `USER:GROUP`.
 pub fn parse_run_as(text: &str) -> Result<RunAs, Invalid> {
     let (user, group) = match text.split_once(':') {
         Some((user, group)) => (user, Some(group)),
@@ -44,7 +44,7 @@ pub fn parse_run_as(text: &str) -> Result<RunAs, Invalid> {
     })
 }
 
-/// A user that is not root.
+/// Parses a user other than root.
 pub(crate) fn parse_user(text: &str) -> Result<Account, Invalid> {
     match parse_account(text)? {
         Account::Number(0) => Err(Invalid::new(

@@ -1,11 +1,11 @@
-//! Text with names in braces, and `{{` and `}}` for a brace: how every text with variables is written.
+//! Strings with names in braces, with `{{` and `}}` for a literal brace.
 
 use super::Invalid;
 
-/// The pieces of `text` in their order: what stands between names by `literal`, and each `{NAME}` by `named`.
+/// Splits `text` into pieces: literal text is converted by `literal`, each `{NAME}` by `named`.
 ///
 /// # Errors
-/// When a brace stands alone, and those of `named`.
+/// If a brace has no partner; also the errors of `named`.
 pub(super) fn pieces<P>(
     text: &str,
     literal: impl Fn(String) -> P,

@@ -1,15 +1,15 @@
-//! `Cache-Control` of a response (RFC 9111, section 5.2.2), as users write it.
+//! `Cache-Control` of a response (RFC 9111, section 5.2.2).
 
 use super::{Invalid, is_token};
 use crate::limits::CACHE_CONTROL_BYTES_MAX;
 use onrush_measure::nearest::nearest;
 
-/// What a directive has behind it.
+/// Argument of a directive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Argument {
     Nothing,
     Seconds,
-    /// Nothing, or names of fields in quotation marks.
+    /// Nothing, or a quoted list of field names.
     Fields,
 }
 
@@ -33,11 +33,11 @@ const KNOWN: [(&str, Argument); 13] = [
 /// Directives of requests only.
 const OF_REQUESTS: [&str; 3] = ["max-stale", "min-fresh", "only-if-cached"];
 
-/// Reads directives with commas between them. Those that are not known have to look like none that is: they are extensions
-/// (RFC 9111, section 5.2.3).
+/// Parses directives separated by commas. Unknown directives are accepted as extensions (RFC 9111, section 5.2.3)
+/// unless they resemble a known one.
 ///
 /// # Errors
-/// When one is malformed, misspelt, stands there twice, or contradicts another one.
+/// If a directive is malformed, misspelt or repeated, or contradicts another.
 pub fn parse_cache_control(text: &str) -> Result<String, Invalid> {
     let invalid = |why: String| Err(Invalid::new(why));
     if text.len() > CACHE_CONTROL_BYTES_MAX {
@@ -71,7 +71,7 @@ pub fn parse_cache_control(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// The parts between commas that stand in no quotation marks.
+/// Splits at commas outside quotation marks.
 fn directives(text: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |letter| {
@@ -116,7 +116,7 @@ fn check(name: &str, argument: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// A number that caches can count to (RFC 9111, section 1.2.2).
+/// Whether the argument is a number that caches can represent (RFC 9111, section 1.2.2).
 fn is_seconds(argument: &str) -> bool {
     let is_digits = argument.bytes().all(|byte| byte.is_ascii_digit());
     is_digits
@@ -125,7 +125,7 @@ fn is_seconds(argument: &str) -> bool {
             .is_ok_and(|seconds| seconds <= 1 << 31)
 }
 
-/// Printable ASCII between quotation marks, with nothing that would end it or stand for something else.
+/// Whether the argument is a quoted string of printable ASCII without escapes.
 fn is_quoted(argument: &str) -> bool {
     let inside = argument
         .strip_prefix('"')

@@ -1,11 +1,11 @@
-//! Conditions on requests as they are written: hosts, paths, methods and values.
+//! Conditions on requests: hosts, paths, methods and values.
 
 use super::{Invalid, is_token};
 use crate::limits;
 use crate::plan::{Host, PathMatch, Pattern, ValueMatch};
 
-/// A host as in a `Host` header, without a port: a name, an IPv4 address, or an IPv6 address in
-/// brackets; or `*.example.com` for every name below one.
+/// Parses a host of a `Host` header without port: a name, an IPv4 address, or an IPv6 address in brackets; or
+/// `*.example.com` for all names below a domain.
 pub fn parse_host(text: &str) -> Result<Host, Invalid> {
     if let Some(below) = text.strip_prefix('*') {
         let is_name = below
@@ -42,9 +42,8 @@ pub fn parse_host(text: &str) -> Result<Host, Invalid> {
     )))
 }
 
-/// Whether `text` is a host name of letters, digits, `-` and `_` in parts of at most 63 (RFC 1123,
-/// section 2.1, and the underscore that container networks use). IPv4 addresses are of this form,
-/// too.
+/// Whether `text` is a host name: labels of letters, digits, `-` and `_`, each at most 63 characters (RFC 1123, section
+/// 2.1; container networks use the underscore). IPv4 addresses also have this form.
 pub(crate) fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=limits::HOST_LABEL_MAX).contains(&label.len())
@@ -57,15 +56,15 @@ pub(crate) fn is_host_name(text: &str) -> bool {
     text.len() <= limits::HOST_MAX && text.split('.').all(is_label)
 }
 
-/// Whether `text` is an IPv4 address, right or wrong, rather than a name: no resolver knows names of
-/// digits and dots.
+/// Whether `text` looks like an IPv4 address, valid or not, rather than a name: names are not made of digits and dots
+/// only.
 pub(crate) fn is_number(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// A regular expression in the syntax of Rust's `regex`, which has no look-around and no
-/// back-references and in return always takes linear time.
+/// Parses a regular expression in the syntax of the `regex` crate, which matches in linear time and therefore supports
+/// neither look-around nor back-references.
 pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
     let built = regex::bytes::RegexBuilder::new(text)
         .size_limit(limits::PATTERN_BYTES_MAX)
@@ -77,7 +76,7 @@ pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
             limits::PATTERN_BYTES_MAX >> 10
         ))),
         Err(error) => {
-            // The last line says what; those before it draw where.
+            // The last line is the message; those before it point to the place.
             let what = error.to_string();
             let what = what.lines().last().unwrap_or_default();
             let what = what.strip_prefix("error: ").unwrap_or(what);
@@ -88,7 +87,7 @@ pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
     }
 }
 
-/// A condition on a path: a prefix `/p/`, `=/exact`, or a regular expression `~^/p/[0-9]+$`.
+/// Parses a condition on a path: a prefix `/p/`, `=/exact`, or a regular expression `~^/p/[0-9]+$`.
 pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
     if let Some(pattern) = text.strip_prefix('~') {
         return parse_pattern(pattern).map(PathMatch::Regex);
@@ -123,7 +122,7 @@ pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
     })
 }
 
-/// Refuses a path with a segment that is `.` or `..`.
+/// Refuses a path with a `.` or `..` segment.
 pub(crate) fn refuse_dot_segments(path: &str) -> Result<(), Invalid> {
     let mut segments = path.split('/');
     match segments.find(|segment| matches!(*segment, "." | "..")) {
@@ -134,7 +133,7 @@ pub(crate) fn refuse_dot_segments(path: &str) -> Result<(), Invalid> {
     }
 }
 
-/// A method: a token, in capitals as all that are registered are.
+/// Parses a method: a token in upper case, like all registered methods.
 pub(crate) fn parse_method(text: &str) -> Result<String, Invalid> {
     if !is_token(text) {
         return Err(Invalid::new(format!(
@@ -155,7 +154,7 @@ pub(crate) fn parse_method(text: &str) -> Result<String, Invalid> {
     Ok(upper)
 }
 
-/// A condition on a value: `*` for any, `!` for none, `~` and a regular expression, or the value.
+/// Parses a condition on a value: `*` for present, `!` for absent, `~` and a regular expression, or the exact value.
 pub(crate) fn parse_value_match(text: &str) -> Result<ValueMatch, Invalid> {
     match text {
         "*" => Ok(ValueMatch::Present),
@@ -167,7 +166,7 @@ pub(crate) fn parse_value_match(text: &str) -> Result<ValueMatch, Invalid> {
     }
 }
 
-/// What is searched for in a text: the text itself, or `~` and a regular expression.
+/// Parses a search pattern: literal text, or `~` and a regular expression.
 pub(crate) fn parse_search(text: &str) -> Result<Pattern, Invalid> {
     match text.strip_prefix('~') {
         Some(pattern) => parse_pattern(pattern),

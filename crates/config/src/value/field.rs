@@ -2,8 +2,7 @@
 
 use super::Invalid;
 
-/// Fields that the server writes itself, in every message: a second one would contradict what is
-/// really sent.
+/// Fields that the server generates in every message; a configured one would contradict them.
 const OWN_FIELDS: [&str; 7] = [
     "connection",
     "content-length",
@@ -14,8 +13,8 @@ const OWN_FIELDS: [&str; 7] = [
     "upgrade",
 ];
 
-/// That a field may stand in a fixed response: a token for its name, a value without control
-/// characters, and none of those that the server writes itself (RFC 9110, sections 5.1 and 5.5).
+/// Checks a field of a fixed response: a valid name and value (RFC 9110, sections 5.1 and 5.5), and not a field that
+/// the server generates.
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     check_field(name)?;
     if name.eq_ignore_ascii_case("date") {
@@ -24,7 +23,7 @@ pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     check_field_value(name, value)
 }
 
-/// That a field of this name may be changed.
+/// Checks that a field of this name may be changed.
 pub(crate) fn check_field(name: &str) -> Result<(), Invalid> {
     parse_field_name(name)?;
     if OWN_FIELDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
@@ -39,7 +38,7 @@ fn own_field(name: &str) -> Invalid {
     ))
 }
 
-/// The name of a header field as it is written.
+/// Parses the name of a header field.
 pub(crate) fn parse_field_name(name: &str) -> Result<String, Invalid> {
     if !is_token(name) {
         return Err(Invalid::new(format!("{name:?} is not a header name")));
@@ -47,7 +46,7 @@ pub(crate) fn parse_field_name(name: &str) -> Result<String, Invalid> {
     Ok(name.to_owned())
 }
 
-/// That a value has no control characters, which would end the field or worse.
+/// Checks that a value has no control characters, which could end the field.
 pub(crate) fn check_field_value(name: &str, value: &str) -> Result<(), Invalid> {
     let is_bad = |letter: char| letter.is_control() && letter != '\t';
     if value.chars().any(is_bad) {
@@ -58,7 +57,7 @@ pub(crate) fn check_field_value(name: &str, value: &str) -> Result<(), Invalid> 
     Ok(())
 }
 
-/// Whether `text` is a token (RFC 9110, section 5.6.2): the name of a field, a method or a cookie.
+/// Whether `text` is a token (RFC 9110, section 5.6.2), as names of fields, methods and cookies are.
 pub(crate) fn is_token(text: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_token)

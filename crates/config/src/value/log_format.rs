@@ -1,4 +1,4 @@
-//! What a line of the access log says: `json`, `combined`, or text with fields in braces.
+//! Format of the access log: `json`, `combined`, or a template.
 
 use super::braces::pieces;
 use super::{Invalid, is_token};
@@ -32,13 +32,14 @@ const FIELDS: [(&str, LogField); 23] = [
 ];
 
 impl LogField {
-    /// All but header fields, each with its name, in the order in which JSON has them.
+    /// All fields except header fields, with their names, in the order of the JSON format.
     pub fn all() -> &'static [(&'static str, LogField)] {
         &FIELDS
     }
 }
 
-/// `{name}` stands for a field, `{header:NAME}` for a header field of the request, `{{` and `}}` for one brace.
+/// Parses a format. In a template, `{name}` is a field, `{header:NAME}` a header field of the request; `{{` and `}}`
+/// are literal braces.
 pub fn parse_log_format(text: &str) -> Result<LogFormat, Invalid> {
     match text {
         "json" => return Ok(LogFormat::Json),

@@ -1,12 +1,12 @@
-//! Networks as they are written: `10.0.0.0/8`, or one address.
+//! Networks in CIDR notation, or single addresses.
 
 use std::net::IpAddr;
 
 use super::Invalid;
 use crate::plan::Network;
 
-/// The addresses that share a prefix, `10.0.0.0/8` or `2001:db8::/32`, or a single one. Bits behind
-/// the prefix are a mistake: one of the two numbers is not what was meant.
+/// Parses a network, such as `10.0.0.0/8` or `2001:db8::/32`, or an address. Bits after the prefix must be zero:
+/// otherwise one of the two numbers is probably wrong.
 pub fn parse_network(text: &str) -> Result<Network, Invalid> {
     let invalid = || {
         Invalid::new(format!(
@@ -20,7 +20,7 @@ pub fn parse_network(text: &str) -> Result<Network, Invalid> {
     let address: IpAddr = address.parse().map_err(|_| invalid())?;
     let bits: u8 = if address.is_ipv4() { 32 } else { 128 };
     let prefix = match prefix {
-        // `u8`'s own parser would take `+8`.
+        // The parser of `u8` also accepts `+8`.
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             digits.parse().map_err(|_| invalid())?
         }

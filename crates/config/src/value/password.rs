@@ -1,10 +1,10 @@
-//! Hashes of passwords: which forms are taken, and at what cost. Nothing is hashed here.
+//! Checks the format and cost of password hashes. Nothing is hashed here.
 
 use super::Invalid;
 use crate::limits;
 
-/// That `hash` is one that a password can be checked against: bcrypt (`$2a$`, `$2b$`, `$2y$`),
-/// argon2id, or SHA-crypt (`$5$`, `$6$`), each no more expensive than [`limits`] allow.
+/// Checks that a hash is supported: bcrypt (`$2a$`, `$2b$`, `$2y$`), argon2id, or SHA-crypt (`$5$`, `$6$`), with a cost
+/// within [`limits`].
 pub fn check_password_hash(hash: &str) -> Result<(), Invalid> {
     if hash.starts_with("$2") {
         return check_bcrypt(hash).ok_or_else(|| {
@@ -42,7 +42,7 @@ pub fn check_password_hash(hash: &str) -> Result<(), Invalid> {
     ))
 }
 
-/// The hash is not repeated: logs and terminals are not where it belongs.
+/// The message omits the hash, because it may be written to logs.
 fn not_a_hash(expected: String) -> Invalid {
     Invalid::new(format!(
         "this hash of a password cannot be used: expected {expected}"
@@ -101,7 +101,7 @@ fn number(digits: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
     range.contains(&number).then_some(number)
 }
 
-/// The letters of all three kinds of base 64 that these hashes use.
+/// Whether `text` has only characters of the three base64 alphabets of these hashes.
 fn is_base64(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/' | b'+'))

@@ -1,4 +1,4 @@
-//! Text with variables as it is written: `https://{host}{uri}`, and `{{` and `}}` for braces.
+//! Templates: text with variables, such as `https://{host}{uri}`.
 
 use super::braces::pieces;
 use super::{Invalid, is_token};
@@ -25,7 +25,7 @@ const VARIABLES: [(&str, Variable); 17] = [
     ("request_id", Variable::RequestId),
 ];
 
-/// Text in which `{name}` stands for a [`Variable`], and `{{` and `}}` for one brace.
+/// Parses a template, in which `{name}` is a [`Variable`]; `{{` and `}}` are literal braces.
 pub fn parse_template(text: &str) -> Result<Template, Invalid> {
     let variable = |name: &str| parse_variable(name).map(Piece::Variable);
     pieces(text, Piece::Text, variable).map(Template)

@@ -1,4 +1,4 @@
-//! `[admin]`: what it means, and what is said about a bad one.
+//! `[admin]`: meaning, and error messages.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What responses say of being kept by caches.
+//! `cache_control`: meaning, and error messages.
 
 use onrush_config::plan::{CacheRule, OfServer};
 

@@ -8,11 +8,11 @@ use onrush_config::changes::changes;
 use onrush_config::plan::{Action, Address, LogTarget, PageContent, Plan, ServerAddress, Threads};
 use onrush_config::{Files, Parsed, Sources, parse, parse_sources};
 
-/// Files by their names.
+/// Files in memory, by name.
 struct Memory(BTreeMap<PathBuf, String>);
 
 impl Files for Memory {
-    /// Of patterns it knows `*` before an ending.
+    /// Supports patterns with one `*`.
     fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
         let path = directory.join(name);
         let shown = path.display().to_string();
@@ -51,7 +51,7 @@ fn memory(files: &[(&str, &str)]) -> Memory {
     )
 }
 
-/// The first of the files, with what it includes of the others.
+/// Reads the first file and its includes.
 fn sources(files: &[(&str, &str)]) -> Sources {
     let (path, text) = files[0];
     Sources::read(text, path, &mut memory(files))
@@ -64,7 +64,7 @@ fn parsed(files: &[(&str, &str)]) -> Parsed {
     }
 }
 
-/// `path:line:column: message` of each error.
+/// Formats each error as `path:line:column: message`.
 fn errors(files: &[(&str, &str)]) -> Vec<String> {
     match parse_sources(&sources(files)) {
         Ok(parsed) => panic!("{files:?}\nis accepted as:\n{:?}", parsed.plan),
@@ -78,7 +78,7 @@ fn errors(files: &[(&str, &str)]) -> Vec<String> {
     }
 }
 
-/// The statuses that the routes respond with.
+/// Statuses of the routes' fixed responses.
 fn statuses(plan: &Plan) -> Vec<u16> {
     let status = |action: &Action| match action {
         Action::Respond { status, .. } => *status,
@@ -316,7 +316,7 @@ fn includes_that_cannot_be_are_said_and_nothing_else_is() {
             .filter(|said| !said.contains("onrush.toml is where"))
             .collect();
         match include.contains('*') && include.contains("a.toml") {
-            // The pattern finds the first file, too.
+            // The pattern also matches the first file.
             true => assert_eq!(*of_first, [&format!("onrush.toml:{expected}")]),
             false => assert_eq!(said, [format!("onrush.toml:{expected}")]),
         }

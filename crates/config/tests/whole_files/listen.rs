@@ -1,4 +1,4 @@
-//! `[[listen]]`, `[forwarded]` and `[timeouts]`: what they mean, and what is said about bad ones.
+//! `[[listen]]`, `[forwarded]` and `[timeouts]`: meaning, and error messages.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use onrush_config::plan::*;
 
 use crate::support::{Sentences, check_errors, check_warnings, parsed};
 
-/// The place of these keys at `:443`.
+/// A listener at `:443` with these keys.
 fn listen(keys: &str) -> Listen {
     let text = format!("[[listen]]\naddress = \":443\"\n{keys}\n[[route]]\nsynthetic = true");
     let parsed = parsed(&text);
@@ -70,7 +70,7 @@ fn tls_has_one_certificate_or_several() {
     }
 }
 
-/// The authorities in `ca.pem`, with these files of revocation lists.
+/// Authorities in `ca.pem` with these revocation lists.
 fn ca(revocation_lists: &[&str]) -> ClientAuthorities {
     ClientAuthorities {
         file: "conf/ca.pem".into(),

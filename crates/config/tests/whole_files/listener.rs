@@ -1,4 +1,4 @@
-//! The names of listeners, and routes that are for some of them: what they mean, and what is said about bad ones.
+//! Names of listeners, and routes restricted to some of them: meaning, and error messages.
 
 use onrush_config::plan::*;
 
@@ -77,7 +77,7 @@ fn everything_wrong_is_named() {
                 "2:12: listener in [[route]] is empty: expected the name or the address of a [[listen]] such as \"127.0.0.1:8080\"",
             ],
         ),
-        // What is missing may be the one that is wrong.
+        // The missing listener may be the invalid one.
         (
             "[[listen]]\naddress = \":80x\"\nname = \"public\"\n[[route]]\nlistener = \"public\"\nsynthetic = true",
             &[

@@ -1,4 +1,4 @@
-//! `[log]`: what it means, and what is said about a bad one.
+//! `[log]`: meaning, and error messages.
 
 use std::time::Duration;
 

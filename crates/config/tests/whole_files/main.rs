@@ -1,4 +1,4 @@
-//! Whole configuration files: what good ones mean, and every sentence said about bad ones.
+//! Whole configuration files: their meaning, and all error messages.
 
 use std::path::Path;
 use std::time::Duration;
@@ -303,7 +303,6 @@ fn every_mistake_has_its_place_and_its_sentence() {
     check_errors(BAD);
 }
 
-/// What is written, and everything said about it.
 const BAD: &Sentences = &[
     // The file itself.
     (
@@ -362,7 +361,7 @@ const BAD: &Sentences = &[
         "reload = true",
         &["1:1: key \"reload\" in the file is not supported yet in this version"],
     ),
-    // Places to listen.
+    // Listeners.
     (
         "[[listen]]\naddress = \"example.com:80\"",
         &[
@@ -614,7 +613,7 @@ fn a_file_without_routes_is_an_error() {
             ["1:1: there is no [[route]]: expected at least one, to say how to respond"]
         );
     }
-    // A far end has none, whatever else is wrong with it.
+    // A load target needs no routes, whatever else is wrong with it.
     let far_end =
         "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"\ntransport = \"tcpp\"";
     assert!(
@@ -622,7 +621,7 @@ fn a_file_without_routes_is_an_error() {
             .iter()
             .all(|error| error.starts_with("4:13: "))
     );
-    // Misspelt or of the wrong kind, it is one mistake and not two.
+    // A misspelt key, or one of the wrong type, is reported once.
     let routes = "[[routes]]\nsynthetic = true";
     assert_eq!(
         errors(routes),

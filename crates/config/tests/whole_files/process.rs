@@ -1,4 +1,4 @@
-//! `[process]`: who the server is to the system.
+//! `[process]`: meaning, and error messages.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
-//! `[[listen]] protocol`: what it means, and what is said about keys that do not go with it.
+//! `protocol` of `[[listen]]`: meaning, and error messages.
 
 use onrush_config::plan::*;
 
 use crate::support::{check_errors, parsed};
 
-/// What is spoken at a private address with these keys.
+/// Protocol of a listener at a private address with these keys.
 fn spoken(keys: &str) -> Protocol {
     let text = format!("[[listen]]\naddress = \"10.0.0.1:80\"\n{keys}");
     let parsed = parsed(&text);

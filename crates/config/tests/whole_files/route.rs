@@ -1,4 +1,4 @@
-//! `[[route]]`: what good routes mean, and what is said about bad ones.
+//! `[[route]]`: meaning, and error messages.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use onrush_config::plan::*;
 
 use crate::support::{Sentences, check_errors, check_warnings, parsed, warnings};
 
-/// The route of these keys and a response, in a file with a group `app`.
+/// A route with these keys and a response, in a file with a group `app`.
 fn route(keys: &str) -> Route {
     let response = if keys.contains("forward =") || keys.contains("redirect =") {
         ""
@@ -107,7 +107,7 @@ fn negated_conditions_are_conditions() {
             "[[route]]\npath = \"/a/\"\nsynthetic = true\nnot = { path = \"/a\" }",
             &["1:1: this [[route]] is never reached: its not matches everything that it would"],
         ),
-        // What the first leaves is for the second.
+        // The second route gets the requests that the first one excludes.
         (
             "[[route]]\nsynthetic = true\nnot = { path = \"/\", method = \"GET\" }",
             &[],
@@ -1056,9 +1056,9 @@ fn a_route_for_a_scheme_that_nobody_speaks_is_never_reached() {
         (TLS.to_owned(), "https", None),
         ([TLS, PLAIN].concat(), "http", None),
         ([TLS, PLAIN].concat(), "https", None),
-        // Flags may say where to listen, and how.
+        // Flags may add listeners.
         (String::new(), "https", None),
-        // And so may those before us.
+        // Trusted proxies may have received either scheme.
         (introduced, "https", None),
         (trusting, "https", None),
     ] {
@@ -1129,7 +1129,7 @@ fn edit_into_path_that_expression_refuses_is_warned_of() {
         assert_eq!(two("~^/admin(/|$)", editing), [warned], "{editing}");
     }
     for (guard, editing) in [
-        // Found in the client's path as well.
+        // The client's path also matches.
         ("~^/(api/)?admin", STRIPPED),
         (r"~/\.git", STRIPPED),
         (r"~/\.git", REWRITTEN),
@@ -1146,7 +1146,7 @@ fn edit_into_path_that_expression_refuses_is_warned_of() {
     assert_eq!(two(r"~\.php$", fixed).len(), 1);
 }
 
-/// Whether an edit of the second route is warned of where the first one refuses `guard`.
+/// Whether there is a warning if the second route edits paths and the first one refuses `guard`.
 fn is_edit_warned_of(guard: &str, path: &str, edit: &str) -> bool {
     let found = warnings(&format!(
         "[[route]]\npath = {guard:?}\nrespond = {{ status = 403 }}\n[[route]]\nforward = \"http://10.0.0.1\"\npath = {path:?}\n{edit}"
@@ -1187,7 +1187,7 @@ fn edit_into_refused_path_below_own_prefix_is_warned_of() {
         );
     }
     for (guard, path, edit) in [
-        // Only `/api/api/admin` leads there.
+        // Only `/api/api/admin` is edited to that path.
         ("/api/admin", "/api", "strip_prefix = true"),
         ("=/api/admin", "/api", "strip_prefix = true"),
         // The client's path begins with the refused path.

@@ -1,10 +1,10 @@
-//! What the tests of whole files share.
+//! Helpers of the tests of whole files.
 
 use std::path::Path;
 
 use onrush_config::{Parsed, parse};
 
-/// As `onrush serve --config conf/onrush.toml` would.
+/// Parses a file as `onrush serve --config conf/onrush.toml` does.
 pub(crate) fn parsed(text: &str) -> Parsed {
     match parse(text, Path::new("conf/onrush.toml")) {
         Ok(parsed) => parsed,
@@ -12,7 +12,7 @@ pub(crate) fn parsed(text: &str) -> Parsed {
     }
 }
 
-/// `line:column: message` of each error, without the excerpts.
+/// Formats each error as `line:column: message`, without excerpts.
 pub(crate) fn errors(text: &str) -> Vec<String> {
     match parse(text, Path::new("onrush.toml")) {
         Ok(parsed) => panic!("{text}\nis accepted as:\n{:?}", parsed.plan),
@@ -23,7 +23,7 @@ pub(crate) fn errors(text: &str) -> Vec<String> {
     }
 }
 
-/// The same of each warning.
+/// Formats each warning as `line:column: message`.
 pub(crate) fn warnings(text: &str) -> Vec<String> {
     parsed(text)
         .warnings
@@ -32,16 +32,16 @@ pub(crate) fn warnings(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Cases: what is written, and everything said about it.
+/// Cases: a text, and all messages about it.
 pub(crate) type Sentences = [(&'static str, &'static [&'static str])];
 
-/// That each text is refused with its sentences. The cases are about one part of a file each; the
-/// parts that any file needs come after it.
+/// Checks that each text is refused with these messages. Each case contains one part of a file; the parts that every
+/// file needs are appended.
 pub(crate) fn check_errors(cases: &Sentences) {
     check(cases, errors);
 }
 
-/// That each text is accepted with its warnings.
+/// Checks that each text is accepted with these warnings.
 pub(crate) fn check_warnings(cases: &Sentences) {
     check(cases, warnings);
 }

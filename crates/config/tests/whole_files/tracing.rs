@@ -1,4 +1,4 @@
-//! `[tracing]`, and what a route says about traces.
+//! `[tracing]`, and `tracing` of a route.
 
 use std::time::Duration;
 

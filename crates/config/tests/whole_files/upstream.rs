@@ -1,4 +1,4 @@
-//! `[upstream.NAME]`: what good groups mean, and what is said about bad ones.
+//! `[upstream.NAME]`: meaning, and error messages.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use onrush_config::plan::*;
 
 use crate::support::{Sentences, check_errors, check_warnings, parsed};
 
-/// The group of a file whose only route forwards to it.
+/// A group with these keys, in a file whose only route forwards to it.
 fn group(keys: &str) -> Upstream {
     let text = format!("[[route]]\nforward = \"app\"\n[upstream.app]\n{keys}");
     let parsed = parsed(&text);
@@ -106,7 +106,7 @@ fn a_group_with_every_key_means_what_it_says() {
     assert_eq!(found, expected);
 }
 
-/// The pattern of a check's body, which only the crate itself can make; what it matches is asserted.
+/// Pattern for the body of a check. Only the crate can create patterns, so the tests compare its text.
 fn body_of(group: &Upstream) -> Option<Pattern> {
     let Some(Check::Http { body, .. }) = group.health.as_ref().map(|health| &health.check) else {
         panic!("no check over HTTP: {group:?}")
