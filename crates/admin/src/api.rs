@@ -59,7 +59,6 @@ enum Methods {
     GetAndPost,
 }
 
-/// Response to a request.
 pub(crate) enum Reply {
     Whole(Response),
     /// A stream that lasts until the client disconnects or the server stops.
@@ -85,7 +84,6 @@ impl Methods {
 }
 
 impl Desk {
-    /// Audience of a path.
     pub(crate) fn audience(path: &str) -> Audience {
         match path {
             "/" => Audience::Visitors,

@@ -13,7 +13,6 @@ use crate::desk::journal::Journal;
 use crate::live::{self, Before};
 use crate::response::{Response, send};
 
-/// Media type of a stream.
 pub(crate) const CONTENT_TYPE: &str = "text/event-stream";
 
 /// Comment after the last event when the server stops in good order.

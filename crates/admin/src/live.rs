@@ -12,7 +12,6 @@ use crate::desk::Desk;
 use crate::json;
 use crate::views::{self, Views};
 
-/// Sampling interval.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of listed requests.

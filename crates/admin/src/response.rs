@@ -44,7 +44,6 @@ pub(crate) enum Extent {
 }
 
 impl Extent {
-    /// The extent of the response to a request with this method.
     pub(crate) fn of(method: Method) -> Self {
         match method {
             Method::Head => Extent::Head,

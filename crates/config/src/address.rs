@@ -278,7 +278,6 @@ fn check_server_port(port: u16, text: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// A parsed port.
 enum Port {
     Number(u16),
     /// A number above 65535.

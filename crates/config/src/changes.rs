@@ -236,7 +236,6 @@ fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Ve
 /// Maximum number of compared pairs; beyond that no items count as equal.
 const COMPARED_MAX: usize = 1 << 22;
 
-/// [`common`] of two ranges of places.
 fn between(
     before: Range<usize>,
     after: Range<usize>,
@@ -273,7 +272,6 @@ fn between(
     pairs
 }
 
-/// Whether two values are equal, wherever they are.
 fn is_same(one: &DeValue<'_>, other: &DeValue<'_>) -> bool {
     let same = |one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>| {
         is_same(one.get_ref(), other.get_ref())

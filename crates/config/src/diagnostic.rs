@@ -211,7 +211,7 @@ impl Kept {
         }
     }
 
-    /// Sorts by position and keeps those that are shown. The sort is stable for diagnostics at the same position.
+    /// Sorts by position and drops those that are not shown. The sort is stable.
     fn cut(&mut self) {
         self.found.sort_by_key(|finding| finding.span.start);
         self.found.truncate(limits::FINDINGS_MAX);
@@ -252,7 +252,6 @@ impl<'s> Findings<'s> {
         self.sources.file(span).directory().join(path)
     }
 
-    /// Number of errors so far.
     pub(crate) fn errors(&self) -> usize {
         self.errors.count
     }

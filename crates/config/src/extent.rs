@@ -2,7 +2,6 @@
 
 use crate::limits;
 
-/// Sizes counted so far.
 #[derive(Default)]
 pub(crate) struct Extent {
     bytes: usize,
@@ -11,7 +10,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Counts a text before it is parsed: parsed keys take fifty times the memory of the text. The error is a sentence.
+    /// Counts a text before it is parsed: parsed keys take fifty times the memory of the text.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), String> {
         self.bytes += text.len();
         if self.bytes > limits::TEXT_MAX {

@@ -11,7 +11,6 @@ use crate::limits::{FILES_MAX, INCLUDES_MAX};
 use crate::sources::{Sources, Span};
 use crate::written::{kind_of, one_or_list};
 
-/// Name of the key.
 pub(crate) const KEY: &str = "include";
 
 const EXPECTED: &str = "a file, a pattern such as \"conf.d/*.toml\", or a list of them";

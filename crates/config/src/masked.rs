@@ -6,7 +6,6 @@ use toml::de::{DeTable, DeValue};
 use crate::changes::{HIDDEN, has_secret};
 use crate::diagnostic::Span;
 
-/// Replacement of a secret.
 const MASK: &str = "\"(hidden)\"";
 
 /// Masks the values of keys that may contain secrets: password hashes, and fields that may carry credentials. Comments
@@ -46,7 +45,7 @@ fn look_into(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
     }
 }
 
-/// Collects the spans of all values in a value.
+/// Collects the places of all values, including nested ones.
 fn hide(value: &Spanned<DeValue<'_>>, secrets: &mut Vec<Span>) {
     match value.get_ref() {
         DeValue::Table(table) => table.iter().for_each(|(_, value)| hide(value, secrets)),

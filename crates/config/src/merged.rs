@@ -15,7 +15,6 @@ const LISTS: [&str; 2] = ["listen", "route"];
 /// Keys written as `[….NAME]`.
 const BY_NAME: [&str; 1] = ["upstream"];
 
-/// The merged configuration.
 pub(crate) struct Merged<'s> {
     pub(crate) table: DeTable<'s>,
     /// Conflicts between files, and TOML errors.
@@ -24,7 +23,6 @@ pub(crate) struct Merged<'s> {
     pub(crate) is_whole: bool,
 }
 
-/// Merges all files.
 pub(crate) fn merged(sources: &Sources) -> Merged<'_> {
     let mut merged = Merged {
         table: DeTable::new(),

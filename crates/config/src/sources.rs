@@ -13,7 +13,6 @@ pub(crate) type Wrong = (Span, String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     pub(crate) files: Vec<Source>,
-    /// Errors of includes.
     pub(crate) wrong: Vec<Wrong>,
     /// Warnings about includes.
     pub(crate) doubtful: Vec<Wrong>,
@@ -81,7 +80,6 @@ impl Sources {
         &self.files[0]
     }
 
-    /// Whether there is more than one file.
     pub(crate) fn are_several(&self) -> bool {
         self.files.len() > 1
     }
@@ -100,7 +98,6 @@ impl Sources {
         self.files.len() - 1
     }
 
-    /// File that contains a span.
     pub(crate) fn file(&self, span: &Span) -> &Source {
         let is_before = |source: &Source| source.start <= span.start;
         &self.files[self.files.partition_point(is_before) - 1]

@@ -101,7 +101,7 @@ pub fn parse_count(text: &str) -> Result<u64, Invalid> {
     Ok(amount::count(text)?)
 }
 
-/// Parses an integral percentage: `50%`.
+/// Parses a whole percentage: `50%`.
 pub(crate) fn parse_percent(text: &str) -> Result<u32, Invalid> {
     let percent = amount::percent_in(text, 1).map_err(|_| {
         Invalid::new(format!(
@@ -335,7 +335,6 @@ pub(crate) fn check_body(status: u16, body: &[u8]) -> Result<(), Invalid> {
 mod tests {
     use super::*;
 
-    /// The parsed value or the error as text, for the tables below.
     pub(super) fn outcome<T: fmt::Debug>(parsed: Result<T, Invalid>) -> String {
         match parsed {
             Ok(value) => format!("{value:?}"),

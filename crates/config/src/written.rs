@@ -16,7 +16,7 @@ pub(crate) fn as_number(value: &Spanned<DeValue<'_>>) -> Option<i128> {
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// Parses a string; reports an error at its place.
+/// Parses a string, or reports an error at its place.
 pub(crate) fn parsed<T>(
     text: &Spanned<String>,
     parse: impl Fn(&str) -> Result<T, Invalid>,
@@ -46,7 +46,6 @@ pub(crate) fn path_of(
     Some(FilePath::written(path, text.span()))
 }
 
-/// Reports that a value has the wrong type.
 pub(crate) fn report_kind(
     what: &str,
     value: &Spanned<DeValue<'_>>,
@@ -60,7 +59,6 @@ pub(crate) fn report_kind(
     );
 }
 
-/// A string, or a list of strings.
 pub(crate) fn read_texts(
     what: &str,
     value: &Spanned<DeValue<'_>>,
@@ -130,7 +128,6 @@ pub(crate) fn is_false(value: &Spanned<DeValue<'_>>) -> bool {
     value.get_ref().as_bool() == Some(false)
 }
 
-/// The value, if it is a string, with its place.
 pub(crate) fn as_text(value: &Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
     let text = value.get_ref().as_str()?;
     Some(Spanned::new(value.span(), text.to_owned()))

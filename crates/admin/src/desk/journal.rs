@@ -44,7 +44,6 @@ impl Event {
             .map(|(_, text)| text.to_string())
     }
 
-    /// Size in memory, in bytes.
     fn bytes(&self) -> usize {
         let fields = self.fields.iter().map(|(_, text)| text.len());
         size_of::<Event>()

@@ -65,7 +65,7 @@ impl Sample {
 
     /// Samples this ratio of traces, from 0 to 1; `None` for another number.
     pub fn of(ratio: f64) -> Option<Sample> {
-        // The cast only drops a fraction of 1/2^56.
+        // Truncation changes the ratio by less than 1/2^56.
         (0.0..=1.0)
             .contains(&ratio)
             .then_some(Sample((ratio * Self::ALL_BITS as f64) as u64))

@@ -8,7 +8,6 @@ use crate::section::{Keys, Kind, Section};
 
 const KEYS: Keys = Keys::new(&["address", "token_file"]);
 
-/// Value of `address`.
 enum Where {
     Off,
     At(Address),

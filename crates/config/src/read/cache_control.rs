@@ -27,7 +27,6 @@ pub(super) fn read_default(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
     read_rules(file, findings).unwrap_or_default()
 }
 
-/// Rules of a route.
 pub(super) fn read_of_route(
     route: &Section<'_, '_>,
     default: &[CacheRule],

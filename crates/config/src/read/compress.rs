@@ -27,7 +27,7 @@ const SIZE: Kind<u64> = Kind {
     parse: value::parse_size,
 };
 
-/// Settings for routes without their own.
+/// Reads `[compress]`, for routes without their own settings.
 pub(super) fn read_default(
     file: &Section<'_, '_>,
     findings: &mut Findings<'_>,
@@ -35,7 +35,6 @@ pub(super) fn read_default(
     read_compress("[compress]", file.value("compress")?, None, findings)
 }
 
-/// Settings of a route.
 pub(super) fn read_of_route(
     route: &Section<'_, '_>,
     default: Option<&Compress>,

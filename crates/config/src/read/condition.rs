@@ -34,17 +34,14 @@ const SCHEME: Kind<Scheme> = Kind {
     },
 };
 
-/// Listeners that conditions may name.
 #[derive(Clone, Copy)]
 pub(super) enum Listeners<'a> {
-    /// All listeners.
     All(&'a [Listen]),
     /// The list is incomplete because of errors.
     Unknown,
 }
 
 impl Listeners<'_> {
-    /// Whether the list is incomplete because of errors.
     pub(super) fn are_unknown(self) -> bool {
         matches!(self, Listeners::Unknown)
     }
@@ -58,7 +55,6 @@ impl Listeners<'_> {
     }
 }
 
-/// Reads the conditions of a route, including negated ones.
 pub(super) fn read_when(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
@@ -70,7 +66,6 @@ pub(super) fn read_when(
     }
 }
 
-/// Reads `not`: a table, or a list of tables.
 fn read_not(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
@@ -118,7 +113,6 @@ fn read_conditions(
     }
 }
 
-/// Reads listeners by name or address.
 fn read_listeners(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
@@ -192,7 +186,6 @@ fn unknown_listener(text: &str, all: &[Listen]) -> String {
 /// Maximum number of listeners named in an error message.
 const LISTENERS_SHOWN_MAX: usize = 10;
 
-/// Reads a table of names and conditions on values.
 fn read_values(
     route: &Section<'_, '_>,
     key: &str,

@@ -15,7 +15,6 @@ const EXPECTED: &str = "a table such as { 404 = \"404.html\", 5xx = \"sorry.html
 const FILE: &str = "a file such as \"404.html\"";
 const INTERCEPT: &str = "intercept";
 
-/// Default media type of a body.
 const CONTENT_TYPE_DEFAULT: &str = "text/html; charset=utf-8";
 
 /// Reads `error_pages` and appends the pages of `whole`; `None` without the key.

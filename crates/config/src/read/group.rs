@@ -338,7 +338,8 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
     }
 }
 
-/// Warns of backups that cannot be used: without health checks or retries, no failure of the other servers is noticed.
+/// Warns of backups that never get a request, because there are no health checks, no retries, and no ejection that may
+/// take out all other servers.
 fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     let (backups, others): (Vec<&Server>, Vec<&Server>) =
         upstream.servers.iter().partition(|server| server.backup);

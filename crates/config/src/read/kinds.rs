@@ -19,13 +19,11 @@ pub(super) const NETWORK: Kind<crate::plan::Network> = Kind {
     parse: value::parse_network,
 };
 
-/// Maximum size of a request body; `None` for no limit.
 pub(super) const REQUEST_BODY_MAX: Kind<Option<u64>> = Kind {
     expected: "a size such as \"10m\", or \"off\" for no limit",
     parse: value::parse_request_body_max,
 };
 
-/// A media type, converted to lower case.
 pub(super) const MEDIA_TYPE: Kind<String> = Kind {
     expected: "a list of media types such as [\"text/*\", \"application/json\"]",
     parse: |text| {

@@ -19,10 +19,8 @@ const KEYS: Keys = Keys::new(&[
     "error_level",
 ]);
 
-/// Keys of the access log.
 const OF_ACCESS: [&str; 4] = ["format", "only", "slower_than", "sample"];
 
-/// Value of `access`.
 enum Where {
     Off,
     To(LogTarget),
@@ -90,7 +88,6 @@ const ERROR_LEVEL: Kind<LogLevel> = Kind {
     parse: |text| value::choose("level", text, &LogLevel::ALL),
 };
 
-/// Reads the access log, if enabled, and the error log.
 pub(super) fn read_log(
     file: &Section<'_, '_>,
     findings: &mut Findings<'_>,

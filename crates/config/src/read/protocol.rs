@@ -13,7 +13,6 @@ use crate::plan::{FarEnd, HttpVersions, Listen, Memcached, Protocol, Responder, 
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
-/// Value of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Http,
@@ -243,7 +242,6 @@ fn refuse_address(
     }
 }
 
-/// Reads a size within `range`.
 fn read_bytes(
     section: &Section<'_, '_>,
     key: &str,

@@ -74,7 +74,7 @@ fn warn_of_unreachable_hosts(
 /// Schemes by which clients can reach each listener.
 pub(super) type Spoken = Vec<(String, &'static [Scheme])>;
 
-/// Warns of every route for a scheme that none of its listeners has; `None` if the schemes are not known.
+/// Warns of every route for a scheme that none of its listeners has. `spoken` is `None` if the schemes are not known.
 pub(super) fn warn_of_unspoken(
     routes: &[(Route, Span)],
     spoken: Option<&Spoken>,

@@ -18,7 +18,6 @@ use crate::written::{as_text, in_order, is_true, read_texts, report_kind};
 /// Keys that define the action of a route.
 const RESPONSES: [&str; 5] = ["respond", "redirect", "files", "synthetic", "forward"];
 
-/// For error messages.
 const EXACTLY_ONE: &str = "exactly one of respond, redirect, files, synthetic and forward";
 
 /// Reads the action; `None` if it is missing or invalid, which has been reported.
@@ -101,7 +100,6 @@ fn read_respond(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Op
     })
 }
 
-/// Reads `respond` with a file instead of a body.
 fn read_respond_file(
     status: u16,
     respond: &Section<'_, '_>,

@@ -89,7 +89,6 @@ fn read_on(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Ret
     }))
 }
 
-/// Reads statuses for which a retry is useful.
 fn read_statuses(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<u16> {
     const EXPECTED: &str = "a list of statuses such as [502, 503]";
     let Some(value) = retries.value("statuses") else {

@@ -11,7 +11,6 @@ use crate::written::{one_or_list, parsed};
 
 const EXPECTED: &str = "a table such as { match = \"^/users/([0-9]+)$\", to = \"/u/$1\" }";
 
-/// Reads a rule, or a list of rules.
 pub(super) fn read_rewrites(
     route: &Section<'_, '_>,
     findings: &mut Findings<'_>,

@@ -59,7 +59,6 @@ const KEYS: Keys = Keys {
     of_other_versions: &[("cache", "is not supported yet in this version")],
 };
 
-/// Keys that only affect forwarded requests.
 const FORWARD_ONLY: [&str; 6] = [
     "request_headers",
     "upstream_headers",
@@ -201,7 +200,6 @@ const PREFIX: Kind<String> = Kind {
     },
 };
 
-/// Reads the change of the path.
 fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<'_>) -> PathEdit {
     const KEYS: [&str; 2] = ["strip_prefix", "replace_prefix"];
     if let Some(rewrites) = read_rewrites(route, findings) {

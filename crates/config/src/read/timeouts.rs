@@ -62,7 +62,6 @@ const ROUTE_KEYS: Keys = Keys::new(&[
     "tunnel_fin",
 ]);
 
-/// Timeouts of forwarded requests.
 const FORWARD_ONLY: [&str; 7] = [
     "connect",
     "queue",
@@ -116,7 +115,6 @@ fn warn_of_the_longer(section: &Section<'_, '_>, timeouts: &Timeouts, findings: 
     }
 }
 
-/// Sets the field of a key, one of [`KEYS`].
 fn set(key: &str, timeout: Duration, timeouts: &mut Timeouts) {
     let field = match key {
         "client_head" => &mut timeouts.client_head,

@@ -30,7 +30,6 @@ const KEYS: Keys = Keys::new(&[
     "queue",
 ]);
 
-/// URL of a collector.
 struct Endpoint {
     address: ServerAddress,
     is_tls: bool,
@@ -265,7 +264,6 @@ fn read_sample(
     sample
 }
 
-/// Reads `tracing` of a route.
 pub(super) fn read_of_route(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> RouteTracing {
     let Some(value) = route.value("tracing") else {
         return RouteTracing::AsAll;

@@ -7,7 +7,6 @@ use crate::value;
 
 pub(super) const KEY: &str = "upstream_headers";
 
-/// Reads the table of a route or of the top of the file.
 pub(super) fn read(at: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<UpstreamHeaders> {
     const EXPECTED: &str =
         "a table such as { hide = [\"X-Powered-By\"], refuse = [\"X-Accel-Redirect\"] }";

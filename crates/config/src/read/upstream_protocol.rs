@@ -6,7 +6,6 @@ use crate::plan::{Check, Multiplexing, Upstream, UpstreamProtocol};
 use crate::section::{Kind, Section};
 use crate::value;
 
-/// Value of the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Http1,
@@ -21,7 +20,6 @@ const NAME: Kind<Name> = Kind {
     },
 };
 
-/// Keys for HTTP/2 only.
 const OF_HTTP2: [&str; 2] = ["streams_max", "connections_shared_max"];
 
 pub(super) fn read_protocol(
@@ -44,7 +42,6 @@ pub(super) fn read_protocol(
     })
 }
 
-/// Reports settings that contradict the protocol.
 pub(super) fn agree_on_protocol(
     upstream: &Upstream,
     group: &Section<'_, '_>,

@@ -44,7 +44,6 @@ pub fn parse_run_as(text: &str) -> Result<RunAs, Invalid> {
     })
 }
 
-/// Parses a user other than root.
 pub(crate) fn parse_user(text: &str) -> Result<Account, Invalid> {
     match parse_account(text)? {
         Account::Number(0) => Err(Invalid::new(

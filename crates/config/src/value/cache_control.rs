@@ -4,7 +4,6 @@ use super::{Invalid, is_token};
 use crate::limits::CACHE_CONTROL_BYTES_MAX;
 use onrush_measure::nearest::nearest;
 
-/// Argument of a directive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Argument {
     Nothing,
@@ -30,7 +29,6 @@ const KNOWN: [(&str, Argument); 13] = [
     ("stale-if-error", Argument::Seconds),
 ];
 
-/// Directives of requests only.
 const OF_REQUESTS: [&str; 3] = ["max-stale", "min-fresh", "only-if-cached"];
 
 /// Parses directives separated by commas. Unknown directives are accepted as extensions (RFC 9111, section 5.2.3)

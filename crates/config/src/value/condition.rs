@@ -122,7 +122,6 @@ pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
     })
 }
 
-/// Refuses a path with a `.` or `..` segment.
 pub(crate) fn refuse_dot_segments(path: &str) -> Result<(), Invalid> {
     let mut segments = path.split('/');
     match segments.find(|segment| matches!(*segment, "." | "..")) {

@@ -38,7 +38,6 @@ fn own_field(name: &str) -> Invalid {
     ))
 }
 
-/// Parses the name of a header field.
 pub(crate) fn parse_field_name(name: &str) -> Result<String, Invalid> {
     if !is_token(name) {
         return Err(Invalid::new(format!("{name:?} is not a header name")));

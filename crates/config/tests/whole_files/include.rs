@@ -8,7 +8,6 @@ use onrush_config::changes::changes;
 use onrush_config::plan::{Action, Address, LogTarget, PageContent, Plan, ServerAddress, Threads};
 use onrush_config::{Files, Parsed, Sources, parse, parse_sources};
 
-/// Files in memory, by name.
 struct Memory(BTreeMap<PathBuf, String>);
 
 impl Files for Memory {
@@ -78,7 +77,6 @@ fn errors(files: &[(&str, &str)]) -> Vec<String> {
     }
 }
 
-/// Statuses of the routes' fixed responses.
 fn statuses(plan: &Plan) -> Vec<u16> {
     let status = |action: &Action| match action {
         Action::Respond { status, .. } => *status,

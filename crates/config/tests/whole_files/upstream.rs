@@ -106,7 +106,7 @@ fn a_group_with_every_key_means_what_it_says() {
     assert_eq!(found, expected);
 }
 
-/// Pattern for the body of a check. Only the crate can create patterns, so the tests compare its text.
+/// Pattern for the body of a check. Only the crate can create patterns, so its matches are asserted instead.
 fn body_of(group: &Upstream) -> Option<Pattern> {
     let Some(Check::Http { body, .. }) = group.health.as_ref().map(|health| &health.check) else {
         panic!("no check over HTTP: {group:?}")
