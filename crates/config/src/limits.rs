@@ -27,7 +27,7 @@ pub const FILES_MAX: usize = ROUTES_MAX;
 /// Depth of nested includes; two or three are usual.
 pub const INCLUDES_MAX: usize = 8;
 
-/// Keys of a table that are compared with a misspelled one; the largest table has 30 known ones.
+/// Keys of a table that are searched for a misspelling of a missing one; the largest table has 30 known keys.
 pub const KEYS_COMPARED_MAX: usize = 100;
 
 /// Errors or warnings shown of a configuration.
@@ -36,14 +36,14 @@ pub const FINDINGS_MAX: usize = 50;
 /// Listeners; each core has a socket for each.
 pub const LISTEN_MAX: usize = 1024;
 
-/// Hosts of one route that are compared with earlier routes, for the warning about unreachable routes. Each comparison
-/// visits all of these hosts, and a file may have half a million.
+/// Largest number of hosts of a route that are compared one by one with all earlier routes, for the warning about
+/// unreachable hosts: a file may have half a million hosts.
 pub const HOSTS_COMPARED_MAX: usize = 16;
 
 /// Routes: a request checks them in order until one matches.
 pub const ROUTES_MAX: usize = 10_000;
 
-/// Groups: each core has a pool for each, and there are no more routes to use them.
+/// Groups: each core has a pool for each, and there is one for each of the [`ROUTES_MAX`] routes.
 pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 
 /// Default address to listen on. It is not reachable from outside, so a forgotten setting exposes nothing, and its port

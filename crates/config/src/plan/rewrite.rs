@@ -70,8 +70,8 @@ impl Rewrite {
         true
     }
 
-    /// Positions in `path` of the groups before which the rule adds a slash: they follow a slash in the new path, but not in
-    /// `path`. `None` if the pattern is not found.
+    /// Positions in `path` of the groups before which the rule adds a slash: they follow a slash in the new path, but
+    /// not in `path`. `None` if the pattern does not match.
     pub fn slashes_added(&self, path: &[u8]) -> Option<Vec<usize>> {
         let groups = self.pattern.groups(path)?;
         let mut added = Vec::new();

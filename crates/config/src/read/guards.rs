@@ -71,8 +71,8 @@ fn takes_before(other: &Route, guard: &Route, editing: &Route) -> bool {
     covers(&other.when.path, &guard.when.path) && is_implied(&other.when, &[&editing.when])
 }
 
-/// Whether `other` refuses the requests for the paths of `editing` that `guard` would refuse for its own path. A rule about
-/// clients for several paths has one route per path.
+/// Whether `other` refuses the requests for the paths of `editing` that `guard` would refuse for its own path. A rule
+/// about clients for several paths has one route per path.
 fn refuses_before(other: &Route, guard: &Route, editing: &Route) -> bool {
     covers(&other.when.path, &editing.when.path)
         && refuses_for(other, editing)
