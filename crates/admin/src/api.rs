@@ -92,8 +92,7 @@ impl Desk {
         }
     }
 
-    /// Whether load balancers and service managers poll this path. Probes get a response even when all connections are
-    /// in use.
+    /// Whether a path is for health probes, which get a response even when all connections are in use.
     pub(crate) fn is_probe(path: &str) -> bool {
         matches!(path, "/live" | "/ready")
     }

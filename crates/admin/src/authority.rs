@@ -1,5 +1,4 @@
-//! Authorization: on a Unix socket the server's own user and root have access, on a TCP address clients that send the
-//! token.
+//! Authorization: on a Unix socket by user (root or the server's own), on a TCP address by token.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -126,8 +125,7 @@ pub(crate) enum Denial {
 /// Clients that may request a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Audience {
-    /// Anyone who follows a link to the status page. The page contains no data, cannot be framed, and asks for the
-    /// token itself.
+    /// Anyone who follows a link to the status page, which contains no data and cannot be framed.
     Visitors,
     /// Anyone: load balancers, service managers, and the files of the status page. None of them sends a token.
     Everybody,
@@ -168,8 +166,8 @@ pub(crate) fn check(
             .filter(move |header| header.name.eq_ignore_ascii_case(name));
         named.next().map(|header| header.value)
     };
-    // Browsers mark requests of other sites (Fetch Metadata; Origin, RFC 6454). This also covers DNS rebinding, where
-    // the page's host name resolves to this address.
+    // Browsers mark requests of other sites (Fetch Metadata; Origin, RFC 6454). Origin is not compared with Host: after
+    // DNS rebinding both contain the foreign name.
     let is_foreign = match (value("sec-fetch-site"), value("origin")) {
         (Some(site), _) => !matches!(site, b"same-origin" | b"none"),
         (None, Some(_)) => true,

@@ -1,5 +1,4 @@
-//! A client of the admin interface: one request, one response. The server has to identify itself before it gets a token
-//! or a command.
+//! A client of the admin interface. The server has to identify itself before it gets a token or a command.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};

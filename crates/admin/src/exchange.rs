@@ -25,8 +25,7 @@ const BODY_MAX: u64 = 64 * 1024;
 /// Maximum time to receive a request.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum time to receive a request before the client is authenticated, so that clients without a token cannot occupy
-/// connections for long.
+/// Maximum time to receive a request before the client is authenticated. Short, because anyone can connect.
 const STRANGERS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Idle timeout of a connection.

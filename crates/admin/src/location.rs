@@ -1,5 +1,4 @@
-//! Default sockets of admin interfaces: one Unix socket per process, in a directory that belongs to its user and is
-//! closed to others.
+//! Default sockets of admin interfaces: one per process, in a directory that only its user may enter.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -13,8 +13,7 @@ use crate::views::Views;
 /// Paths that accept query parameters; each parses its own.
 const PARAMETRIC: [&str; 2] = ["/v1/connections", "/v1/events"];
 
-/// Refuses parameters of a path that takes none. Public paths ignore parameters, because clients add them against
-/// caches.
+/// Refuses parameters of a path that takes none. Public paths ignore them: they may be there to bypass caches.
 pub(crate) fn check_parameters(request: &Request) -> Result<(), Response> {
     let path = request.path.as_str();
     if PARAMETRIC.contains(&path) || Desk::audience(path) != Audience::Trusted {

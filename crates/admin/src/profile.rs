@@ -62,8 +62,7 @@ fn works(works: &[(&'static str, WorkFigures)], ran: Duration, worked: Duration)
             "latency_max": seconds(figures.latency_max),
         });
         if *name == WAIT_NAME {
-            // The wait is mostly sleep. Its CPU time is the part of the thread's CPU time that no other kind of work
-            // accounts for.
+            // CPU time of the wait, which is mostly sleep: the thread's CPU time less that of all other work.
             value["cpu_time"] = seconds(ran.saturating_sub(worked)).into();
         }
         value

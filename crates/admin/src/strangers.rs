@@ -1,5 +1,4 @@
-//! Unauthenticated connections. When connections run out the oldest of them is evicted, so that a client with a token
-//! always gets in.
+//! Unauthenticated connections. If connections run out the oldest is evicted, so that a client with a token gets in.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -139,8 +139,7 @@ pub struct ServerUrl {
     pub tls: bool,
 }
 
-/// Parses the value of `forward` in a file: a URL as for [`parse_server_url`], or the name of a group (without a
-/// colon).
+/// Parses `forward` in a file: a URL as for [`parse_server_url`], or the name of a group (without a colon).
 pub fn parse_forward(text: &str) -> Result<ForwardTarget, Invalid> {
     if text.contains(':') || text.parse::<Ipv4Addr>().is_ok() {
         return parse_server_url(text).map(ForwardTarget::Server);

@@ -1,5 +1,4 @@
-//! Automata of regular expressions. They read a path byte by byte, which allows questions about all paths with a
-//! prefix.
+//! Automata of regular expressions, to decide questions about all paths with a prefix.
 
 use regex_automata::Anchored;
 use regex_automata::hybrid::dfa::{Cache, DFA};

@@ -1,5 +1,4 @@
-//! Differences between two configurations, key by key. Order, comments, spelling and the division into files do not
-//! count.
+//! Differences between two configurations, key by key. Order, comments, spelling and files do not count.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,8 +13,7 @@ use crate::written::first_of;
 /// Maximum number of characters shown of a value.
 const VALUE_SHOWN: usize = 40;
 
-/// Keys whose values must not get into logs: password hashes, and header fields and query parameters that may carry
-/// credentials.
+/// Keys whose values must not get into logs: password hashes, and fields and parameters that may carry credentials.
 pub(crate) const HIDDEN: [&str; 5] = ["users", "set", "add", "headers", "query"];
 
 /// Whether a string is a URL with a user name or password, as in `https://name:password@host/`, or with a query, which
@@ -46,8 +44,7 @@ pub struct Change {
     pub place: Option<String>,
 }
 
-/// Kind of change of a key. Values are written as in a file, cut to 40 characters; they are `None` for tables, lists
-/// and secrets.
+/// Kind of change. Values are written as in a file, cut to 40 characters; `None` for tables, lists and secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The key is new.
@@ -218,8 +215,7 @@ fn both_tables(one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>) -> bool
     one.get_ref().is_table() && other.get_ref().is_table()
 }
 
-/// Longest common subsequence of two lists, as pairs of indices. Equal prefixes and suffixes are matched first; the
-/// rest is compared pairwise.
+/// Longest common subsequence of two lists, as pairs of indices; equal prefixes and suffixes are matched first.
 fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Vec<(usize, usize)> {
     let is_pair = |old: usize, new: usize| is_same(before[old].get_ref(), after[new].get_ref());
     let least = before.len().min(after.len());

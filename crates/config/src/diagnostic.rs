@@ -233,8 +233,7 @@ impl<'s> Findings<'s> {
         self.error_with(span, || message.into());
     }
 
-    /// Like [`Findings::error`], for errors that may occur a million times: the message is built only if it may be
-    /// shown.
+    /// Like [`Findings::error`], but the message is built only if it may be shown: there may be a million.
     pub(crate) fn error_with(&mut self, span: Span, message: impl FnOnce() -> String) {
         let fitting = || fit(&message());
         self.errors.push(Severity::Error, span, fitting);
@@ -246,8 +245,7 @@ impl<'s> Findings<'s> {
         self.warnings.push(Severity::Warning, span, fitting);
     }
 
-    /// Resolves `path`, which is written at `span`: a relative path is relative to the directory of its file, not to
-    /// the working directory.
+    /// Resolves `path`, which is written at `span`, against the directory of its file, not the working directory.
     pub(crate) fn beneath(&self, path: &Path, span: &Span) -> PathBuf {
         self.sources.file(span).directory().join(path)
     }

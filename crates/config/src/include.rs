@@ -61,8 +61,7 @@ impl Sources {
         Sources::read(text, path, &mut Nothing)
     }
 
-    /// A file and the files that it includes, read through `files`. Errors are reported when the configuration is
-    /// parsed.
+    /// A file and its includes, read through `files`. Errors are reported when the configuration is parsed.
     pub fn read(
         text: impl Into<String>,
         path: impl Into<PathBuf>,
@@ -177,8 +176,7 @@ impl Following<'_> {
     }
 }
 
-/// Included names of a file with their places. A file that is not valid TOML includes nothing; that is reported when it
-/// is parsed.
+/// Included names of a file with their places; none if the file is not valid TOML, which the parser reports later.
 fn asked_for(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
     let source = &sources.files[at];
     // Skips the parser for most files. A key may be written with escapes.

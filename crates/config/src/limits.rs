@@ -14,8 +14,7 @@ pub use tracing::*;
 /// real configurations, with tens of thousands of routes, are a tenth of this.
 pub const TEXT_MAX: usize = 16 << 20;
 
-/// Keys of a configuration, counted by their equals signs: forty for each of the [`ROUTES_MAX`] routes; parsed, they
-/// fit 300 MB.
+/// Keys of a configuration, counted by equals signs: forty for each of the [`ROUTES_MAX`] routes; they fit 300 MB.
 pub const KEYS_MAX: usize = 500_000;
 
 /// Items of lists of tables such as `[[route]]`: ten for each of the [`ROUTES_MAX`] routes.
@@ -46,8 +45,7 @@ pub const ROUTES_MAX: usize = 10_000;
 /// Groups: each core has a pool for each, and there is one for each of the [`ROUTES_MAX`] routes.
 pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 
-/// Default address to listen on. It is not reachable from outside, so a forgotten setting exposes nothing, and its port
-/// needs no privilege.
+/// Default address to listen on: not reachable from outside, and with a port that needs no privilege.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// Default memory for the items of a memcached listener, per core: memcached's own default for all threads together.
@@ -91,8 +89,7 @@ pub const HOST_MAX: usize = 253;
 /// Characters of a label of a host name (RFC 1035, section 2.3.4).
 pub const HOST_LABEL_MAX: usize = 63;
 
-/// Bytes of a compiled regular expression: room for hundreds of alternatives, but not for a mistake with counted
-/// repetitions.
+/// Bytes of a compiled regular expression: room for hundreds of alternatives, not for mistaken repetition counts.
 pub const PATTERN_BYTES_MAX: usize = 256 << 10;
 
 /// Limit of CPU numbers: the size of `cpu_set_t` in the C library and the kernel interface.
@@ -111,15 +108,13 @@ pub const RESPOND_HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Maximum timeout: a day. Also bounds the range of the timer wheel.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Default time to receive a request head of one or two packets: enough for several retransmissions on a bad link;
-/// limits slowloris attacks.
+/// Default time to receive a request head: enough for several retransmissions; limits slowloris attacks.
 pub const CLIENT_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Default time between two parts of a request body: a phone that changes cells is back within half a minute.
 pub const CLIENT_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default idle time of a client connection. Idle connections need little memory; browsers and proxies close them after
-/// 60 to 120 s.
+/// Default idle time of a client connection, which needs little memory; browsers and proxies close after 60 to 120 s.
 pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Default time between two parts of a response that the client accepts, as for request bodies.
@@ -159,12 +154,10 @@ pub const HTTP2_RESETS_PER_SECOND: u32 = 10_000;
 /// Largest value of `http2_resets_per_second`: more requests than one core can handle.
 pub const HTTP2_RESETS_PER_SECOND_MAX: u32 = 1_000_000;
 
-/// Default bound on the stalled streams of one client address on one core: two connections with 128 streams each. They
-/// hold 16 MiB.
+/// Default bound on stalled streams per client address and core: two connections of 128 streams each; they hold 16 MiB.
 pub const STALLED_STREAMS_PER_ADDRESS_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(256).unwrap();
 
-/// Default limit of a request body in bytes: uploads by people and partial backups of machines fit, endless bodies do
-/// not.
+/// Default limit of a request body in bytes: uploads and partial backups fit, endless bodies do not.
 pub const REQUEST_BODY_MAX_DEFAULT: u64 = 1 << 30;
 
 /// Default time to the first byte of a response: that of nginx, and of usual HAProxy configurations.
@@ -173,19 +166,16 @@ pub const UPSTREAM_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Default time between two parts of a response, for applications that stream: the same as to its first byte.
 pub const UPSTREAM_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Default idle time of a connection to a server: less than the 60 to 75 s of common servers, so that no request meets
-/// a connection that the server is closing.
+/// Default idle time of a connection to a server: shorter than the 60 to 75 s after which common servers close it.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Default time for a TLS handshake: two round trips and some computation. A slow handshake holds 10 to 20 KB.
 pub const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Default time in the queue for a server: users do not wait longer, and an early refusal is better than a late
-/// response.
+/// Default time in the queue for a server: users do not wait longer, and an early refusal beats a late response.
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Default length of each core's queue for a group: a second's worth of requests of a server with a few hundred
-/// connections, some hundred bytes each.
+/// Default length of each core's queue for a group: requests of about a second, some hundred bytes each.
 pub const QUEUE_MAX_DEFAULT: usize = 1024;
 
 /// Maximum length of each core's queue: more than there can be client connections.
@@ -199,8 +189,7 @@ pub const TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// an application needs to send its last data.
 pub const TUNNEL_FIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Default number of retries: the first finds another server if one has failed, the second finds a third if a rack has.
-/// HAProxy's default is 3.
+/// Default number of retries: the second helps if a whole rack has failed. HAProxy's default is 3.
 pub const RETRIES_DEFAULT: u8 = 2;
 
 /// Default retry budget, in percent of the requests: that of Finagle and Envoy; retries must not multiply an outage.
@@ -228,8 +217,7 @@ pub const HEALTH_FALL: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 /// Largest number of consecutive checks: with more, the state of a server would practically never change.
 pub const HEALTH_COUNT_MAX: u32 = 1000;
 
-/// Default jitter of health checks in percent of the interval: checks of many load balancers that a deployment starts
-/// at once drift apart.
+/// Default jitter of health checks in percent of the interval, against checks of many load balancers at one moment.
 pub const HEALTH_JITTER: u8 = 10;
 
 /// Maximum jitter in percent: with half the interval, checks are spread evenly.
@@ -238,8 +226,7 @@ pub const HEALTH_JITTER_MAX: u32 = 50;
 /// Default range of healthy statuses: a redirect, for example to a login page, shows that the application works.
 pub const HEALTH_STATUS: (u16, u16) = (200, 399);
 
-/// Default number of consecutive failures that eject a server: with 10 % random failures, it is reached once in 100,000
-/// requests. Also Envoy's default.
+/// Default number of consecutive failures that eject a server, as in Envoy: one in 100,000 at 10 % random failures.
 pub const EJECT_FAILURES: NonZeroU32 = NonZeroU32::new(5).expect("not 0");
 
 /// Default share of failures, in percent, that ejects a server.
@@ -248,12 +235,10 @@ pub const EJECT_ERROR_SHARE: u8 = 50;
 /// Default time of the first ejection: about the restart of a process.
 pub const EJECT_TIME: Duration = Duration::from_secs(10);
 
-/// Default maximum share of ejected servers, in percent: if more than half of them fail, the cause is probably
-/// elsewhere.
+/// Default maximum share of ejected servers in percent: if most of them fail, the cause is probably elsewhere.
 pub const EJECT_SHARE_MAX: u8 = 50;
 
-/// The same if only connection failures count: an unreachable server is of no use, however many are unreachable. One
-/// server always stays.
+/// The same if only connection failures count: an unreachable server is of no use. One server always stays.
 pub const EJECT_SHARE_MAX_OF_CONNECTIONS: u8 = 100;
 
 /// Minimum of the latency, in percent of the other servers', that ejects a server: less would be noise.
@@ -276,8 +261,7 @@ pub const STREAMS_MAX_MAX: u32 = 1024;
 /// concurrent requests. gRPC streams may last for hours.
 pub const CONNECTIONS_SHARED_MAX_DEFAULT: u32 = 64;
 
-/// Maximum of that setting: with the default number of streams, more concurrent requests than there are ports towards a
-/// server.
+/// Maximum of that setting: with the default number of streams, more requests than there are ports towards a server.
 pub const CONNECTIONS_SHARED_MAX_MAX: u32 = 1024;
 
 /// Maximum number of connections to one server with a request in flight, over all cores: the number of ports.
@@ -289,8 +273,7 @@ pub const COOKIE_NAME_MAX: usize = 256;
 /// Maximum age of a cookie: browsers keep none longer than 400 days.
 pub const COOKIE_AGE_MAX: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
-/// Maximum rate in requests per second, minute or hour: far more than a machine handles, and products with the
-/// microseconds of an hour fit 64 bits.
+/// Maximum rate per second, minute or hour: products with the microseconds of an hour fit 64 bits.
 pub const RATE_MAX: u32 = 100_000_000;
 
 /// Maximum cost of a bcrypt hash: at 14, one check takes about a second of CPU time.
@@ -340,15 +323,13 @@ pub const COMPRESS_TYPES: [&str; 13] = [
     "font/otf",
 ];
 
-/// Default time to drain when the process stops: well before supervisors kill it, after 30 s (Kubernetes) to 90 s
-/// (systemd).
+/// Default time to drain at a stop: less than the 30 s (Kubernetes) to 90 s (systemd) after which supervisors kill.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Default weight of a server: the smallest.
 pub const WEIGHT_DEFAULT: u32 = 1;
 
-/// Default number of addresses used of one name: several times as many as a headless service usually has. Each takes
-/// about 400 bytes on every core.
+/// Default number of addresses used of one name: more than usual headless services have; about 400 bytes each per core.
 pub const ADDRESSES_MAX_DEFAULT: u32 = 64;
 
 /// A DNS response has at most 64 KiB, about 1,500 SRV records.
@@ -376,8 +357,7 @@ pub const CONNECTIONS_IDLE_MAX_DEFAULT: usize = 16 * 1024;
 /// Maximum number of idle connections: the number of ports towards one server.
 pub const CONNECTIONS_IDLE_MAX_MAX: u32 = 65_535;
 
-/// Bytes of the states of an automaton that reads the beginning of a path: room for hundreds of literals. A larger
-/// expression counts as a match.
+/// Bytes of an automaton's states: room for hundreds of literals. A larger expression counts as a match.
 pub(crate) const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
 /// Pairs of states that a search over all paths may visit: about 10 ms. A longer search counts as a match.

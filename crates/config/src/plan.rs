@@ -1,5 +1,4 @@
-//! The meaning of a configuration: plain data in which every value is valid and every reference resolves. Contains no
-//! sockets and nothing of the engine.
+//! The meaning of a configuration: plain data in which every value is valid and every reference resolves.
 
 mod access_log;
 mod admin;

@@ -1,5 +1,4 @@
-//! From sections to a plan: checks types, values, references and contradictions. Continues after an error, to report
-//! all.
+//! From sections to a plan: checks types, values, references and contradictions, and reports all errors.
 
 mod access;
 mod admin;

@@ -1,5 +1,4 @@
-//! Parses single values of flags and files. Each `parse_…` takes the text of one value and returns its meaning, or an
-//! [`Invalid`] that describes what was expected.
+//! Parses single values of flags and files. An [`Invalid`] describes what was expected.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -35,8 +34,7 @@ pub use network::parse_network;
 pub use password::check_password_hash;
 pub use template::parse_template;
 
-/// Error for an invalid value: a sentence with the value, what was expected and an example. The caller adds the flag or
-/// the place in the file.
+/// Error for an invalid value: the value, what was expected and an example. The caller adds the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(String);
 
@@ -82,8 +80,7 @@ pub fn parse_size(text: &str) -> Result<u64, Invalid> {
     Ok(amount::size(text)?)
 }
 
-/// Parses a limit of request bodies: a [size](parse_size), or `off` for no limit. `0` is refused, because it could mean
-/// either.
+/// Parses a limit of request bodies: a [size](parse_size), or `off`. `0` is refused, because it could mean either.
 pub(crate) fn parse_request_body_max(text: &str) -> Result<Option<u64>, Invalid> {
     match text {
         "off" => Ok(None),
@@ -171,8 +168,7 @@ pub(crate) fn parse_statuses(text: &str) -> Result<(u16, u16), Invalid> {
     }
 }
 
-/// Splits off leading digits, at least one, as a number. An overflow becomes the largest number, so that the caller
-/// finds it too large.
+/// Splits off leading digits as a number. An overflow becomes the largest number, which callers find too large.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);

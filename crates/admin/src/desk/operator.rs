@@ -19,8 +19,7 @@ pub type Outcome = Result<Value, String>;
 
 /// Owner of the server, which carries out commands.
 pub trait Operator: Send {
-    /// Carries out the command, which may take a while, and resolves `outcome`. Dropping `outcome` means that the
-    /// server is stopping.
+    /// Carries out the command and resolves `outcome`. Dropping `outcome` means that the server is stopping.
     fn order(&self, order: Order, outcome: Promise<Outcome>);
 
     /// How the configuration in force handles a request. `asked` has the form given in `openapi.json`; the error

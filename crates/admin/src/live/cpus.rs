@@ -22,8 +22,7 @@ fn parse(text: &str) -> Vec<(usize, Ticks)> {
             .split_whitespace()
             .map_while(|word| word.parse().ok())
             .collect();
-        // Fields: user, nice, system, idle, iowait, irq, softirq, steal. The guest fields after them are included in
-        // user and nice.
+        // Fields: user, nice, system, idle, iowait, irq, softirq, steal; guest times are included in user and nice.
         let softirq = *numbers.get(6)?;
         let all = numbers.iter().take(8).sum();
         Some((number, Ticks { softirq, all }))

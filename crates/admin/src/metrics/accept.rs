@@ -18,8 +18,7 @@ impl Format {
         }
     }
 
-    /// The format with the highest weight, the first one among equals. A client that accepts none of them gets text,
-    /// because a person may be reading.
+    /// The first format with the highest weight. Without an acceptable one it is text, because a person may be reading.
     pub(super) fn wanted(accept: &str) -> Format {
         let mut best = (Format::Text, 0);
         for range in accept.split(',') {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Span;
 
-/// A path with the place where it was written, for error messages about the file. Relative only in a plan from the
-/// command line.
+/// A path with the place where it was written, for error messages. Relative only in a plan from the command line.
 #[derive(Clone)]
 pub struct FilePath {
     path: PathBuf,

@@ -19,8 +19,7 @@ pub struct Health {
     pub rise: NonZeroU32,
     /// Consecutive failed checks that mark a server down.
     pub fall: NonZeroU32,
-    /// Random deviation from the interval in percent, at most 50, so that the checks of many load balancers do not
-    /// coincide.
+    /// Random deviation from the interval in percent, at most 50: checks of several load balancers should not coincide.
     pub jitter: u8,
     /// Port for checks, if it differs from that of requests.
     pub port: Option<u16>,
@@ -96,8 +95,7 @@ pub struct Eject {
 /// Failures that may eject a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EjectOn {
-    /// Connection failures: no connection (one such failure suffices), no response before the connection closed, or
-    /// none in time.
+    /// Connection failures: no connection (one suffices), closed before a response, or no response in time.
     Connections,
     /// Connection failures, invalid or incomplete responses, and statuses from 500 on.
     #[default]

@@ -36,8 +36,8 @@ pub enum TargetPart {
 }
 
 impl Rewrite {
-    /// Calls `put` with each piece of the new path and query. Returns whether the pattern matches `path`. `written`
-    /// returns the text for a range of `path`.
+    /// Calls `put` with each piece of the new target; returns whether the pattern matches. `written` returns the text
+    /// for a range of `path`.
     pub fn apply<'p>(
         &self,
         path: &[u8],

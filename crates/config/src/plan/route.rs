@@ -120,8 +120,7 @@ pub enum PathMatch {
     /// Any path, and the `*` of `OPTIONS *`.
     #[default]
     Any,
-    /// Paths with this prefix: `/p/` matches `/p/x` but not `/p`; `/p` matches `/p`, `/p/x` and `/path`. Begins with
-    /// `/`.
+    /// Paths with this prefix, which begins with `/`: `/p/` does not match `/p`; `/p` matches `/p`, `/p/x` and `/path`.
     Prefix(String),
     /// Exactly this path. Begins with `/`.
     Exact(String),
@@ -150,8 +149,7 @@ impl PathMatch {
         }
     }
 
-    /// Whether certainly every path that `other` matches also matches this. `/` counts as every path, ignoring the `*`
-    /// of `OPTIONS *`.
+    /// Whether this certainly matches every path that `other` matches, except the `*` of `OPTIONS *`.
     pub fn covers(&self, other: &PathMatch) -> bool {
         match (self, other) {
             (PathMatch::Any, _) => true,

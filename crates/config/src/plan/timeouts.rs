@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::limits;
 
-/// Timeouts; defaults and their reasons are in [`limits`]. All are between [`limits::TIMEOUT_MIN`] and
-/// [`limits::TIMEOUT_MAX`].
+/// Timeouts, from [`limits::TIMEOUT_MIN`] to [`limits::TIMEOUT_MAX`]; defaults and their reasons are in [`limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// To receive a request head, from its first byte; for the first request, from accept.

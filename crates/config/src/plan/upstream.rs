@@ -321,8 +321,7 @@ pub enum Reuse {
     /// Always.
     #[default]
     Always,
-    /// For a client's first request only if it could be retried, in case the server closes the connection at that
-    /// moment.
+    /// Except for a client's first request that cannot be retried, since the server may be closing the connection.
     Safe,
     /// Never: each request gets a new connection.
     Never,

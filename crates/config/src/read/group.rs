@@ -52,8 +52,7 @@ pub(super) struct Groups {
     all: Vec<Upstream>,
 }
 
-/// Reads all groups. An invalid entry also becomes a group, so that routes can refer to it and the mistake is reported
-/// once.
+/// Reads all groups. An invalid entry also becomes a group, so that references to it are not reported, too.
 pub(super) fn read_groups(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Groups {
     let mut groups = Groups {
         named: Vec::new(),

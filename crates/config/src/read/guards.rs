@@ -52,8 +52,7 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
     }
 }
 
-/// Whether `guard` refuses a path that `editing` may request from its server, for hosts, listeners, methods and schemes
-/// that both apply to.
+/// Whether `guard` refuses a path that `editing` may request, for hosts, listeners, methods and schemes of both.
 fn is_passed(guard: &Route, editing: &Route) -> bool {
     let (refusing, edited) = (&guard.when, &editing.when);
     refuses_for(guard, editing)

@@ -93,8 +93,7 @@ pub(super) fn read_protocol(
     Some(match name {
         Name::Http => Protocol::Http(read_versions(section, findings)),
         Name::Memcached => {
-            // Like memcached since 1.6: over UDP, a short request with a forged source address brings the victim a long
-            // response.
+            // Like memcached since 1.6: over UDP it could be used for amplification attacks with forged addresses.
             let far_end = far_end(Transport::Tcp);
             Protocol::Memcached(read_memcached(section, findings), far_end)
         }
@@ -185,8 +184,7 @@ fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Mem
     }
 }
 
-/// Reads the transport, with default `usual`. A protocol whose default is TCP needs no check for public addresses when
-/// it uses TCP.
+/// Reads the transport, by default `usual`. If that is TCP, and TCP is used, public addresses are allowed.
 fn read_far_end(
     section: &Section<'_, '_>,
     (listen, usual): (Option<&Listen>, Transport),

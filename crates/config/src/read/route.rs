@@ -167,8 +167,8 @@ fn read_route(
     })
 }
 
-/// Warns of a route that sets Content-Encoding and compresses: responses would be encoded twice, with the codings in
-/// the wrong order (RFC 9110, section 8.4).
+/// Warns of a route that sets Content-Encoding and compresses: responses would be encoded twice (RFC 9110, section
+/// 8.4).
 fn warn_of_two_codings(
     route: &Section<'_, '_>,
     edits: &Edits,

@@ -56,15 +56,13 @@ pub(crate) fn is_host_name(text: &str) -> bool {
     text.len() <= limits::HOST_MAX && text.split('.').all(is_label)
 }
 
-/// Whether `text` looks like an IPv4 address, valid or not, rather than a name: names are not made of digits and dots
-/// only.
+/// Whether `text` consists of digits and dots: it is then a valid or invalid IPv4 address, never a name.
 pub(crate) fn is_number(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Parses a regular expression in the syntax of the `regex` crate, which matches in linear time and therefore supports
-/// neither look-around nor back-references.
+/// Parses a regular expression of the `regex` crate: linear time, without look-around and back-references.
 pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
     let built = regex::bytes::RegexBuilder::new(text)
         .size_limit(limits::PATTERN_BYTES_MAX)

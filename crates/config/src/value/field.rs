@@ -13,8 +13,7 @@ const OWN_FIELDS: [&str; 7] = [
     "upgrade",
 ];
 
-/// Checks a field of a fixed response: a valid name and value (RFC 9110, sections 5.1 and 5.5), and not a field that
-/// the server generates.
+/// Checks a field of a fixed response: name and value (RFC 9110, sections 5.1 and 5.5); not one that the server writes.
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     check_field(name)?;
     if name.eq_ignore_ascii_case("date") {

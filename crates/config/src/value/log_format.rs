@@ -38,8 +38,7 @@ impl LogField {
     }
 }
 
-/// Parses a format. In a template, `{name}` is a field, `{header:NAME}` a header field of the request; `{{` and `}}`
-/// are literal braces.
+/// Parses a format. In a template, `{name}` is a field, `{header:NAME}` a header field; `{{` and `}}` are braces.
 pub fn parse_log_format(text: &str) -> Result<LogFormat, Invalid> {
     match text {
         "json" => return Ok(LogFormat::Json),

@@ -3,8 +3,7 @@
 use super::Invalid;
 use crate::limits;
 
-/// Checks that a hash is supported: bcrypt (`$2a$`, `$2b$`, `$2y$`), argon2id, or SHA-crypt (`$5$`, `$6$`), with a cost
-/// within [`limits`].
+/// Checks that a hash is bcrypt (`$2a$`, `$2b$`, `$2y$`), argon2id or SHA-crypt (`$5$`, `$6$`), within [`limits`].
 pub fn check_password_hash(hash: &str) -> Result<(), Invalid> {
     if hash.starts_with("$2") {
         return check_bcrypt(hash).ok_or_else(|| {

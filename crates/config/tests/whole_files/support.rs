@@ -35,8 +35,7 @@ pub(crate) fn warnings(text: &str) -> Vec<String> {
 /// Cases: a text, and all messages about it.
 pub(crate) type Sentences = [(&'static str, &'static [&'static str])];
 
-/// Checks that each text is refused with these messages. Each case contains one part of a file; the parts that every
-/// file needs are appended.
+/// Checks that each text is refused with these messages; the parts that every file needs are appended.
 pub(crate) fn check_errors(cases: &Sentences) {
     check(cases, errors);
 }
