@@ -1,8 +1,8 @@
-//! The text of the result: TOML, one section behind the other, with comments that say where each came from.
+//! The result as TOML: sections, with comments that name the directives they come from.
 
 use std::fmt;
 
-/// A value as it is written.
+/// A TOML value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Text(String),
@@ -17,12 +17,12 @@ impl Value {
         Value::Text(text.into())
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub(crate) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Value {
         Value::List(texts.into_iter().map(Value::text).collect())
     }
 
-    /// One text by itself, several as a list.
+    /// A string for one text, a list for several.
     pub(crate) fn one_or_list(texts: &[String]) -> Value {
         match texts {
             [one] => Value::text(one),
@@ -30,7 +30,6 @@ impl Value {
         }
     }
 
-    /// An inline table.
     pub(crate) fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
         let entries = entries.into_iter();
         Value::Table(
@@ -67,7 +66,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A key, bare where TOML allows it.
+/// A key, quoted only where TOML requires it.
 struct Key<'a>(&'a str);
 
 impl fmt::Display for Key<'_> {
@@ -80,7 +79,8 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// Literal where there is a backslash and nothing else to escape, as in regular expressions; basic otherwise.
+/// Writes a literal string if the text has a backslash or double quote and nothing that needs escaping (typically a
+/// regular expression), otherwise a basic string.
 fn write_text(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let is_literal = |letter: char| letter != '\'' && !letter.is_control();
     if text.contains(['\\', '"']) && text.chars().all(is_literal) {
@@ -100,10 +100,10 @@ fn write_text(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     out.write_str("\"")
 }
 
-/// One section, or what stands before all of them.
+/// One section, or the keys before the first section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// Without their `#`.
+    /// Comment lines, without `#`.
     pub(crate) comments: Vec<String>,
     /// Such as `[[route]]`; empty before the first section.
     pub(crate) header: String,
@@ -175,7 +175,7 @@ impl fmt::Display for Section {
     }
 }
 
-/// No comment becomes more than that, whatever a file is called.
+/// Replaces control characters, so that a file name with a line break cannot end the comment.
 fn on_one_line(comment: &str) -> String {
     comment.replace(char::is_control, " ")
 }

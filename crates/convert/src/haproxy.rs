@@ -1,4 +1,4 @@
-//! HAProxy's configuration, of proxies that speak HTTP.
+//! Conversion of HAProxy configurations. Only proxies with `mode http` are converted.
 
 mod acl;
 mod act;
@@ -52,10 +52,11 @@ use crate::source::guards::Guards;
 use crate::source::note::Notes;
 use crate::source::{Files, Unusable};
 
-/// Converts the configuration at `path`. `directory` is what relative names of files are taken from: where HAProxy is started.
+/// Converts the configuration at `path`. Relative file names are resolved against `directory`, the directory in which
+/// HAProxy is started.
 ///
 /// # Errors
-/// When the file cannot be read, or is no configuration of HAProxy.
+/// When the file cannot be read, is not a configuration of HAProxy, or needs more routes than Onrush allows.
 pub fn convert(
     files: &dyn Files,
     path: &Path,
@@ -139,7 +140,7 @@ fn finish<'a>(
     Ok(Conversion::new(comments, &result, notes))
 }
 
-/// Makes the routes of all frontends, and returns where they listen.
+/// Creates the routes of all frontends and returns their listeners.
 fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Listener>, TooMany> {
     let mut listeners = Vec::new();
     for (at, proxy) in proxies.iter().enumerate() {
@@ -164,7 +165,7 @@ fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Liste
     Ok(listeners)
 }
 
-/// What stands before all sections.
+/// Keys before the first section.
 fn top(work: &mut Work<'_, '_>) -> Section {
     let mut top = Section::default();
     if let Some(line) = work.global("nbthread")
@@ -187,7 +188,7 @@ fn top(work: &mut Work<'_, '_>) -> Section {
     top
 }
 
-/// Whose rights it has once it listens.
+/// `[process]`: user and group after the listeners are open.
 fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
     let either = |name: &str, number: &str| work.global(name).or_else(|| work.global(number));
     let (user, group) = (either("user", "uid"), either("group", "gid"));

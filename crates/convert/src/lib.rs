@@ -1,17 +1,18 @@
-//! Translates configurations of nginx and HAProxy to one of Onrush: text in, text and one note per directive out. A note says when a
-//! directive is approximated or left out.
+//! Translates configurations of nginx and HAProxy into one for Onrush: text in, text out, and one note per directive
+//! with its outcome (see [`Outcome`]).
 //!
-//! `source/` reads directives with their places (`nginx/` and `haproxy/` have a reader each), and `settings/` are listeners, routes, groups and
-//! timeouts in the terms of Onrush; `document.rs` writes the result. Both languages evaluate rules in an order; `expression/` turns them into
-//! routes of which the first match responds.
+//! `source/` holds directives with their positions; `nginx/` and `haproxy/` parse the two languages. Both languages
+//! evaluate rules in order; `expression/` turns ordered rules into routes of which the first match responds.
+//! `settings/` describes listeners, routes, groups and timeouts of Onrush, and `document.rs` writes them as TOML.
 //!
-//! `expression/` also combines conditions, translates regular expressions of PCRE, and asks an expression about all paths at once. `source/note.rs`
-//! keeps the outcome of each directive; one without a note is reported as left out.
+//! `expression/` also combines conditions, translates regular expressions of PCRE, and checks properties of an
+//! expression for all possible paths. `source/note.rs` keeps the outcome of each directive; unknown directives are
+//! reported as left out.
 //!
 //! # Invariants
 //!
-//! - Only `source.rs` reads files; the rest takes text and returns text and notes.
-//! - The result for any input is a configuration that the crate `config` accepts, or a sentence with its place
+//! - Only `source.rs` reads files.
+//! - For any input the result is a configuration that the crate `config` accepts, or an error with its position
 //!   (`tests/any_text.rs`).
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! nginx's configuration, of the module `http`.
+//! Conversion of nginx configurations. Only the `http` block is converted.
 
 mod access;
 mod act;
@@ -63,20 +63,20 @@ use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 use crate::source::{Files, Unusable};
 
-/// What a configuration of nginx begins with at its top.
+/// Directives that may be at the top level of a configuration of nginx.
 const TOP: [&str; 8] = [
     "events", "http", "include", "mail", "server", "stream", "upstream", "user",
 ];
 
-/// Blocks of keys and values.
+/// Blocks whose entries are keys and values, not directives.
 const TABLES: [&str; 4] = ["geo", "map", "split_clients", "types"];
 
-/// Converts the configuration that begins with `path`: nginx.conf, or a file of servers alone. `prefix` is the directory
-/// that relative names of directories and certificates are taken from (`nginx -V` says it); relative includes are taken from
-/// the file's own directory, as nginx does.
+/// Converts the configuration that starts at `path`: nginx.conf, or a file with servers only. `prefix` is the directory
+/// for relative names of directories and certificates (`nginx -V` prints it). Relative includes are resolved against
+/// the directory of the file, as in nginx.
 ///
 /// # Errors
-/// When the file cannot be read, or it or one that it includes is no configuration of nginx.
+/// When a file cannot be read, is not a configuration of nginx, or needs more routes than Onrush allows.
 pub fn convert(
     files: &dyn Files,
     path: &Path,
@@ -98,7 +98,7 @@ pub fn convert(
     let http = directives
         .iter()
         .find(|directive| directive.name() == "http");
-    // A file of sites-enabled or conf.d stands within http.
+    // A file from sites-enabled or conf.d has no http block: its directives are those inside of one.
     let level = http.map_or(&*directives, Directive::inside);
     let work = Work {
         files,
@@ -128,7 +128,8 @@ pub fn convert(
     })
 }
 
-/// The prefix where nobody says one: above a directory `conf`, as nginx installs itself, or the file's own.
+/// The default prefix: the parent of a directory `conf` (the layout of an installed nginx), otherwise the directory of
+/// the file.
 pub fn default_prefix(path: &Path) -> PathBuf {
     let directory = path.parent().unwrap_or(Path::new(""));
     match directory.file_name().is_some_and(|name| name == "conf") {
@@ -168,7 +169,7 @@ fn finish<'a>(
     sections.push(forwarded(&mut work));
     sections.push(work.log.written());
     if !work.log.is_on() {
-        // Nothing is to be kept out of it.
+        // Without an access log, routes need no key that turns it off.
         for route in &mut work.routes {
             route.keys.retain(|(key, _)| key != "log");
         }
@@ -189,7 +190,7 @@ fn finish<'a>(
     Ok(Conversion::new(comments, &sections, notes))
 }
 
-/// The route that refuses TRACE, as nginx does before it looks for a server.
+/// The route that refuses TRACE. nginx does so before it selects a server.
 fn untraced() -> Route {
     let traces = Condition::default().and(&Atom::Method(vec!["TRACE".to_owned()]));
     let Both::Is(when) = traces else {
@@ -200,7 +201,7 @@ fn untraced() -> Route {
     route
 }
 
-/// Where all servers listen, each place once.
+/// Listeners of all servers, each address once.
 fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for (at, server) in servers.iter().enumerate() {
@@ -218,7 +219,7 @@ fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
     listeners
 }
 
-/// Makes the routes of all servers.
+/// Creates the routes of all servers.
 fn serve<'a>(
     work: &mut Work<'a>,
     servers: &[Server<'a>],
@@ -241,7 +242,7 @@ fn serve<'a>(
     Ok(())
 }
 
-/// Variables with the same value in all requests of a class of addresses.
+/// Variables that have the same value in all requests to a class of addresses.
 fn constants(listeners: &[Listener], class: &Class) -> Constants {
     let mut constants = Constants::new();
     let mut push = |name: &str, value: &str| constants.push((name.to_owned(), value.to_owned()));
@@ -262,7 +263,7 @@ fn constants(listeners: &[Listener], class: &Class) -> Constants {
     constants
 }
 
-/// What stands before all sections.
+/// Keys before the first section.
 fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
     let mut top = Section::default();
     let comment = "what nginx takes where nothing is said".to_owned();
@@ -293,7 +294,7 @@ fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
     top
 }
 
-/// Whose rights the workers have.
+/// `[process]`: user and group of the workers.
 fn process<'a>(
     work: &mut Work<'a>,
     directives: &'a [Directive],
@@ -301,7 +302,7 @@ fn process<'a>(
 ) -> Section {
     let is = |name: &'static str| move |directive: &&Directive| directive.name() == name;
     let Some(line) = directives.iter().find(is("user")) else {
-        // A file of servers alone says nothing of the process.
+        // A file with servers only has no `user` directive, so the comment would mislead.
         if directives.iter().any(|directive| is("http")(&directive)) {
             comments.push(format!(
                 "Workers of nginx have the rights of nobody, or of the user that it was built with, where no user is named: {KEEPS_RIGHTS}."
@@ -310,7 +311,7 @@ fn process<'a>(
         return Section::default();
     };
     let user = line.argument(0);
-    // Where none is named it is the one with the name of the user.
+    // Without a group, nginx uses the group with the name of the user.
     let group = line.arguments().get(1).map_or(user, String::as_str);
     match process::section(user, Some(group), line.origin()) {
         Ok(section) => {

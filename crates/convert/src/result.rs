@@ -1,4 +1,4 @@
-//! The result of a conversion, and that it is a configuration of Onrush.
+//! The result of a conversion, and a check that Onrush accepts it.
 
 use std::fmt;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use crate::document::Section;
 use crate::source::note::{Note, Outcome};
 
-/// A configuration of Onrush, and what became of each directive that it was made of.
+/// A configuration of Onrush, with the outcome of each converted directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// TOML.
+    /// The configuration, as TOML.
     pub text: String,
-    /// In the order of reading.
+    /// Notes in the order of the input.
     pub notes: Vec<Note>,
 }
 
-/// The result is no configuration of Onrush, which is a mistake of the converter. Displays as what is wrong with it.
+/// The result is not a valid configuration of Onrush, which is a bug of the converter. Displays the errors.
 #[derive(Clone, Debug)]
 pub struct Defect(String);
 
@@ -38,7 +38,7 @@ impl Conversion {
         Conversion { text, notes }
     }
 
-    /// How many directives came to each end: carried, without effect, approximated, left out.
+    /// Number of directives by outcome: carried, without effect, approximated, left out.
     pub fn counts(&self) -> [usize; 4] {
         let mut counts = [0; 4];
         for note in &self.notes {
@@ -52,15 +52,15 @@ impl Conversion {
         counts
     }
 
-    /// Whether nothing was left out that makes responses differ.
+    /// Whether no directive was left out.
     pub fn is_complete(&self) -> bool {
         self.counts()[3] == 0
     }
 
-    /// That the text is a configuration, as far as that can be told without its files.
+    /// Checks that the text is a valid configuration, without reading the files that it names.
     ///
     /// # Errors
-    /// With all that Onrush finds wrong in it: none of that is the fault of whoever wrote the original.
+    /// With all errors that Onrush finds. They are bugs of the converter, not of the input.
     pub fn verify(&self) -> Result<(), Defect> {
         match onrush_config::parse(&self.text, Path::new("result")) {
             Ok(_) => Ok(()),

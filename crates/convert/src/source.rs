@@ -1,4 +1,4 @@
-//! Where configurations are read from, and why one cannot be used.
+//! Access to the input files, and the error for an input that cannot be converted.
 
 pub(crate) mod directive;
 pub(crate) mod guards;
@@ -9,24 +9,25 @@ use std::path::{Path, PathBuf};
 
 use crate::limits;
 
-/// What a conversion may read: the files that a configuration names. [`Disk`] is the machine's; tests have others.
+/// Access to the files that a configuration names. [`Disk`] reads the local file system; tests have other
+/// implementations.
 pub trait Files {
-    /// The text of a file; bytes that are no UTF-8, as in old comments, are replaced.
+    /// Returns the text of a file. Bytes that are not UTF-8 (in old comments, for example) are replaced.
     ///
     /// # Errors
-    /// When it cannot be read, with the end of a sentence that begins with its name.
+    /// When the file cannot be read. The error continues a sentence that starts with the file name.
     fn read(&self, path: &Path) -> Result<String, String>;
 
-    /// The names in a directory, in any order; none when it cannot be read.
+    /// Names in a directory, in any order; empty if it cannot be read.
     fn list(&self, directory: &Path) -> Vec<String>;
 
-    /// A variable of the environment; none where it is not set.
+    /// Value of an environment variable, if it is set.
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }
 }
 
-/// The files of this machine.
+/// The local file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk;
 
@@ -48,19 +49,18 @@ impl Files for Disk {
     }
 }
 
-/// Why a file cannot be converted: what is wrong with it, where, and what was expected.
+/// Why a file cannot be converted. Displays the position, the problem and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
     /// The file, as it was named.
     pub file: PathBuf,
-    /// The line, from 1; none when it is about the file as a whole.
+    /// The line, from 1; none if the error concerns the whole file.
     pub line: Option<usize>,
-    /// The sentence.
+    /// The problem, without its position.
     pub message: String,
 }
 
 impl Unusable {
-    /// About a line.
     pub(crate) fn at(file: &str, line: usize, message: impl Into<String>) -> Unusable {
         Unusable {
             file: file.into(),

@@ -1,4 +1,4 @@
-//! Configurations that are on no disk, and what is said of them: what tests of both languages share.
+//! Test helpers for both languages: files in memory, and access to the result and its notes.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::result::Conversion;
 use crate::source::Files;
 use crate::source::note::{Note, Outcome};
 
-/// Files by their names.
+/// Files in memory, by name.
 pub(crate) struct Written(pub(crate) Vec<(&'static str, String)>);
 
 impl Files for Written {
@@ -28,7 +28,7 @@ impl Files for Written {
     }
 }
 
-/// The same, once it is a configuration of Onrush.
+/// Panics if the result is not a valid configuration of Onrush.
 #[track_caller]
 pub(crate) fn verified(conversion: Conversion) -> Conversion {
     if let Err(defect) = conversion.verify() {
@@ -44,7 +44,7 @@ pub(crate) fn lines(conversion: &Conversion) -> impl Iterator<Item = &str> {
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// What was said of a directive that begins so.
+/// Outcome of the first directive that starts with `directive`.
 #[track_caller]
 pub(crate) fn outcome(conversion: &Conversion, directive: &str) -> Outcome {
     let is_it = |note: &&Note| note.directive.starts_with(directive);

@@ -1,11 +1,11 @@
-//! What paths an expression is found in, asked of the automaton that looks for it: for all paths at once, not for one.
+//! Questions about an expression and all possible paths, answered by a search through the states of its automaton.
 
 use std::collections::HashSet;
 
 use onrush_config::automaton::{Automaton, State};
 
-/// Whether there may be a directory beneath `below` in whose path the expression is not found, and with `name` behind it
-/// it is. The paths of directories end with a slash.
+/// Whether there may be a directory below `below` whose path does not match the expression, but matches with `name`
+/// appended. Paths of directories end with a slash.
 pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
         return true;
@@ -21,8 +21,8 @@ pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
         .unwrap_or(true)
 }
 
-/// Whether the expression is found in what follows `prefix` as if nothing stood before it: no part of the prefix may be part of
-/// what is found.
+/// Whether matching after `prefix` is the same as matching the rest on its own: no part of the prefix can belong to a
+/// match.
 pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
     let fresh = |mut automaton: Automaton| {
         let none = automaton.start_after(prefix.bytes().last())?;
@@ -32,16 +32,16 @@ pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
     Automaton::new(pattern).and_then(fresh).unwrap_or(false)
 }
 
-/// Differences between an expression that is looked for in a target, with its query, and in the path of that target.
+/// Whether the result of an expression can differ between a request target (with query) and its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beyond {
-    /// It may be found in the target and not in the path.
+    /// The expression may match the target and not the path.
     pub(crate) is_found: bool,
-    /// It may be found in the path and not in the target.
+    /// The expression may match the path and not the target.
     pub(crate) is_lost: bool,
 }
 
-/// The differences that a query can make to an expression.
+/// The differences that a query can make to the result of an expression.
 pub(crate) fn beyond_path(pattern: &str) -> Beyond {
     let unknown = Beyond {
         is_found: true,
@@ -54,7 +54,7 @@ pub(crate) fn beyond_path(pattern: &str) -> Beyond {
     found.unwrap_or(unknown)
 }
 
-/// Whether the expression may be found in the path of a directory.
+/// Whether the expression may match the path of a directory.
 pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
         return true;
@@ -65,10 +65,10 @@ pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
     found.unwrap_or(true) || paths.is_open
 }
 
-/// All paths, by the states that they bring the automaton to.
+/// Search over all paths, by the states of the automaton.
 struct Paths {
     automaton: Automaton,
-    /// Whether the expression is found in paths whatever is behind.
+    /// Whether the search has met a path prefix after which every path matches.
     is_open: bool,
 }
 
@@ -80,11 +80,12 @@ impl Paths {
         })
     }
 
-    /// All targets, with a path in visible letters. None where that cannot be told.
+    /// Compares all targets with their paths, which consist of bytes above the space. None if the automaton cannot
+    /// decide.
     fn with_queries(&mut self) -> Option<Beyond> {
         let begin = self.automaton.start()?;
         let mut beyond = Beyond::default();
-        // Each state with whether the expression is found in the path, where that has ended.
+        // Each state, with the result for the path once the query has started.
         let (mut seen, mut waiting) = (HashSet::new(), Vec::new());
         waiting.push((self.automaton.next(begin, b'/')?, None));
         while let Some((state, in_path)) = waiting.pop() {
@@ -114,8 +115,8 @@ impl Paths {
         Some(beyond)
     }
 
-    /// Whether `holds` of any directory beneath `below`, in which the expression is not found before its last slash. None where
-    /// that cannot be told.
+    /// Whether `holds` is true for any directory below `below`, among those in which no match is complete at their last
+    /// slash. None if the automaton cannot decide.
     fn any(
         &mut self,
         below: &str,

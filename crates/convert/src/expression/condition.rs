@@ -1,4 +1,4 @@
-//! What a route asks of a request, made of single conditions that all have to hold.
+//! The conditions of a route: a conjunction of single conditions.
 
 use std::str::FromStr;
 
@@ -9,27 +9,26 @@ use crate::document::{Section, Value};
 pub(crate) use crate::expression::path::{Both, Path};
 use crate::expression::pcre::{in_bytes, is_found};
 
-/// How a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
     Https,
 }
 
-/// What the value of a field or parameter has to be.
+/// Test of the value of a field or parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Test {
     Is(String),
-    /// A regular expression that is found in it.
+    /// A regular expression that matches part of the value.
     Matches(String),
     Present,
     Absent,
 }
 
-/// One condition.
+/// A single condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Atom {
-    /// Names as a route's `host` has them, in lower case.
+    /// Host names in the syntax of a route's `host`, in lower case.
     Host(Vec<String>),
     Path(Path),
     Method(Vec<String>),
@@ -38,11 +37,11 @@ pub(crate) enum Atom {
     /// Networks of the client.
     From(Vec<String>),
     Scheme(Scheme),
-    /// Addresses that are listened on.
+    /// Addresses of listeners.
     Listener(Vec<String>),
 }
 
-/// Conditions that all hold; empty for every request.
+/// A conjunction of conditions; empty for every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     hosts: Option<Vec<String>>,
@@ -80,8 +79,8 @@ impl Scheme {
 }
 
 impl Atom {
-    /// Whether Onrush takes it: what is written may be no path, no host or no name of a field. (Expressions are checked where
-    /// they are read; that takes its time.)
+    /// Whether Onrush accepts the path, host or field name. Expressions are checked where they are parsed, because
+    /// compiling them takes time.
     fn is_valid(&self) -> bool {
         if self.has_unknown_bytes() {
             return false;
@@ -106,7 +105,7 @@ impl Atom {
 }
 
 impl Atom {
-    /// Whether bytes of the file that are not UTF-8 were replaced in it.
+    /// Whether the condition contains replacement characters for bytes that are not UTF-8.
     fn has_unknown_bytes(&self) -> bool {
         let text = match self {
             Atom::Path(path) => &path.as_pattern(),
@@ -129,7 +128,7 @@ impl Condition {
         &self.path
     }
 
-    /// This and one more.
+    /// The conjunction with one more condition.
     pub(crate) fn and(&self, atom: &Atom) -> Both<Condition> {
         if !atom.is_valid() {
             return Both::Inexpressible;
@@ -158,7 +157,8 @@ impl Condition {
         merged.map(|()| both)
     }
 
-    /// The same without a prefix, which Onrush takes off where it looks for files: the path is asked for by an expression.
+    /// The same condition with the prefix as an expression. Onrush would strip a prefix from the path before it looks
+    /// for files.
     pub(crate) fn without_prefix(mut self) -> Condition {
         let is_root = self.path == Path::Prefix("/".to_owned());
         if let Path::Prefix(_) | Path::Exact(_) = self.path
@@ -169,13 +169,13 @@ impl Condition {
         self
     }
 
-    /// The same where its expression of a path is one of PCRE.
+    /// The same condition, with PCRE expressions translated.
     pub(crate) fn of_pcre(mut self) -> Condition {
         self.path = self.path.of_pcre();
         self.in_bytes()
     }
 
-    /// The same with expressions that count bytes, as both languages do.
+    /// The same condition, with expressions that match bytes, as in nginx and HAProxy.
     pub(crate) fn in_bytes(mut self) -> Condition {
         self.path = self.path.in_bytes();
         for (_, test) in self.headers.iter_mut().chain(&mut self.query) {
@@ -186,7 +186,7 @@ impl Condition {
         self
     }
 
-    /// The same for a path in place of its own.
+    /// The same condition with another path.
     pub(crate) fn with_path(&self, path: Path) -> Condition {
         Condition {
             path,
@@ -194,7 +194,7 @@ impl Condition {
         }
     }
 
-    /// Puts it into a route.
+    /// Writes the conditions into a route.
     pub(crate) fn write(&self, route: &mut Section) {
         if let Some(hosts) = &self.hosts {
             route.put("host", Value::one_or_list(hosts));
@@ -233,7 +233,7 @@ impl Test {
             Test::Present => Value::text("*"),
             Test::Absent => Value::text("!"),
             Test::Matches(pattern) => Value::Text(format!("~{pattern}")),
-            // What begins like a condition is one only as an expression.
+            // A value that starts like a special value must be written as an expression.
             Test::Is(text) if text.starts_with(['~', '*', '!']) => {
                 Value::Text(format!("~^{}$", regex::escape(text)))
             }
@@ -257,7 +257,7 @@ impl Test {
     }
 }
 
-/// What a list and another one have in common, where `narrower` gives what two entries have.
+/// Replaces a list by its intersection with another; `narrower` returns the intersection of two entries.
 fn narrow(
     known: &mut Option<Vec<String>>,
     more: &[String],
@@ -285,7 +285,7 @@ fn equal(one: &str, other: &str) -> Option<String> {
     (one == other).then(|| one.to_owned())
 }
 
-/// The narrower of two hosts when one is among the other.
+/// The narrower of two hosts if one includes the other.
 fn narrower_host(one: &str, other: &str) -> Option<String> {
     let is_among = |host: &str, wide: &str| match wide.strip_prefix('*') {
         Some(below) => host.ends_with(below) && host.len() > below.len(),
@@ -321,8 +321,8 @@ fn merge(
     known.and(test).map(|both| *known = both)
 }
 
-/// A network as Onrush takes it: an address, or one with the number of its bits, without those behind them. None when it is
-/// no network, or one of IPv4 addresses in their IPv6 form: Onrush compares these as IPv4 addresses.
+/// A network in the syntax of Onrush, with the bits after the prefix cleared. None if it is not a network, or has IPv4
+/// addresses in their IPv6 form: Onrush compares these as IPv4 addresses.
 pub(crate) fn network(text: &str) -> Option<String> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
@@ -334,7 +334,7 @@ pub(crate) fn network(text: &str) -> Option<String> {
     };
     let bits = match bits.parse::<u8>() {
         Ok(bits) => bits,
-        // HAProxy also takes a mask of dots.
+        // HAProxy also accepts a dotted mask.
         Err(_) => {
             let mask = u32::from(std::net::Ipv4Addr::from_str(bits).ok()?);
             (mask.leading_ones() + mask.trailing_zeros() >= 32)

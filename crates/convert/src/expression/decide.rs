@@ -1,35 +1,35 @@
-//! Rules that are looked at in an order, with conditions of any form, become routes of which the first that matches
-//! responds.
+//! Turns ordered rules with arbitrary conditions into routes of which the first match responds.
 //!
-//! Each condition that is open divides the requests: those for which it holds are brought to their end first, with routes
-//! for all of them, so that behind those it does not hold. That is how "not" and "or" come about without a word for them.
+//! Each condition that is still open divides the requests. Requests that fulfil it are followed to their end first, so
+//! their routes come first; in the routes after them the condition is known to be false. This expresses "not" and "or"
+//! without conditions for them.
 
 use crate::expression::condition::{Atom, Both, Condition};
 use crate::limits;
 
-/// A condition of any form.
+/// A Boolean combination of conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Formula {
     Atom(Atom),
     Not(Box<Formula>),
     All(Vec<Formula>),
     Any(Vec<Formula>),
-    /// A condition that Onrush does not have, with the reason.
+    /// A condition that Onrush cannot evaluate, with the reason.
     Unknown(String),
 }
 
 impl Formula {
-    /// What always holds.
+    /// Always true.
     pub(crate) fn always() -> Formula {
         Formula::All(Vec::new())
     }
 
-    /// What never does.
+    /// Never true.
     pub(crate) fn never() -> Formula {
         Formula::Any(Vec::new())
     }
 
-    /// The same without the parts that cannot be evaluated.
+    /// The formula without the parts that cannot be evaluated.
     pub(crate) fn nearest(self) -> Formula {
         let rest = |parts: Vec<Formula>| {
             let known = |part: &Formula| !matches!(part, Formula::Unknown(_));
@@ -47,7 +47,7 @@ impl Formula {
         }
     }
 
-    /// The same without those parts that cannot be evaluated and only narrow it: it holds for the same requests or more.
+    /// The formula without the unknown parts that only narrow it: it holds for the same requests or more.
     pub(crate) fn widened(self) -> Formula {
         self.without_unknown(Change::Wider)
     }
@@ -86,9 +86,9 @@ impl Formula {
 /// Permitted difference between a formula and its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// It holds for more requests.
+    /// The replacement holds for more requests.
     Wider,
-    /// It holds for fewer.
+    /// The replacement holds for fewer requests.
     Narrower,
 }
 
@@ -101,29 +101,29 @@ impl Change {
     }
 }
 
-/// What is known of requests at one point of the rules.
+/// What is known about the requests at one point of the rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
-    /// What holds.
+    /// The condition that holds.
     pub(crate) condition: Condition,
-    /// The parts of it that were asked for.
+    /// The single conditions that `condition` was made of.
     included: Vec<Atom>,
-    /// What does not hold, since requests for which it does have been served.
+    /// Conditions that do not hold: requests that fulfil them have earlier routes.
     excluded: Vec<Atom>,
 }
 
-/// Whether a formula holds.
+/// Truth of a formula for the given requests.
 enum Truth {
     Yes,
     No,
-    /// It depends on this.
+    /// It depends on this condition.
     Open(Atom),
-    /// It depends on a condition that Onrush cannot evaluate together with the known ones.
+    /// It depends on a condition that Onrush cannot combine with the known ones.
     Inexpressible,
 }
 
 impl Given {
-    /// Those for which this holds, too.
+    /// The requests that also fulfil `atom`.
     pub(crate) fn and(&self, atom: &Atom) -> Both<Given> {
         match self.condition.and(atom) {
             Both::Is(condition) => {
@@ -137,7 +137,7 @@ impl Given {
         }
     }
 
-    /// Whether a formula holds for none of them.
+    /// Whether a formula holds for none of the requests.
     pub(crate) fn excludes(&self, formula: &Formula) -> bool {
         matches!(self.truth(formula), Truth::No)
     }
@@ -199,7 +199,7 @@ impl Given {
     }
 }
 
-/// Whether what fulfils `inner` fulfils `outer`.
+/// Whether every request that fulfils `inner` fulfils `outer`.
 fn covers(outer: &Atom, inner: &Atom) -> bool {
     if std::mem::discriminant(outer) != std::mem::discriminant(inner) {
         return false;
@@ -210,64 +210,64 @@ fn covers(outer: &Atom, inner: &Atom) -> bool {
     inner.and(outer) == Both::Is(inner.clone())
 }
 
-/// What a rule does with the requests that it applies to.
+/// What happens after a rule has been applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// The rules behind it are looked at.
+    /// The next rule is evaluated.
     On,
-    /// The rules behind it are not.
+    /// The remaining rules are skipped.
     Behind,
-    /// They have got what they get.
+    /// The requests have their routes.
     End,
 }
 
-/// Result for a rule whose condition cannot be matched.
+/// Result for a rule whose condition cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unasked {
-    /// It applies to every request.
+    /// The rule applies to every request.
     Applies,
-    /// It applies to none.
+    /// The rule applies to no request.
     Skipped,
 }
 
-/// What happens at the rules.
+/// Callbacks of [`walk`].
 pub(crate) trait Walk<R> {
-    /// What is known of the requests besides conditions.
+    /// What the rules have changed so far.
     type State: Clone;
 
-    /// When a rule applies.
+    /// Condition of a rule.
     fn when(&mut self, rule: &R, state: &Self::State) -> Formula;
 
-    /// How many of the rules behind it are for those requests only that it applies to.
+    /// Number of the following rules that only requests reach to which this rule applies.
     fn inside(&self, rule: &R) -> usize;
 
-    /// A rule applies.
+    /// Applies a rule.
     ///
     /// # Errors
     /// When there are too many routes.
     fn apply(&mut self, rule: &R, state: &mut Self::State, given: &Given) -> Result<Flow, TooMany>;
 
-    /// Nothing is left behind the last rule.
+    /// Handles requests that have passed the last rule.
     ///
     /// # Errors
     /// When there are too many routes.
     fn end(&mut self, state: Self::State, given: &Given) -> Result<(), TooMany>;
 
-    /// Decides about a rule whose condition cannot be matched together with the known conditions.
+    /// Decides about a rule whose condition cannot be evaluated together with the known conditions.
     fn inexpressible(&mut self, rule: &R, state: &Self::State) -> Unasked;
 
-    /// A step is made.
+    /// Counts one step.
     ///
     /// # Errors
-    /// When there have been too many.
+    /// When the steps are used up.
     fn step(&mut self) -> Result<(), TooMany>;
 }
 
-/// The rules multiply to more than can be served.
+/// The conversion needs more routes or steps than the limits allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// How much is left of [`limits::STEPS_MAX`].
+/// Remaining steps of [`limits::STEPS_MAX`].
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(usize);
 
@@ -278,7 +278,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one of them.
+    /// Takes one step.
     ///
     /// # Errors
     /// When none is left.
@@ -288,10 +288,10 @@ impl Budget {
     }
 }
 
-/// Brings all requests that are `given` through the rules.
+/// Leads all `given` requests through the rules.
 ///
 /// # Errors
-/// When that takes too many steps.
+/// When that takes too many steps or routes.
 pub(crate) fn walk<R, W: Walk<R>>(
     rules: &[R],
     given: Given,
@@ -305,7 +305,7 @@ pub(crate) fn walk<R, W: Walk<R>>(
             Stop::Behind => walk.end(state, &given)?,
             Stop::Divided(atom, with) => {
                 waiting.push((at, given.without(atom), state.clone()));
-                // Looked at first: its routes come before those of the others.
+                // Pushed last, so handled first: its routes must come before those of the other requests.
                 waiting.push((at, *with, state));
             }
         }
@@ -313,13 +313,13 @@ pub(crate) fn walk<R, W: Walk<R>>(
     Ok(())
 }
 
-/// Where the way through the rules stops.
+/// Where a pass through the rules stops.
 enum Stop {
-    /// At a rule that ends it.
+    /// At a rule that has served the requests.
     Served,
-    /// Behind the last one.
+    /// After the last rule.
     Behind,
-    /// At a rule that depends on a condition: what is given where that holds.
+    /// At a rule that depends on this condition; with the requests that fulfil it.
     Divided(Atom, Box<Given>),
 }
 
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
     use crate::expression::condition::Path;
 
-    /// Rules that are letters: capitals end.
+    /// Rules that are letters: capital letters serve the requests.
     #[derive(Default)]
     struct Letters {
         routes: Vec<String>,

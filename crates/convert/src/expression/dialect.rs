@@ -1,7 +1,7 @@
-//! Regular expressions of PCRE in a form that has the same meaning in Rust's `regex`.
+//! Translates regular expressions of PCRE into Rust's `regex` with the same meaning.
 //!
-//! The parser is an allow-list: it accepts only syntax whose meaning is the same, or that it can write in another way. It works
-//! on bytes, as PCRE does outside of its UTF mode. Two things are left to `pcre.rs`: `$`, and the flag for bytes.
+//! The parser is an allow-list: it accepts syntax that has the same meaning in both or can be written differently. It
+//! works on bytes, as PCRE does without UTF mode. `pcre.rs` handles `$` and the flag for bytes.
 
 mod class;
 mod escape;
@@ -11,29 +11,29 @@ mod tests;
 
 use crate::expression::pcre::{group_length, without_look_ahead};
 
-/// Any bytes.
+/// Matches any bytes.
 const ANYTHING: &str = "(?s-u:.*)";
 
-/// Policy for syntax that cannot be carried.
+/// Treatment of syntax that cannot be translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unknown {
     /// The expression is refused.
     Refused,
-    /// Any bytes match in its place, so the expression matches more texts.
+    /// The syntax is replaced by any bytes, so the expression matches more texts.
     Widened,
 }
 
 /// The same expression for Rust's `regex`.
 ///
 /// # Errors
-/// With a sentence about syntax that cannot be carried.
+/// When it has syntax that cannot be translated.
 pub(crate) fn carried(pattern: &str) -> Result<String, String> {
     let spelt_out = without_look_ahead(pattern);
     parsed(spelt_out.as_deref().unwrap_or(pattern), Unknown::Refused)
 }
 
-/// An expression that is found in every text in which `pattern` is found, and perhaps in others: look-arounds are dropped, and
-/// any bytes stand for what is unknown. None where an unknown part has no known end.
+/// An expression that matches every text that `pattern` matches, and possibly others: look-arounds are dropped, and
+/// unknown parts match any bytes. None if the end of an unknown part cannot be found.
 pub(crate) fn wider(pattern: &str) -> Option<String> {
     parsed(pattern, Unknown::Widened).ok()
 }
@@ -83,12 +83,13 @@ struct Parser<'p> {
     can_repeat: bool,
     /// Whether the last part is a group with `$`.
     ends_group: bool,
-    /// Whether a dot may stand for a line break somewhere.
+    /// Whether a dot may match a line break somewhere.
     has_any_dot: bool,
     unknown: Unknown,
 }
 
-/// Position of `$` in a sequence of parts. `pcre.rs` lets `$` consume a last line break, so no part after it may match one.
+/// Position of `$` in a sequence of parts. `pcre.rs` lets `$` consume a final line break, so no part after it may match
+/// one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Branch {
     /// Whether there is a `$` before the group.
@@ -113,7 +114,7 @@ impl<'p> Parser<'p> {
         Some(byte)
     }
 
-    /// The text from here on; empty inside of a character, where no syntax begins.
+    /// The remaining text; empty inside a multi-byte character, where no syntax starts.
     fn rest(&self) -> &'p str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -168,7 +169,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Writes an edge of the text or of a word.
+    /// Writes an anchor: an edge of the text or of a word.
     fn edge(&mut self, text: &str) -> Result<(), String> {
         match (text, self.branch.is_before) {
             ("$", _) => self.branch.is_before = true,
@@ -180,14 +181,14 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Whether a part may be found in a line break.
+    /// Whether a part may match a line break.
     fn takes_line_break(&self, part: &str) -> bool {
         let flags = if self.has_any_dot { "s" } else { "" };
         let regex = regex::bytes::Regex::new(&format!("(?{flags}-u)^(?:{part})$"));
         regex.is_ok_and(|regex| regex.is_match(b"\n"))
     }
 
-    /// Writes one byte that stands for itself.
+    /// Writes one literal byte.
     fn literal(&mut self, byte: u8) -> Result<(), String> {
         let text = match byte {
             0x80.. => format!("(?-u:\\x{byte:02X})"),
@@ -199,7 +200,7 @@ impl<'p> Parser<'p> {
         self.put(&text)
     }
 
-    /// A quantifier, of whose `length` bytes the first is taken.
+    /// Writes a quantifier of `length` bytes; its first byte is read.
     fn repeat(&mut self, length: usize) -> Result<(), String> {
         if !self.can_repeat {
             return Err(unlike(
@@ -218,7 +219,7 @@ impl<'p> Parser<'p> {
                 self.out.push('?');
             }
             (Some(b'+'), Unknown::Refused) => return Err(unlike("a possessive quantifier")),
-            // Without it more texts match.
+            // Without possession the expression matches more texts.
             (Some(b'+'), Unknown::Widened) => self.at += 1,
             _ => {}
         }
@@ -226,7 +227,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// A group, or flags; its parenthesis is read.
+    /// Reads a group or flags; the parenthesis is read.
     fn open(&mut self) -> Result<(), String> {
         let rest = self.rest();
         let Some(kind) = rest.strip_prefix('?') else {
@@ -264,7 +265,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// Writes the beginning of a group, whose name or flags are `length` bytes long.
+    /// Writes the start of a group whose name or flags are `length` bytes long.
     fn enter(&mut self, group: &str, length: usize) {
         self.out += group;
         self.at += length;
@@ -277,7 +278,7 @@ impl<'p> Parser<'p> {
         self.can_repeat = false;
     }
 
-    /// Drops a look-around, and lets an atomic group give back what it has taken.
+    /// Drops a look-around; turns an atomic group into one that may backtrack.
     fn widen_group(&mut self) -> Result<(), String> {
         const LOOKS: [&str; 4] = ["?=", "?!", "?<=", "?<!"];
         let rest = self.rest();
@@ -314,10 +315,10 @@ fn named(kind: &str) -> Option<(&str, usize)> {
 }
 
 enum Bounds {
-    /// The number of bytes after the brace.
+    /// Number of bytes after the brace.
     Quantifier(usize),
     Literal,
-    /// Versions of PCRE differ.
+    /// Versions of PCRE disagree.
     Unclear,
 }
 

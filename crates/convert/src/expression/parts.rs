@@ -1,22 +1,23 @@
-//! Expressions for one part of a field, such as a value between commas or a cookie, as expressions for the whole field.
+//! Turns an expression for one part of a field, such as a list element or a cookie, into an expression for the whole
+//! field.
 
 use crate::expression::pcre::{Letter, Letters};
 
-/// How a part begins and ends in its field.
+/// Delimiters of a part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'p> {
-    /// Never in a part.
+    /// Never occurs in a part.
     pub(crate) separator: char,
-    /// Expression before an expression that begins with `^`, and before others.
+    /// Put before an expression that starts with `^`; other expressions get `before`.
     pub(crate) begin: &'p str,
     pub(crate) before: &'p str,
-    /// Expression that is appended to an expression with `$` at its end.
+    /// Replaces `$` at the end of an expression.
     pub(crate) end: &'p str,
 }
 
 impl Parts<'_> {
-    /// The expression for the whole field; `pattern` has no flags before it. None where it cannot be told apart which part it is
-    /// found in.
+    /// The expression for the whole field; `pattern` must not start with flags. None if a match could extend over more
+    /// than one part.
     pub(crate) fn pattern(self, pattern: &str) -> Option<String> {
         let choices = choices(pattern);
         let choices = choices.into_iter().map(|choice| self.choice(choice));
@@ -54,7 +55,7 @@ impl Parts<'_> {
         Some(format!("{begin}(?:{part}){end}"))
     }
 
-    /// A letter that does not stand for the separator.
+    /// A letter of the expression that does not match the separator.
     fn letter(self, letter: Letter<'_>) -> Option<String> {
         let separator = self.separator;
         let text = match letter {
@@ -82,7 +83,7 @@ impl Parts<'_> {
     }
 }
 
-/// The parts of an expression between each `|` that stands outside of all parentheses.
+/// Alternatives of an expression: its parts between each `|` outside of parentheses.
 pub(crate) fn choices(pattern: &str) -> Vec<&str> {
     let mut choices = Vec::new();
     let (mut depth, mut begin, mut at) = (0_usize, 0, 0);

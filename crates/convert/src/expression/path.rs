@@ -1,4 +1,4 @@
-//! Conditions on a path, and what two of them are together.
+//! Conditions on a path, and their conjunctions.
 
 use onrush_config::automaton::may_begin_with;
 use onrush_config::value;
@@ -9,7 +9,7 @@ use crate::expression::parts::choices;
 use crate::expression::pcre::{beginning_otherwise, in_bytes, is_found, literals_of, translated};
 use crate::limits::PREFIX_MAX;
 
-/// What a path has to be.
+/// Condition on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Any,
@@ -17,24 +17,23 @@ pub(crate) enum Path {
     Prefix(String),
     Suffix(String),
     Contains(String),
-    /// A regular expression that is found in it.
+    /// A regular expression that matches part of the path.
     Pattern(String),
-    /// A prefix, and a regular expression that is found anywhere in the path, also in the prefix.
+    /// A prefix, and a regular expression that may match anywhere in the path, also in the prefix.
     Within(String, String),
 }
 
-/// Two conditions as one.
+/// Conjunction of two conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Both<T> {
     Is(T),
-    /// Nothing fulfils both.
+    /// No request fulfils both.
     Never,
-    /// There may be such requests, but Onrush has no condition for them.
+    /// Some requests may fulfil both, but Onrush cannot express that.
     Inexpressible,
 }
 
 impl<T> Both<T> {
-    /// The same, with what both are changed.
     pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Both<U> {
         match self {
             Both::Is(both) => Both::Is(change(both)),
@@ -45,10 +44,10 @@ impl<T> Both<T> {
 }
 
 impl Path {
-    /// A regular expression, in the syntax of Onrush.
+    /// Parses an expression in the syntax of Onrush.
     ///
     /// # Errors
-    /// When Onrush does not take it, with its reason.
+    /// When Onrush does not accept it, with the reason.
     pub(crate) fn pattern(pattern: &str) -> Result<Path, String> {
         match value::parse_path(&format!("~{pattern}")) {
             Ok(_) => Ok(Path::Pattern(pattern.to_owned())),
@@ -56,15 +55,15 @@ impl Path {
         }
     }
 
-    /// A regular expression, in the syntax of PCRE.
+    /// Parses an expression in the syntax of PCRE.
     ///
     /// # Errors
-    /// When it cannot be carried, with the reason: look-around and back-references, for instance.
+    /// When it cannot be translated (look-around and back-references, for instance), with the reason.
     pub(crate) fn carried(pattern: &str) -> Result<Path, String> {
         Path::pattern(&carried(pattern)?)
     }
 
-    /// The same where an expression counts bytes.
+    /// The same condition, with an expression that matches bytes.
     pub(crate) fn in_bytes(self) -> Path {
         match self {
             Path::Pattern(pattern) => Path::Pattern(in_bytes(&pattern)),
@@ -73,7 +72,7 @@ impl Path {
         }
     }
 
-    /// The same where an expression is one of PCRE, of a path without its encodings. Literals stay as they are.
+    /// The same condition, with its expression translated from PCRE. Literals stay as they are.
     pub(crate) fn of_pcre(self) -> Path {
         match self {
             Path::Pattern(pattern) => Path::Pattern(translated(&pattern)),
@@ -82,8 +81,8 @@ impl Path {
         }
     }
 
-    /// Whether it is a literal path that Onrush takes. A text that it takes for a mistake in one, such as `/a%2Fb`, is written as
-    /// an expression.
+    /// Whether it is a literal path that Onrush accepts. A path that Onrush would refuse as a likely mistake, such as
+    /// `/a%2Fb`, is written as an expression instead.
     pub(crate) fn is_literal(&self) -> bool {
         match self {
             Path::Exact(path) | Path::Prefix(path) => value::parse_path(path).is_ok(),
@@ -91,7 +90,8 @@ impl Path {
         }
     }
 
-    /// Whether no request has it, since dot segments are resolved first. The last segment of a prefix may be longer in a request.
+    /// Whether no request can match, because dot segments are resolved before. The last segment of a prefix may be
+    /// longer in a request, so it does not count.
     pub(crate) fn is_unreachable(&self) -> bool {
         let segments = match self {
             Path::Exact(path) => path,
@@ -102,7 +102,7 @@ impl Path {
         segments.any(|segment| matches!(segment, "." | ".."))
     }
 
-    /// As a route's `path` says it; none for any path.
+    /// The value of a route's `path`; none for any path.
     pub(crate) fn written(&self) -> Option<String> {
         match self {
             Path::Any => None,
@@ -119,7 +119,7 @@ impl Path {
         }
     }
 
-    /// The paths that do not fulfil it though its expression is found in them: those without the prefix.
+    /// An expression for the value of `not`: paths that do not start with the prefix of [`Path::Within`].
     pub(crate) fn except(&self) -> Option<String> {
         match self {
             Path::Within(prefix, _) => Some(format!("~(?s-u)^{}", beginning_otherwise(prefix))),
@@ -127,11 +127,11 @@ impl Path {
         }
     }
 
-    /// The regular expression that is found in the same paths, but for those of [`Path::except`].
+    /// A regular expression for the same paths, apart from those of [`Path::except`].
     pub(crate) fn as_pattern(&self) -> String {
         match self {
             Path::Any => "^/".to_owned(),
-            // Not `$`, which is something else in PCRE.
+            // Not `$`, which PCRE also matches before a final line break.
             Path::Exact(path) => format!("^{}\\z", regex::escape(path)),
             Path::Prefix(path) => format!("^{}", regex::escape(path)),
             Path::Suffix(end) => format!("{}\\z", regex::escape(end)),
@@ -140,7 +140,7 @@ impl Path {
         }
     }
 
-    /// Whether a path fulfils it.
+    /// Whether a path fulfils the condition.
     pub(crate) fn holds(&self, path: &str) -> bool {
         match self {
             Path::Any => true,
@@ -155,7 +155,7 @@ impl Path {
         }
     }
 
-    /// Both at once.
+    /// The conjunction of both conditions.
     pub(crate) fn and(&self, other: &Path) -> Both<Path> {
         match (self, other) {
             (one, other) if one == other => Both::Is(one.clone()),
@@ -196,7 +196,7 @@ impl Path {
     }
 }
 
-/// What of `test` begins with `prefix`.
+/// The conjunction of `test` and `prefix`.
 fn beneath(prefix: &str, test: &Path) -> Both<Path> {
     let pattern = test.as_pattern();
     let (flags, bare) = match pattern.strip_prefix("(?i)") {
@@ -221,7 +221,7 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
     if !is_fresh_behind(&in_bytes(&pattern), prefix) {
         return within(prefix, &pattern);
     }
-    // Paths may have bytes that are no text, and ends of lines.
+    // Paths may contain bytes that are not UTF-8, and line breaks.
     let escaped = regex::escape(prefix);
     match Path::pattern(&format!("^{escaped}(?s-u:.*)(?{flags}:{bare})")) {
         Ok(path) => Both::Is(path),
@@ -229,7 +229,8 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
     }
 }
 
-/// An expression for the beginning of a path that has all of a prefix in its own; none where that is not easily seen.
+/// The conjunction of a prefix and an anchored expression whose literal start includes the prefix. None if that cannot
+/// be seen from the literal start.
 fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Both<Path>> {
     let rest = bare.strip_prefix('^')?;
     let literal = leading_literal(rest);
@@ -244,7 +245,7 @@ fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Both<Path>>
     Path::pattern(&combined).ok().map(Both::Is)
 }
 
-/// Both conditions beside each other.
+/// Both conditions as [`Path::Within`].
 fn within(prefix: &str, pattern: &str) -> Both<Path> {
     let within = Path::Within(prefix.to_owned(), pattern.to_owned());
     match prefix.len() <= PREFIX_MAX && prefix.is_ascii() {
@@ -253,7 +254,7 @@ fn within(prefix: &str, pattern: &str) -> Both<Path> {
     }
 }
 
-/// What of paths that begin with one of the literals begins with `prefix`.
+/// The conjunction of `prefix` with an expression for paths that start with one of the literals.
 fn of_literals(prefix: &str, literals: Vec<Vec<char>>) -> Both<Path> {
     let literals = literals.into_iter().map(String::from_iter);
     let mut longer: Vec<String> = Vec::new();
@@ -275,13 +276,13 @@ fn of_literals(prefix: &str, literals: Vec<Vec<char>>) -> Both<Path> {
     }
 }
 
-/// Whether `bare` is found in every path that begins with `prefix`.
+/// Whether `bare` matches every path that starts with `prefix`.
 fn is_found_in(prefix: &str, flags: &str, bare: &str) -> bool {
     let mut edges = ["$", "\\b", "\\B", "\\z"].iter();
     !edges.any(|edge| bare.contains(edge)) && is_found(&format!("(?{flags}:{bare})"), prefix)
 }
 
-/// What of a pattern is behind its first letters, which stand for themselves.
+/// The rest of a pattern after this number of literal letters.
 fn behind_literal(pattern: &str, letters: usize) -> Option<&str> {
     let mut rest = pattern.chars();
     for _ in 0..letters {
@@ -292,7 +293,7 @@ fn behind_literal(pattern: &str, letters: usize) -> Option<&str> {
     Some(rest.as_str())
 }
 
-/// What every text that an expression matches begins with, as far as that is easily seen.
+/// A literal with which every match starts, as long as it can easily be seen.
 pub(crate) fn leading_literal(pattern: &str) -> String {
     let mut literal = String::new();
     let mut letters = pattern.chars().peekable();

@@ -1,16 +1,16 @@
-//! Regular expressions of paths that say no more than how the path begins, and what `$1` is then.
+//! Recognises expressions that are equivalent to a prefix or an exact path, and the value of `$1` for them.
 
 use crate::expression::condition::Path;
 
-/// An expression that is as good as a prefix or one path.
+/// An expression that is equivalent to a prefix or an exact path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Simple {
     pub(crate) path: Path,
-    /// What `$1` begins with, in front of what is left behind the prefix; none without a group.
+    /// Start of the value of `$1`; the rest of the path after the prefix follows. None without a group.
     pub(crate) captured: Option<String>,
 }
 
-/// None when it says more than that.
+/// Parses an expression; none if it is not that simple.
 pub(crate) fn simple(pattern: &str) -> Option<Simple> {
     if matches!(
         pattern,

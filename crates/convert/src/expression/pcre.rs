@@ -1,33 +1,33 @@
-//! Regular expressions of PCRE, as nginx has them, in the words of Rust's `regex`: the same paths match.
+//! Gives expressions of Rust's `regex` the meaning that they have in nginx's PCRE.
 //!
-//! PCRE looks at bytes, ends a text before its last line break as well (`$`), and looks ahead, which `regex` does not.
+//! PCRE matches bytes, its `$` also matches before a final line break, and it has look-ahead; `regex` differs in all
+//! three.
 
-/// The literals of a look-ahead, multiplied out.
+/// Literals of a look-ahead after all of its alternatives are multiplied out.
 const LITERALS_MAX: usize = 64;
 
-/// The expression that is found in the same paths: bytes count, of any kind, and `$` is also before a line break that is
-/// the last byte.
+/// The expression with the meaning of PCRE: it matches bytes, and `$` also matches before a final line break.
 pub(crate) fn translated(pattern: &str) -> String {
     in_bytes(&with_last_line_break(pattern))
 }
 
-/// The expression in which `$` is also before a line break that is the last byte.
+/// The expression in which `$` also matches before a final line break.
 fn with_last_line_break(pattern: &str) -> String {
     with_end(pattern, &["$"], "\\n?$")
 }
 
-/// An expression of a name, for the field `Host`: a last dot and a port may follow the name.
+/// Turns an expression for a host name into one for the field `Host`: a trailing dot and a port may follow the name.
 pub(crate) fn of_host(pattern: &str) -> String {
     with_end(pattern, &["$", "\\z"], "\\.?(:[0-9]+)?$")
 }
 
-/// [`of_host`] for a name that is compared without regard to case.
+/// [`of_host`], ignoring case.
 pub(crate) fn of_caseless_host(pattern: &str) -> String {
     let pattern = pattern.trim_start_matches("(?i)");
     format!("(?i){}", of_host(pattern))
 }
 
-/// The expression with something else in place of the ends of a text.
+/// Replaces the anchors in `ends` by `end`.
 fn with_end(pattern: &str, ends: &[&str], end: &str) -> String {
     let mut out = String::new();
     let mut letters = Letters::new(pattern);
@@ -45,7 +45,7 @@ fn with_end(pattern: &str, ends: &[&str], end: &str) -> String {
     out
 }
 
-/// The expression that counts bytes of any kind, as PCRE does outside of its UTF mode.
+/// The expression that matches bytes, as PCRE does without UTF mode.
 pub(crate) fn in_bytes(pattern: &str) -> String {
     let (flags, bare) = match pattern.strip_prefix("(?i)") {
         Some(bare) => ("i", bare),
@@ -69,7 +69,7 @@ pub(crate) fn in_bytes(pattern: &str) -> String {
     out
 }
 
-/// Whether the expression is found in these bytes.
+/// Whether the expression matches these bytes.
 ///
 /// # Errors
 /// When Onrush does not support the expression.
@@ -78,14 +78,14 @@ pub(crate) fn find(pattern: &str, text: &str) -> Result<bool, String> {
     Ok(regex.is_match(text.as_bytes()))
 }
 
-/// Whether it is an expression of Onrush that is found in these bytes.
+/// Whether the expression is valid and matches these bytes.
 pub(crate) fn is_found(pattern: &str, text: &str) -> bool {
     find(pattern, text).unwrap_or(false)
 }
 
-/// Whether a byte that is no ASCII may make a difference.
+/// Whether the result may depend on bytes that are not ASCII.
 fn depends_on_bytes(flags: &str, bare: &str) -> bool {
-    // What stands between a prefix and what is found behind it counts bytes already.
+    // The part that `path.rs` writes between a prefix and an expression already matches bytes.
     let bare = bare.replace("(?s-u:.*)", "");
     let is_wide = |escape: &str| {
         let letter = escape.chars().nth(1);
@@ -109,12 +109,12 @@ fn depends_on_bytes(flags: &str, bare: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
     Anything,
-    /// The rest of a line that is the last one.
+    /// The rest of the last line.
     LastLine,
 }
 
-/// The same expression without a look-ahead for what must not follow, where that stands at its end: `/\.(?!well-known/)`.
-/// None where there is no such, or it asks for more than literals.
+/// The same expression with a negative look-ahead at its end, such as `/\.(?!well-known/)`, replaced by alternatives.
+/// None if there is none, or if it contains more than literals.
 pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
     if pattern.contains("\\Q") || pattern.contains("(?#") {
         return None;
@@ -138,7 +138,7 @@ pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
     Some(format!("{before}{literals}{rest}"))
 }
 
-/// The text that the rest of an expression accepts after a look-ahead; none where it does not accept everything of a kind.
+/// The text that the rest of an expression accepts after a look-ahead; none if it is neither any text nor any line.
 fn behind_look_ahead(rest: &str) -> Option<Behind> {
     let rest = rest.trim_start_matches(')');
     let (rest, has_line) = match rest.strip_prefix(".*") {
@@ -152,7 +152,7 @@ fn behind_look_ahead(rest: &str) -> Option<Behind> {
     }
 }
 
-/// How long a group is, up to the parenthesis that ends it.
+/// Length of a group up to its closing parenthesis.
 pub(crate) fn group_length(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut length = 0;
@@ -169,7 +169,7 @@ pub(crate) fn group_length(text: &str) -> Option<usize> {
     None
 }
 
-/// The texts that an expression of literals, choices and groups of them stands for.
+/// All texts that an expression of literals, alternatives and groups matches; none if it has other syntax.
 pub(crate) fn literals_of(pattern: &str) -> Option<Vec<Vec<char>>> {
     let mut all = Vec::new();
     let mut current: Vec<Vec<char>> = vec![Vec::new()];
@@ -211,13 +211,13 @@ pub(crate) fn literals_of(pattern: &str) -> Option<Vec<Vec<char>>> {
     all.iter().all(is_text).then_some(all)
 }
 
-/// An expression for the beginning of all texts that do not begin with this one.
+/// An expression for the start of every text that does not start with this one.
 pub(crate) fn beginning_otherwise(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     no_beginning(&[&letters], Behind::Anything)
 }
 
-/// An expression for the beginning of all texts that begin with none of these.
+/// An expression for the start of every text that starts with none of these.
 fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
     let mut firsts: Vec<char> = literals.iter().map(|literal| literal[0]).collect();
     firsts.sort_unstable();
@@ -244,18 +244,18 @@ fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
     format!("(?:{})", ways.join("|"))
 }
 
-/// The parts of an expression, one behind the other.
+/// Iterator over the letters, escapes and classes of an expression.
 pub(crate) struct Letters<'p> {
     rest: &'p str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Letter<'p> {
-    /// A character that is no escape and in no class.
+    /// A character outside of escapes and classes.
     Outside(&'p str),
-    /// A backslash and what it is for.
+    /// A backslash and the character after it.
     Escaped(&'p str),
-    /// All of a class, with its brackets.
+    /// A whole class with its brackets.
     Class(&'p str),
 }
 
@@ -293,10 +293,10 @@ impl<'p> Iterator for Letters<'p> {
     }
 }
 
-/// How long the class is that a text begins with; all of it where it does not end.
+/// Length of the class at the start of a text; the whole text if the class is not closed.
 fn class_length(text: &str) -> usize {
     let begin = if text.starts_with("[^") { 2 } else { 1 };
-    // A bracket that stands first is itself.
+    // A closing bracket at the start is a literal.
     let begin = begin + usize::from(text[begin..].starts_with(']'));
     let mut letters = text[begin..].char_indices();
     while let Some((at, letter)) = letters.next() {

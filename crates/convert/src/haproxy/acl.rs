@@ -1,4 +1,4 @@
-//! Conditions behind `if` and `unless`: named and anonymous ACLs, "and", "or" and "not".
+//! Conditions after `if` and `unless`: named and anonymous ACLs with "and", "or" and "not".
 
 use super::proxy::Proxy;
 use super::raw::Effect;
@@ -10,7 +10,7 @@ use crate::expression::condition::{Atom, Scheme};
 use crate::expression::decide::Formula;
 use crate::source::directive::Directive;
 
-/// Result of a test of passwords. Onrush has no condition for it.
+/// Assumed result of a test of passwords, because Onrush has no condition for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passwords {
     /// The client has sent no password.
@@ -29,7 +29,7 @@ pub(super) enum Phase {
     Response,
 }
 
-/// How conditions of a line are read.
+/// Context in which the condition of a line is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'s> {
     pub(super) state: &'s State,
@@ -39,7 +39,7 @@ pub(super) struct View<'s> {
     pub(super) effect: Effect,
 }
 
-/// The condition of a line, always where it has none.
+/// The condition of a line; always true if it has none.
 pub(super) fn condition(
     work: &mut Work<'_, '_>,
     proxy: &Proxy<'_>,
@@ -80,7 +80,7 @@ struct Reader<'r, 'f, 'a> {
 }
 
 impl Reader<'_, '_, '_> {
-    /// Parts between `||`, each of them conditions that all have to hold.
+    /// Reads alternatives between `||`, each of them a conjunction.
     fn any(&mut self, words: &[String]) -> Formula {
         let mut any = Vec::new();
         let mut all = Vec::new();
@@ -126,7 +126,7 @@ impl Reader<'_, '_, '_> {
         Formula::Any(any)
     }
 
-    /// What all lines of this name say.
+    /// The alternatives of all `acl` lines of this name.
     fn named(&mut self, name: &str, effect: Effect) -> Formula {
         let lines: Vec<&Directive> = self.proxy.all(&["acl", name]).collect();
         if lines.is_empty() {
@@ -195,7 +195,7 @@ fn refuses(rule: &Directive) -> bool {
         .any(|word| REFUSING.contains(&word.as_str()))
 }
 
-/// Whether a sample exists in rules for requests alone. (`hdr` and `cook` read the response in rules for responses.)
+/// Whether a sample only exists in rules for requests. (`hdr` and `cook` read the response in rules for responses.)
 fn is_of_requests(sample: &str) -> bool {
     let end = sample.find(['(', ',']).unwrap_or(sample.len());
     let name = &sample[..end];
@@ -208,7 +208,7 @@ fn is_of_requests(sample: &str) -> bool {
         || name == "pathq"
 }
 
-/// The ACLs that HAProxy knows by itself.
+/// ACLs that HAProxy predefines.
 fn predefined(name: &str) -> Option<Formula> {
     let methods = |names: &[&str]| {
         let names = names.iter().map(|&name| name.to_owned()).collect();
@@ -231,7 +231,7 @@ fn predefined(name: &str) -> Option<Formula> {
     }
 }
 
-/// The userlists that a condition asks for, by itself or by the names of ACLs.
+/// The userlists that a condition names, directly or through ACLs.
 pub(super) fn userlists(proxy: &Proxy<'_>, line: &Directive) -> Vec<Userlist> {
     let mut lists: Vec<Userlist> = Vec::new();
     for (at, word) in line.words.iter().enumerate() {

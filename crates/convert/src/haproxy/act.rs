@@ -1,11 +1,10 @@
-//! The steps that requests take in a proxy, in HAProxy's order.
+//! The steps of a proxy, in the order in which HAProxy evaluates them.
 
 use super::fetch::split_outside;
 use super::proxy::{Kind, Proxy};
 use super::work::Work;
 use crate::source::directive::Directive;
 
-/// One step.
 #[derive(Clone, Debug)]
 pub(super) enum Act<'a> {
     /// `tcp-request`
@@ -17,7 +16,7 @@ pub(super) enum Act<'a> {
     Request(&'a Directive),
     Redirect(&'a Directive),
     Use(&'a Directive),
-    /// A line of a map: the condition's words and the backend.
+    /// An entry of a map: the words of its condition, and the backend.
     Mapped(&'a Directive, Vec<String>, String),
 }
 
@@ -70,7 +69,7 @@ pub(super) fn gather<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Act<
     acts
 }
 
-/// The lines of a map as conditions with their values; the default has none.
+/// The entries of a map as conditions with their values; the default has an empty condition.
 fn mapped(work: &Work<'_, '_>, text: &str) -> Result<Vec<(Vec<String>, String)>, String> {
     let dynamic = || "backends have names: they are not made of samples, but by maps".to_owned();
     let parts = split_outside(text, ',');

@@ -1,4 +1,4 @@
-//! What a rule does: `deny`, `return`, `redirect`, `set-header` and the others.
+//! Actions of rules: `deny`, `return`, `redirect`, `set-header` and others.
 
 use super::changed::{FieldChange, Names, Part, PathNow};
 use super::fields::{edit_request, edit_response, named};
@@ -13,17 +13,17 @@ use crate::settings::route::{Response, is_changeable};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// What comes of a rule.
+/// Result of a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Done {
-    /// The next one is looked at.
+    /// The next rule is evaluated.
     On,
-    /// No other `http-request` of this proxy is.
+    /// No further `http-request` rule of this proxy is evaluated.
     Allowed,
     Served(Response),
 }
 
-/// Whether a line says of clients what Onrush says by itself.
+/// Whether a line sets a forwarding header as Onrush does by itself.
 pub(super) fn says_client(line: &Directive) -> bool {
     let words: Vec<&str> = line.words[1..].iter().map(String::as_str).collect();
     let [action, name, value, condition @ ..] = &words[..] else {
@@ -66,7 +66,7 @@ pub(super) fn say_client(line: &Directive, state: &mut State) {
         .change(Names::One(line.argument(1).to_owned()), value);
 }
 
-/// What an `http-request` rule does.
+/// Applies an `http-request` rule.
 pub(super) fn request<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -133,7 +133,7 @@ pub(super) fn request<'a>(
     }
 }
 
-/// An action that Onrush does not have.
+/// Notes an action that Onrush does not have.
 fn foreign<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -189,7 +189,7 @@ pub(super) fn blur(line: &Directive, state: &mut State) {
     }
 }
 
-/// The status behind one of these words.
+/// The status after one of these words.
 pub(super) fn status_of(words: &[&str], names: &[&str], default: u16) -> u16 {
     let at = words.iter().position(|word| names.contains(word));
     let status = at.and_then(|at| words.get(at + 1)?.parse().ok());
@@ -226,7 +226,7 @@ fn returned<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
     fixed(work, line, &words, status)
 }
 
-/// A response whose body is said in the line.
+/// A fixed response with the status, fields and body of the line.
 fn fixed<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -286,7 +286,7 @@ fn fixed<'a>(
     }
 }
 
-/// A redirect, whose words begin with this one of the line.
+/// A redirect whose words start at index `begin` of the line.
 pub(super) fn redirect<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -353,7 +353,7 @@ pub(super) fn redirect<'a>(
     }
 }
 
-/// What a rule for responses does.
+/// Applies a rule for responses.
 pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
     match line.argument(0) {
         "set-header" | "add-header" | "del-header" => match line.name() {

@@ -1,4 +1,4 @@
-//! A backend as a group of servers: who is asked, whether they are well, and what happens when they are not.
+//! A backend as a group of servers: balancing, stickiness, health checks and retries.
 
 use super::protocol::Protocol;
 use super::proxy::Proxy;
@@ -11,7 +11,7 @@ use crate::settings::route::{FieldEdits, escaped, is_changeable};
 use crate::settings::unit::{bounded, haproxy_time, written};
 use crate::source::directive::Directive;
 
-/// The name of a backend's group; none when it has no servers.
+/// Adds the group of a backend and returns its name; none if it has no servers.
 pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<String> {
     let servers = servers::read(work, proxy);
     if servers.list.is_empty() {
@@ -87,7 +87,7 @@ fn owned(keys: Keys) -> Vec<(String, Value)> {
     keys.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Whether requests of several clients go on one connection.
+/// Whether requests of several clients share a connection.
 fn reuse<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, protocol: Protocol, group: &mut Group) {
     let Some(line) = proxy.last(&["http-reuse"]) else {
         return;
@@ -128,7 +128,7 @@ fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
             group.put("balance", Value::text("first"));
             return work.notes.carried(line);
         }
-        // Of two by chance, unless it says another number.
+        // HAProxy draws two servers unless another number is given.
         "random" => {
             let balance = if in_parentheses == "1" {
                 "random"
@@ -261,7 +261,7 @@ fn checked<'a>(
         [path] => ("OPTIONS", path),
         [method, path, ..] => (method, path),
     };
-    // Fields stand behind the version, with the ends of lines.
+    // Header fields may follow the version, separated by line breaks.
     let rest = words.get(2..).unwrap_or_default().join(" ");
     let host = rest.to_ascii_lowercase().find("host:").map(|at| {
         let value = rest[at + 5..].trim_start();

@@ -1,4 +1,4 @@
-//! `bind`: where a frontend listens, and the certificates that it shows there.
+//! `bind`: listeners of a frontend, with their certificates.
 
 use super::certificates::{Certificates, ONE_FILE};
 use super::clients::{Asked, Closed, Rules, rules};
@@ -10,7 +10,7 @@ use crate::settings::front::{Listener, self_signed};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// Puts the places of a frontend into `listeners`.
+/// Adds the listeners of a frontend to `listeners`.
 pub(super) fn gather<'a>(
     work: &mut Work<'_, 'a>,
     owner: usize,
@@ -59,7 +59,7 @@ fn put(
     });
 }
 
-/// As Onrush writes them; several for a range of ports, and where IPv4 comes by IPv6.
+/// Addresses in the syntax of Onrush: several for a range of ports, and for IPv6 addresses that also accept IPv4.
 fn addresses(text: &str, line: &Directive) -> Vec<Result<String, String>> {
     let text = text.strip_prefix("ipv4@").unwrap_or(text);
     let text = text.strip_prefix("ipv6@").unwrap_or(text);
@@ -100,7 +100,7 @@ fn addresses(text: &str, line: &Directive) -> Vec<Result<String, String>> {
     addresses
 }
 
-/// More addresses than that are nothing that anybody reads.
+/// A larger range would make the result unreadable.
 const RANGE_MAX: u16 = 100;
 
 fn valid(address: String) -> Result<String, String> {
@@ -110,14 +110,14 @@ fn valid(address: String) -> Result<String, String> {
     }
 }
 
-/// What the words behind the address say.
+/// Options after the address.
 #[derive(Debug, Default)]
 struct Options {
     tls: Option<Value>,
     proxy_protocol: Option<Value>,
 }
 
-/// Words that have another one behind them, without effect on what clients get.
+/// Options with a value that do not change responses.
 const WITH_VALUE: [&str; 14] = [
     "backlog",
     "id",
@@ -135,7 +135,7 @@ const WITH_VALUE: [&str; 14] = [
     "thread",
 ];
 
-/// The same, about TLS.
+/// TLS options with a value.
 const OF_TLS: [&str; 9] = [
     "ciphers",
     "ciphersuites",
@@ -150,7 +150,7 @@ const OF_TLS: [&str; 9] = [
 
 const OWN_PROFILE: &str = "the profile of Onrush has its own versions, ciphers and tickets";
 
-/// Words without effect on what clients get.
+/// Options without a value that do not change responses.
 const ALONE: [&str; 14] = [
     "allow-0rtt",
     "defer-accept",
@@ -168,7 +168,7 @@ const ALONE: [&str; 14] = [
     "v6only",
 ];
 
-/// Words that have another one behind them, for which Onrush has nothing.
+/// Options with a value that Onrush does not have.
 const FOREIGN: [&str; 12] = [
     "accept-netscaler-cip",
     "ca-ignore-err",
@@ -205,7 +205,7 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, 
             "ssl-min-ver" => drop(words.next()),
             "force-tlsv13" | "no-tlsv12" => {}
             "force-tlsv12" | "no-tlsv13" => work.notes.approximated(line, OWN_PROFILE),
-            // Whoever offers HTTP/2 gets it.
+            // Onrush offers HTTP/2 to every TLS client.
             "alpn" | "npn" => drop(words.next()),
             "proto" => {
                 if words.next().is_some_and(|list| list.contains("h2")) {

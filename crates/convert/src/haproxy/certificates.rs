@@ -1,4 +1,4 @@
-//! Certificates of a `bind` line: files, directories and lists of them.
+//! Certificates of a `bind` line: files, directories and `crt-list` files.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::work::Work;
 use crate::document::Value;
 use crate::source::directive::Directive;
 
-/// Certificates in the order in which they are shown.
+/// Certificates of a listener, in order; the first is the default.
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
     pub(super) pairs: Vec<Value>,
-    /// Rule of each certificate about client certificates.
+    /// Options about client certificates, one entry per certificate.
     pub(super) shown: Vec<Shown>,
 }
 
@@ -28,7 +28,7 @@ impl Certificates {
         self.shown.push(shown);
     }
 
-    /// Adds a file with certificate and key, or all of a directory.
+    /// Adds a file with certificate and key, or all such files of a directory.
     pub(super) fn add<'a>(&mut self, work: &mut Work<'_, 'a>, line: &'a Directive, name: &str) {
         let path = work.path(name, "crt-base");
         let mut inside = work.files.list(Path::new(&path));

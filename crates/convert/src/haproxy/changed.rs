@@ -1,18 +1,18 @@
-//! Changes of a request by the rules so far. HAProxy evaluates each condition on the changed request, Onrush on the
-//! request of the client.
+//! Changes to a request by earlier rules. HAProxy evaluates each condition on the changed request, Onrush on the
+//! original one.
 
 use crate::expression::condition::{Atom, Path, Scheme, Test};
 use crate::expression::decide::Formula;
 use crate::expression::pcre::{is_found, literals_of};
 use crate::settings::route::plain;
 
-/// Difference between the request at one point of the rules and the request of the client.
+/// Difference between the request at one point of the rules and the original request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changed {
     /// Changes of fields, in the order of the rules.
     fields: Vec<(Names, FieldChange)>,
     pub(super) path: PathNow,
-    /// Parts with unknown values, after rules without a counterpart.
+    /// Parts with unknown values, because Onrush has no equivalent of a rule that changed them.
     unclear: Vec<Part>,
 }
 
@@ -54,12 +54,12 @@ pub(super) enum FieldChange {
     Unclear,
 }
 
-/// The path.
+/// State of the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum PathNow {
     #[default]
     Original,
-    /// It begins with `to` where it began with `from`.
+    /// A path that started with `from` now starts with `to`.
     Moved {
         from: String,
         to: String,
@@ -68,12 +68,12 @@ pub(super) enum PathNow {
     Unclear,
 }
 
-/// One field.
+/// Current state of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Field {
-    /// Whether the client's values are gone.
+    /// Whether the original values are gone.
     is_replaced: bool,
-    /// Values of rules, as templates of Onrush.
+    /// Values set by rules, as templates of Onrush.
     values: Vec<String>,
     is_unclear: bool,
 }
@@ -94,12 +94,10 @@ impl Changed {
         self.fields.push((names, change));
     }
 
-    /// Marks a part as unknown.
     pub(super) fn blur(&mut self, part: Part) {
         self.unclear.push(part);
     }
 
-    /// Marks everything as unknown.
     pub(super) fn blur_all(&mut self) {
         self.change(Names::All, FieldChange::Unclear);
         self.path = PathNow::Unclear;
@@ -135,7 +133,8 @@ impl Changed {
         field
     }
 
-    /// The value of a field as a template of Onrush; `original` is the template of the client's own. None when it is unknown.
+    /// The value of a field as a template of Onrush; `original` is the template of its original value. None if it is
+    /// unknown.
     pub(super) fn value(&self, name: &str, original: &str) -> Option<String> {
         let field = self.field(name);
         match field.values.last() {
@@ -146,7 +145,7 @@ impl Changed {
         }
     }
 
-    /// Translates a formula on the changed request to one on the request of the client.
+    /// Translates a formula on the changed request into one on the original request.
     pub(super) fn seen(&self, formula: Formula) -> Formula {
         match formula {
             Formula::Atom(atom) => self.atom(atom),
@@ -263,7 +262,7 @@ impl Changed {
     }
 }
 
-/// Whether the value of a rule passes a test.
+/// Whether a value set by a rule passes a test.
 fn of_value(value: &str, test: &Test) -> Formula {
     let holds = |text: &str| match test {
         Test::Present => true,
@@ -296,7 +295,7 @@ fn is_among(host: &str, name: &str) -> bool {
     }
 }
 
-/// Translates a condition on a path with the prefix `to` to one on the same path with the prefix `from`, which it has.
+/// Translates a condition on a path with the new prefix `to` into one on the original path with the prefix `from`.
 fn moved(from: &str, to: &str, path: &Path) -> Formula {
     let of = |path: Path| Formula::Atom(Atom::Path(path));
     match path {
@@ -310,7 +309,7 @@ fn moved(from: &str, to: &str, path: &Path) -> Formula {
             (Some(rest), false) => of(Path::Prefix(format!("{from}{rest}"))),
             (None, false) => Formula::never(),
         },
-        // The prefixes end before the last segment.
+        // Both prefixes end before the last segment, so the suffix is unchanged.
         Path::Suffix(end) if from.ends_with('/') && to.ends_with('/') && !end.contains('/') => {
             of(path.clone())
         }

@@ -3,12 +3,11 @@
 use super::work::Work;
 use crate::settings::client_certificates::{self, Rule};
 
-/// Options about client certificates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     verify: Option<String>,
     authority: Option<String>,
-    /// Authorities whose names are not sent to clients.
+    /// `ca-verify-file`: authorities whose names are not sent to clients.
     unnamed: Option<String>,
     revoked: Option<String>,
 }
@@ -45,7 +44,7 @@ impl Asked {
         }
     }
 
-    /// Whether there are two files of authorities. The rule uses one of them.
+    /// Whether there are two files of authorities, of which the rule can use one.
     pub(super) fn has_both(&self) -> bool {
         self.authority.is_some() && self.unnamed.is_some()
     }
@@ -76,13 +75,12 @@ pub(super) struct Closed(pub(super) &'static str);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     pub(super) asked: Asked,
-    /// Names that it is for, if they are listed.
+    /// Host names for which the certificate is selected, if they are listed.
     pub(super) hosts: Vec<String>,
-    /// Names that it is not for.
+    /// Host names that are excluded.
     pub(super) others: Vec<String>,
 }
 
-/// Rules of a listener.
 #[derive(Clone, Debug)]
 pub(super) enum Rules {
     /// The rules as written.

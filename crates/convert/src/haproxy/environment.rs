@@ -1,16 +1,16 @@
-//! Variables of the environment in double quotes: `"${NAME}"`, `"$NAME"`, `"${NAME-default}"`.
+//! Environment variables in double quotes: `"${NAME}"`, `"$NAME"`, `"${NAME-default}"`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use crate::source::Files;
 
-/// Values of variables at one line of a file.
+/// Environment variables at one line of a file.
 pub(super) struct Environment<'f> {
     files: &'f dyn Files,
-    /// Values from `global`, in its order; none for a variable that it removes.
+    /// Changes by `global`, in order; none for a variable that it removes.
     said: Vec<(String, Option<String>)>,
-    /// Variables of the current line whose values are not in the file.
+    /// Variables of the current line whose values do not come from the file.
     foreign: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl<'f> Environment<'f> {
         }
     }
 
-    /// Value of the variable after a dollar sign.
+    /// Reads the name after a dollar sign and returns the value of the variable.
     ///
     /// # Errors
     /// When no name follows, with what was expected.
@@ -89,7 +89,7 @@ impl<'f> Environment<'f> {
         Ok(self.value(&name).or(default).unwrap_or_default())
     }
 
-    /// Note for the current line; none when all of its values are in the file.
+    /// Note for the current line; none if all values come from the file.
     pub(super) fn difference(&mut self) -> Option<String> {
         let names = std::mem::take(&mut self.foreign);
         let how = "as it is where this runs; where it is not set there, its default or nothing";

@@ -1,6 +1,6 @@
-//! Samples by their names, such as `path_beg` or `req.hdr(host),lower`: what is looked at, and how it is compared.
+//! Parses samples such as `path_beg` or `req.hdr(host),lower`: the part of the request, and how it is compared.
 
-/// What is looked at.
+/// Part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Path,
@@ -23,7 +23,7 @@ pub(super) enum Truth {
     Never,
 }
 
-/// How it is compared.
+/// Method of comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Same,
@@ -31,45 +31,42 @@ pub(super) enum Method {
     End,
     Part,
     Pattern,
-    /// A whole part of a path.
+    /// One or more whole segments of a path (`_dir`).
     Directory,
-    /// A whole part of a host.
+    /// One or more whole labels of a host (`_dom`).
     Domain,
-    /// As an address, not by its letters.
+    /// As an IP address, not as text.
     Address,
-    /// As a truth value; HAProxy ignores the values beside it.
+    /// As a Boolean; HAProxy ignores the values of the ACL.
     Boolean,
     Number,
     Found,
 }
 
-/// A sample with its way of comparing, out of its name such as `path_beg` or `req.hdr(host),lower`.
+/// A parsed sample.
 pub(super) struct Fetch {
     pub(super) subject: Subject,
     pub(super) method: Method,
     pub(super) case: Case,
     pub(super) converted: Converted,
-    /// Whether the sample itself is a number: how many there are.
+    /// Whether the sample is a number of values.
     pub(super) counts: Counts,
     pub(super) values: Values,
     pub(super) of: Of,
 }
 
-/// The state of the request that a sample reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
-    /// With the changes of rules.
+    /// With the changes by earlier rules.
     Current,
-    /// As received.
     Received,
 }
 
-/// How much of a field or of a request's target is compared.
+/// Extent of the compared text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// All of it.
     Whole,
-    /// Each part between commas (`req.hdr` of HAProxy's manual).
+    /// Each element of a comma-separated list (`req.hdr` in HAProxy's manual).
     Listed,
     /// Path and query together.
     WithQuery,
@@ -81,7 +78,7 @@ pub(super) enum Case {
     Ignored,
 }
 
-/// The case to which a converter brings a sample before it is compared.
+/// Case of the letters after the converters of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Converted {
     No,
@@ -90,7 +87,7 @@ pub(super) enum Converted {
 }
 
 impl Subject {
-    /// Whether its value is compared by its letters.
+    /// Whether its value is compared as text.
     fn is_text(&self) -> bool {
         matches!(
             self,
@@ -105,10 +102,10 @@ impl Subject {
 }
 
 impl Fetch {
-    /// Ignores the case of letters where a converter makes them alike.
+    /// Ignores case if a converter makes all letters lower or upper case.
     ///
     /// # Errors
-    /// When a value has letters of the other case, which the converted sample never has.
+    /// When a value has letters of the other case, which the converted sample never contains.
     pub(super) fn ignore_converted_case(&mut self, values: &[String]) -> Result<(), String> {
         let is_other = |letter: char| match self.converted {
             Converted::No => false,
@@ -118,7 +115,7 @@ impl Fetch {
         if self.converted == Converted::No || self.case == Case::Ignored {
             return Ok(());
         }
-        // Ranges and names of a class may have more letters than the ones in sight.
+        // Ranges and named classes may include letters that are not written out.
         let is_clear = |value: &String| {
             let bare = ["a-z", "A-Z", "0-9", "\\-"]
                 .iter()
@@ -139,7 +136,7 @@ pub(super) enum Counts {
     Number,
 }
 
-/// A sample by its name.
+/// Parses a sample.
 pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
     let mut parts = split_outside(text, ',').into_iter();
     let first = parts.next().unwrap_or_default();
@@ -198,16 +195,16 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
     })
 }
 
-/// The case to which the converters of a sample bring it.
+/// The case of letters after the converters.
 ///
 /// # Errors
-/// With a converter that changes more than that.
+/// When a converter changes anything else.
 fn converted<'t>(
     converters: impl Iterator<Item = &'t str>,
     subject: &Subject,
     values: Values,
 ) -> Result<Converted, String> {
-    // Paths without their query, and parameters, are decoded before they are compared.
+    // Onrush decodes paths and parameters before it compares them.
     let is_decoded = match subject {
         Subject::Path => values == Values::Whole,
         Subject::Query(_) => true,
@@ -218,7 +215,7 @@ fn converted<'t>(
         match converter {
             "lower" if subject.is_text() => converted = Converted::Lower,
             "upper" if subject.is_text() => converted = Converted::Upper,
-            // The port of a host; Onrush does not compare it.
+            // These remove the port or dots at the ends, which Onrush does not compare.
             "field(1,:)" | "host_only" | "word(1,:)" | "ltrim(.)" | "rtrim(.)"
                 if matches!(subject, Subject::Host | Subject::ServerName) => {}
             "url_dec" if is_decoded => {}
@@ -232,7 +229,7 @@ fn converted<'t>(
     Ok(converted)
 }
 
-/// Parts between commas that stand in no parentheses.
+/// Splits a text at separators outside of parentheses.
 pub(super) fn split_outside(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut begin) = (0_usize, 0);
@@ -251,7 +248,7 @@ pub(super) fn split_outside(text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
-/// The name of a sample and how its suffix compares it.
+/// Splits a sample's name from the suffix for the method of comparison.
 fn suffix(name: &str) -> (&str, Method) {
     const SUFFIXES: [(&str, Method); 8] = [
         ("_beg", Method::Begin),

@@ -1,4 +1,4 @@
-//! Rules that change fields of requests and responses.
+//! Rules that change header fields of requests and responses.
 
 use super::changed::{FieldChange, Names};
 use super::format::{Side, difference, template};
@@ -8,7 +8,7 @@ use crate::expression::dialect::carried;
 use crate::settings::route::{FieldEdits, is_changeable};
 use crate::source::directive::Directive;
 
-/// Changes a field of the request.
+/// Changes a field of requests.
 pub(super) fn edit_request<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -36,7 +36,7 @@ pub(super) fn edit_request<'a>(
     }
 }
 
-/// Puts a change of a field into `edits`.
+/// Adds a change of a field to `edits`.
 fn edit<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -60,7 +60,7 @@ fn edit<'a>(
         Ok(FieldChange::Set(text)) => edits.set(name, value(text)),
         Ok(FieldChange::Add(text)) => edits.add(name, value(text)),
         Ok(FieldChange::Unclear) => {}
-        // The client's own value must not pass for the rule's.
+        // The server must not take the client's own value for the rule's.
         Err(sample) if line.argument(0) == "set-header" && !name.eq_ignore_ascii_case("host") => {
             edits.remove(name);
             let why = format!("Onrush has nothing for {sample}; the field is removed");
@@ -92,7 +92,7 @@ pub(super) fn edit_response<'a>(
     edit(work, line, &change, edits);
 }
 
-/// The fields that a `del-header` is about.
+/// The fields that a `del-header` removes.
 pub(super) fn named(line: &Directive) -> Names {
     let name = line.argument(1);
     let text = regex::escape(&name.to_ascii_lowercase());

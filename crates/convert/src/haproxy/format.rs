@@ -1,13 +1,13 @@
-//! Texts with samples and the letters of log formats, and what they are in Onrush.
+//! Log-format strings and samples in texts, as templates of Onrush.
 
 use super::changed::{Changed, Part, PathNow};
 use super::fetch::split_outside;
 use crate::settings::route::escaped;
 
-/// The message that a text goes into.
+/// The message into which a text is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side<'s> {
-    /// A request with its changes, in the proxy of that name.
+    /// A request with its changes, and the name of the proxy.
     Request(&'s Changed, &'s str),
     Response,
 }
@@ -15,7 +15,7 @@ pub(super) enum Side<'s> {
 /// The text as a template of Onrush.
 ///
 /// # Errors
-/// With the sample that Onrush has nothing for.
+/// With a sample that has no equivalent.
 pub(super) fn template(text: &str, side: Side<'_>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -43,7 +43,7 @@ pub(super) fn template(text: &str, side: Side<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// Difference between a format of HAProxy and its template.
+/// A difference between the value in HAProxy and that of the template.
 pub(super) fn difference(text: &str) -> Option<&'static str> {
     let is_server = ["%s", "srv_name"].iter().any(|name| text.contains(name));
     if is_server && !text.contains("%sslv") && !text.contains("%sslc") {
@@ -95,7 +95,7 @@ fn letters(name: &str, side: Side<'_>) -> Option<String> {
     Some(template.to_owned())
 }
 
-/// What a sample is in Onrush.
+/// A sample as a variable of Onrush.
 fn known(sample: &str, side: Side<'_>) -> Option<String> {
     let mut parts = split_outside(sample, ',').into_iter();
     let first = parts.next()?.trim();
@@ -116,7 +116,7 @@ fn known(sample: &str, side: Side<'_>) -> Option<String> {
     {
         return of_field("host", "{host.name}", side);
     }
-    // What is the same in nearly all requests.
+    // Host names rarely have capital letters.
     converters.retain(|converter| !(is_host && *converter == "lower"));
     if !converters.is_empty() {
         return None;

@@ -1,9 +1,9 @@
-//! Lines that nothing else looks at, and why that is no loss or what is lost.
+//! Outcomes of lines that no other part of the converter handles.
 
 use crate::source::directive::Directive;
 use crate::source::note::Outcome;
 
-/// What a line is that has come to the end without a note.
+/// Outcome of a line.
 #[derive(Clone, Copy)]
 enum Kind {
     WithoutEffect,
@@ -11,7 +11,7 @@ enum Kind {
     LeftOut,
 }
 
-/// By the words that they begin with; a word may end in `*`.
+/// Outcome, reason, and the first words of the lines; a word may end in `*`.
 const KNOWN: &[(Kind, &str, &[&str])] = &[
     (
         Kind::WithoutEffect,
@@ -280,7 +280,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
 ];
 
-/// What becomes of a line that nobody has looked at.
+/// Outcome of a line that no other part has noted.
 pub(super) fn unread(line: &Directive) -> Outcome {
     let is_word = |known: &str, word: &str| match known.strip_suffix('*') {
         Some(beginning) => word.starts_with(beginning),
@@ -292,7 +292,7 @@ pub(super) fn unread(line: &Directive) -> Outcome {
             .split(' ')
             .all(|known| words.next().is_some_and(|word| is_word(known, word)))
     };
-    // What says more words is looked for first.
+    // The entry with the most words takes precedence.
     let all = KNOWN.iter().flat_map(|(kind, why, names)| {
         names
             .iter()

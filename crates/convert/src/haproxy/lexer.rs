@@ -1,4 +1,4 @@
-//! HAProxy's files as sections of lines: quotes, escapes, comments.
+//! Splits HAProxy's files into sections of lines, with quotes, escapes and comments resolved.
 
 use std::iter::Peekable;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::source::directive::{Directive, Place};
 use crate::source::{Files, Unusable};
 
-/// What begins a section.
+/// Keywords that start a section.
 const SECTIONS: [&str; 20] = [
     "acme",
     "backend",
@@ -34,18 +34,17 @@ const SECTIONS: [&str; 20] = [
     "crt-list",
 ];
 
-/// Contents of a file.
 pub(super) struct Text {
-    /// Its sections, each with its lines inside.
+    /// Sections; their lines are in their blocks.
     pub(super) sections: Vec<Directive>,
-    /// Notes on lines that depend on the environment, by number.
+    /// Notes on lines that depend on the environment, by number of the line's directive.
     pub(super) differences: Vec<(usize, String)>,
 }
 
-/// The sections of a file.
+/// Parses a file.
 ///
 /// # Errors
-/// When it cannot be read, or is no configuration of HAProxy.
+/// When it cannot be read or is not a configuration of HAProxy.
 pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
     let whole = |message: String| Unusable {
         file: path.to_owned(),
@@ -91,7 +90,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
         match sections.last_mut() {
             _ if is_section => sections.push(directive),
             Some(section) => section.block.get_or_insert_default().push(directive),
-            // Conditions on the version of HAProxy may stand before all sections.
+            // Conditional blocks (`.if`) may come before all sections.
             None if directive.name().starts_with('.') => sections.push(directive),
             None => {
                 let message = format!(
@@ -162,7 +161,7 @@ fn words(line: &str, environment: &mut Environment<'_>) -> Result<Vec<String>, S
     Ok(words)
 }
 
-/// Bytes that are written as `\xHH\xHH…`, without the first two characters; these characters if no number follows.
+/// Reads bytes written as `\xHH\xHH…`, of which the first `\x` is read. Returns `\x` if no number follows.
 fn bytes(letters: &mut Peekable<Chars<'_>>) -> String {
     let number = |rest: &str| {
         let digits = rest.get(..2).filter(|digits| !digits.starts_with('+'))?;
@@ -221,7 +220,7 @@ mod tests {
         }
     }
 
-    /// With variables that `global` has set.
+    /// An environment with variables that `global` has set.
     fn environment() -> Environment<'static> {
         let mut environment = Environment::new(&Disk);
         for line in [["setenv", "A", "1"], ["setenv", "B", "2 2"]] {

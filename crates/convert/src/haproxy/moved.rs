@@ -1,4 +1,4 @@
-//! Rules that change the path that a server is asked for.
+//! Rules that change the path of forwarded requests.
 
 use super::changed::Changed;
 use crate::expression::condition::{Atom, Path};
@@ -6,18 +6,17 @@ use crate::expression::decide::Formula;
 use crate::expression::pattern::simple;
 use crate::source::directive::Directive;
 
-/// Change of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Move {
     /// Replaces the prefix `from` by `to`.
     Prefix { from: String, to: String },
-    /// Replaces all of a path that fulfils the condition.
+    /// Replaces the whole path if it fulfils the condition.
     Whole(Path, String),
 }
 
 const WHY: &str = "Onrush replaces the beginning of a path, and no other part of it";
 
-/// The condition of a rule that changes the path: its own, and the path that it changes.
+/// The condition of a rule, combined with the path that the rule changes.
 pub(super) fn narrowed(line: &Directive, formula: Formula, changed: &Changed) -> Formula {
     let path = match moved(line) {
         Ok(None) => return formula,
@@ -37,7 +36,7 @@ pub(super) fn narrowed(line: &Directive, formula: Formula, changed: &Changed) ->
 /// The change of the path by a rule; none for other rules.
 ///
 /// # Errors
-/// When Onrush has no such change, with a sentence.
+/// When Onrush has no equivalent change.
 pub(super) fn moved(line: &Directive) -> Result<Option<Move>, String> {
     let (pattern, target) = match (line.argument(0), line.argument(1), line.argument(2)) {
         ("replace-path" | "replace-pathq" | "replace-uri", pattern, target) => {
@@ -91,10 +90,9 @@ pub(super) fn moved(line: &Directive) -> Result<Option<Move>, String> {
     }
 }
 
-/// Argument of `set-path`.
 enum Set {
     Whole(String),
-    /// A prefix before the path.
+    /// A prefix to put before the path.
     Prefixed(String),
     Other,
 }
@@ -124,7 +122,7 @@ fn substituted(text: &str) -> Option<(String, String)> {
     Some((format!("{pattern}(.*)"), format!("{target}\\1")))
 }
 
-/// Whether HAProxy looks for the expression anywhere in a path, and Onrush at its beginning.
+/// Whether HAProxy searches the whole path for the expression, and Onrush only its start.
 pub(super) fn is_unanchored(line: &Directive) -> bool {
     let text = line.argument(1);
     match line.argument(0).starts_with("replace") {

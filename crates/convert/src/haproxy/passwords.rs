@@ -1,4 +1,4 @@
-//! Passwords of a `userlist`.
+//! `http-request auth` with the users of a `userlist`.
 
 use super::proxy::words;
 use super::state::State;
@@ -7,7 +7,7 @@ use super::work::Work;
 use crate::document::Value;
 use crate::source::directive::Directive;
 
-/// Requires a password of these lists. If the lists cannot be carried, all requests are refused.
+/// Requires a password of these lists. If the lists cannot be converted, all requests are refused.
 pub(super) fn auth<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -51,7 +51,7 @@ pub(super) fn auth<'a>(
     work.notes.carried(line);
 }
 
-/// Names and hashes of the users of a list.
+/// Names and password hashes of a list.
 fn users<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -107,7 +107,7 @@ fn users<'a>(
     Ok(users)
 }
 
-/// Whether a user is in one of the groups, by its own line or by the line of a group.
+/// Whether a user is in one of the groups, according to the user's line or a group's line.
 fn is_in(section: &Directive, user: &Directive, groups: &[String]) -> bool {
     let after = |line: &Directive, word: &str| {
         let at = line.words.iter().position(|known| known == word);

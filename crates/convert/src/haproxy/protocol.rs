@@ -1,6 +1,6 @@
-//! Which version of HTTP is spoken with servers: HAProxy is told so for each of them, Onrush for a group.
+//! HTTP version towards servers. HAProxy has one setting per server, Onrush one per group.
 
-/// What a connection begins with: whether `ssl` is said.
+/// Transport towards a server: `ssl` or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Transport {
     #[default]
@@ -8,7 +8,7 @@ pub(super) enum Transport {
     Tls,
 }
 
-/// What is offered to a server that speaks TLS: `alpn`.
+/// Protocols offered to a TLS server: `alpn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Offer {
     #[default]
@@ -19,7 +19,7 @@ pub(super) enum Offer {
 }
 
 impl Offer {
-    /// Of a list such as `h2,http/1.1`.
+    /// Parses a list such as `h2,http/1.1`.
     pub(super) fn of(list: &str) -> Offer {
         let is_http2 = |name: &str| name == "h2";
         let mut names = list.split(',');
@@ -32,12 +32,12 @@ impl Offer {
     }
 }
 
-/// What is spoken whatever the server agrees on: `proto`.
+/// Protocol that is used without negotiation: `proto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forced {
     Http1,
     Http2,
-    /// FastCGI and such.
+    /// FastCGI and others.
     Other,
 }
 
@@ -51,16 +51,16 @@ impl Forced {
     }
 }
 
-/// What HAProxy speaks with a server.
+/// Protocol that HAProxy uses towards a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spoken {
     Http1,
-    /// Either, as the server chooses.
+    /// The server chooses; HTTP/1.1 is offered first.
     Http1First,
-    /// The same.
+    /// The server chooses; HTTP/2 is offered first.
     Http2First,
     Http2,
-    /// By TLS, without asking the server whether it does.
+    /// Over TLS, without ALPN.
     Http2Unasked,
     Http2Clear,
     Other,
@@ -82,30 +82,29 @@ impl Spoken {
     }
 }
 
-/// What a group speaks with all of its servers.
+/// Protocol of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     Http1,
     Http2,
 }
 
-/// What becomes of a server in a group.
+/// Treatment of a server in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// The same is spoken with it.
+    /// It gets the same protocol as from HAProxy.
     Same,
-    /// Something is different: what.
+    /// The protocol or its negotiation differs, with the difference.
     Near(&'static str),
-    /// It is spoken to in another way, which it need not understand.
+    /// It gets another protocol, which it may not support, with the reason.
     Apart(&'static str),
-    /// It would not understand, so it is not in the group.
+    /// It cannot support the protocol of the group, so it is left out, with the reason.
     Out(&'static str),
 }
 
 impl Protocol {
-    /// Of a group with these servers: HTTP/2 where all may speak it, or one has nothing else. A server that speaks TLS is
-    /// taken to understand HTTP/1.1 as well, since those that do not are few; without TLS HTTP/2 is the only word that is
-    /// said of it.
+    /// The protocol for a group of these servers: HTTP/2 if all may speak it, or if one is configured for cleartext
+    /// HTTP/2, which cannot be assumed to speak HTTP/1.1. TLS servers are assumed to support HTTP/1.1 as well.
     pub(super) fn of_all(servers: &[Spoken]) -> Protocol {
         let is_http1 = |spoken: &Spoken| matches!(spoken, Spoken::Http1 | Spoken::Http1First);
         let is_http2 = |spoken: &Spoken| {
@@ -121,7 +120,7 @@ impl Protocol {
         }
     }
 
-    /// What becomes of a server with which that is spoken by HAProxy.
+    /// Treatment of a server to which HAProxy speaks `spoken`.
     pub(super) fn fit(self, spoken: Spoken) -> Fit {
         const NOT_ALL: &str =
             "its group speaks HTTP/1.1, since not all servers of it are said to speak HTTP/2";

@@ -1,8 +1,8 @@
-//! Frontends, backends and what `defaults` say for them.
+//! Frontends and backends, including the lines that they inherit from `defaults`.
 
 use crate::source::directive::Directive;
 
-/// Which half of a proxy a section is.
+/// Role of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Frontend,
@@ -10,16 +10,16 @@ pub(super) enum Kind {
     Both,
 }
 
-/// A section that requests pass through.
+/// A `frontend`, `backend` or `listen` section.
 #[derive(Clone, Debug)]
 pub(super) struct Proxy<'a> {
     pub(super) kind: Kind,
     pub(super) section: &'a Directive,
-    /// Those of its defaults, then its own.
+    /// Lines inherited from `defaults`, then its own.
     pub(super) lines: Vec<&'a Directive>,
 }
 
-/// All of a configuration, in their order.
+/// All proxies of a configuration, in order.
 pub(super) fn proxies(sections: &[Directive]) -> Vec<Proxy<'_>> {
     let mut defaults: Option<usize> = None;
     let mut proxies = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn proxies(sections: &[Directive]) -> Vec<Proxy<'_>> {
     proxies
 }
 
-/// The defaults that a section names with `from`, by their place among these sections.
+/// Index of the `defaults` section that a section names with `from`.
 fn named_defaults(sections: &[Directive], section: &Directive) -> Option<usize> {
     let from = section.words.iter().position(|word| word == "from")?;
     let name = section.words.get(from + 1)?;
@@ -58,7 +58,8 @@ fn named_defaults(sections: &[Directive], section: &Directive) -> Option<usize> 
     sections.position(|section| section.name() == "defaults" && section.argument(0) == name)
 }
 
-/// All lines of a `defaults` section. The lines of the section named after `from` are first; it must be earlier in the file.
+/// All lines of a `defaults` section. The lines of the section named after `from` are first; it must be earlier in the
+/// file.
 fn inherited(sections: &[Directive], at: usize) -> Vec<&Directive> {
     let mut chain = vec![&sections[at]];
     let mut end = at;
@@ -81,7 +82,7 @@ impl<'a> Proxy<'a> {
         self.lines.iter().filter(begins).copied()
     }
 
-    /// The last of them, which counts.
+    /// The last line that begins with these words; it takes precedence.
     pub(super) fn last(&self, words: &[&str]) -> Option<&'a Directive> {
         self.lines
             .iter()
@@ -90,7 +91,7 @@ impl<'a> Proxy<'a> {
             .copied()
     }
 
-    /// Whether an option is on: the last word about it counts.
+    /// The line that turns an option on, unless a later `no option` turns it off.
     pub(super) fn option(&self, name: &str) -> Option<&'a Directive> {
         let on = ["option", name];
         let off = ["no", "option", name];
@@ -99,7 +100,7 @@ impl<'a> Proxy<'a> {
         said.next().filter(|line| begins(line, &on)).copied()
     }
 
-    /// Whether it speaks HTTP: TCP is what is meant where nothing is said.
+    /// Whether the proxy has `mode http`. HAProxy's default is TCP.
     pub(super) fn is_http(&self) -> bool {
         self.last(&["mode"])
             .is_some_and(|mode| mode.argument(0) == "http")

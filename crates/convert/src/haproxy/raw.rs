@@ -1,5 +1,5 @@
-//! Conditions of guards that depend on how a client writes its path or query. HAProxy compares the raw text, Onrush the decoded
-//! and normalized one, so for some requests the result of such a condition is unknown.
+//! Conditions of guards that depend on the spelling of a path or query. HAProxy compares the raw text, Onrush the
+//! decoded and normalized one, so for some requests the result of such a condition is unknown.
 
 use super::fetch::{Fetch, Method, Subject};
 use crate::expression::decide::Formula;
@@ -8,7 +8,7 @@ use crate::expression::decide::Formula;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Refused,
-    /// The rule does not refuse it, or no later rule does.
+    /// The rule does not refuse the request, and no later rule does.
     Admitted,
     Other,
 }
@@ -27,7 +27,8 @@ impl Effect {
 const PATH: &str = "paths are compared decoded and normalized, and HAProxy compares them as the client writes them";
 const QUERY: &str = "HAProxy also divides parameters at ;";
 
-/// Adds the unknown part to a condition: it may refuse more requests, or admit fewer, than its counterpart in Onrush.
+/// Adds an unknown part to a condition whose result may differ from HAProxy's: if it refuses requests, it may have to
+/// refuse more; if it admits requests, it may have to admit fewer.
 pub(super) fn doubted(
     formula: Formula,
     effect: Effect,
@@ -61,12 +62,12 @@ pub(super) fn doubted(
     }
 }
 
-/// Whether a value looks for a raw form of a path that its normalized form does not have.
+/// Whether a value looks for a raw form that a normalized path does not have.
 fn is_raw(method: Method, value: &str) -> bool {
     match method {
         Method::Pattern => is_raw_pattern(value),
         Method::Directory => matches!(value.trim_matches('/'), "" | ".") || has_raw_form(value),
-        // The last segment is a dot.
+        // A dot as the last segment is removed by normalization.
         Method::Same | Method::End if value.ends_with("/.") => true,
         _ => has_raw_form(value),
     }
@@ -79,7 +80,7 @@ fn has_raw_form(text: &str) -> bool {
 }
 
 fn is_raw_pattern(pattern: &str) -> bool {
-    // An unescaped `..` is any two characters.
+    // An unescaped `..` matches any two characters, so only escaped dots count.
     const ESCAPED: [&str; 9] = [
         "\\.\\.", "\\.{", "\\.+", "[.][.]", "[.]{", "[.]+", "/\\./", "\\\\", "\\W",
     ];
@@ -92,7 +93,8 @@ fn is_raw_pattern(pattern: &str) -> bool {
         || has_negated_letters(pattern)
 }
 
-/// Whether a negated class excludes letters or digits. Classes such as `[^/]` stand for a segment and match normalized paths alike.
+/// Whether a negated class excludes letters or digits. Classes such as `[^/]` stand for a segment and match normalized
+/// paths alike.
 fn has_negated_letters(pattern: &str) -> bool {
     pattern.split("[^").skip(1).any(|class| {
         let class = class.split(']').next().unwrap_or_default();
@@ -100,7 +102,7 @@ fn has_negated_letters(pattern: &str) -> bool {
     })
 }
 
-/// Whether an expression limits the whole path, so that raw forms may be outside of it.
+/// Whether an expression is anchored at the end, so that it may match the normalized path but not a raw form.
 fn is_whole(pattern: &str) -> bool {
     pattern.contains('$') || pattern.to_ascii_lowercase().contains("\\z")
 }

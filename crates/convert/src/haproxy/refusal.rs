@@ -1,4 +1,4 @@
-//! Rules that refuse requests and whose conditions Onrush cannot evaluate.
+//! Rules that refuse requests under conditions that Onrush cannot evaluate.
 
 use super::act::Act;
 use super::action::status_of;
@@ -16,13 +16,14 @@ pub(super) enum Refusal {
     No,
     /// Requests without a valid password.
     Password,
-    /// All requests, with this status. A response of the rule itself, such as a redirect to a login page, counts as a refusal.
+    /// All requests, with this status. A response by the rule itself, such as a redirect to a login page, counts as a
+    /// refusal.
     Request(u16),
     /// Responses of servers, with this status.
     Response(u16),
 }
 
-/// Refusal by a rule that may apply or not.
+/// Refusal by a rule whose condition is unknown.
 pub(super) fn of(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Refusal {
     let line = act.line();
     match act {
@@ -64,7 +65,7 @@ pub(super) fn effect(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Effect {
     }
 }
 
-/// The status of a rule that refuses requests.
+/// The status with which a rule refuses requests.
 fn denied(line: &Directive) -> Option<u16> {
     let default = match line.argument(0) {
         "deny" | "reject" | "silent-drop" => 403,
@@ -75,7 +76,7 @@ fn denied(line: &Directive) -> Option<u16> {
     Some(status_of(&words, &["deny_status", "status"], default))
 }
 
-/// Refusal by a backend that serves no request.
+/// Refusal by a backend that refuses all requests or has no servers.
 fn of_backend(name: &str, proxies: &[Proxy<'_>]) -> Refusal {
     let is_it = |proxy: &&Proxy<'_>| proxy.name() == name && proxy.kind != Kind::Frontend;
     let Some(backend) = proxies.iter().find(is_it) else {

@@ -1,4 +1,4 @@
-//! The rules that requests pass in a proxy, in HAProxy's order: `http-request`, `redirect`, `use_backend`, `default_backend`.
+//! Evaluates the rules of a proxy in HAProxy's order and creates the routes.
 
 use super::acl::{Passwords, Phase, View, condition, userlists};
 use super::act::{Act, gather};
@@ -20,7 +20,7 @@ use crate::settings::route::Response;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// Makes the routes of a frontend.
+/// Creates the routes of a frontend.
 ///
 /// # Errors
 /// When there are too many.
@@ -163,7 +163,6 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
 }
 
 impl<'a> Rules<'_, '_, 'a> {
-    /// The condition of a rule.
     fn formula(&mut self, act: &Act<'a>, state: &State) -> Formula {
         let line = act.line();
         let (passwords, phase) = match act {
@@ -269,7 +268,7 @@ impl<'a> Rules<'_, '_, 'a> {
         }
     }
 
-    /// Adds a redirect that appends a slash if there is none.
+    /// Adds redirects that append a slash if the location does not end with one.
     fn push_with_slash(
         &mut self,
         line: &'a Directive,
@@ -303,7 +302,7 @@ impl<'a> Rules<'_, '_, 'a> {
         self.push(Some(line), slashed, state, given)
     }
 
-    /// Goes on in a backend.
+    /// Continues with the rules of a backend.
     fn enter(
         &mut self,
         line: &'a Directive,
@@ -328,7 +327,7 @@ impl<'a> Rules<'_, '_, 'a> {
         state.allowed.clear();
         state.is_doubtful = false;
         let comments = [self.comments, &[line.origin()]].concat();
-        // What is only a backend here has no way on but its servers.
+        // A `listen` section used as a backend does not evaluate its `use_backend` rules.
         let backend = Proxy {
             kind: Kind::Backend,
             ..backend.clone()
@@ -354,7 +353,7 @@ impl<'a> Rules<'_, '_, 'a> {
                 self.push(None, Response::Forward(group), &state, given)
             }
             None => {
-                // HAProxy, too, has nobody to ask.
+                // HAProxy responds with 503, too.
                 self.push(None, Response::status(503), state, given)
             }
         }

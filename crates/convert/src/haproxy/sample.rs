@@ -1,4 +1,4 @@
-//! What ACLs look at, and what it has to be: conditions on paths, hosts, fields and clients.
+//! Translates ACLs into conditions on paths, hosts, fields and clients.
 
 use super::changed::{Changed, Part};
 use super::fetch::{Case, Counts, Fetch, Method, Of, Subject, Truth, Values, fetch, method};
@@ -10,10 +10,10 @@ use crate::expression::decide::Formula;
 use crate::expression::dialect::carried;
 use crate::expression::pcre::{literals_of, of_host};
 
-/// The condition of an ACL, from its words after its name or between braces.
+/// The condition of an ACL, given the words after its name or between braces.
 ///
 /// # Errors
-/// With a sentence about what Onrush has nothing for.
+/// When Onrush has no equivalent.
 pub(super) fn formula(
     work: &Work<'_, '_>,
     words: &[String],
@@ -67,13 +67,13 @@ pub(super) fn formula(
     Ok(doubted(formula, effect, &fetch, &written))
 }
 
-/// Whether a sample of these words is the name of the TLS handshake.
+/// Whether an ACL of these words tests the server name of the TLS handshake.
 pub(super) fn is_server_name(words: &[String]) -> bool {
     let name = words.first().and_then(|name| fetch(name).ok());
     name.is_some_and(|fetch| fetch.subject == Subject::ServerName)
 }
 
-/// What is different between an ACL of these words and the condition that is made of it.
+/// Difference between an ACL of these words and its condition.
 pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     let name = words.first()?;
     let fetch = fetch(name).ok()?;
@@ -174,7 +174,7 @@ fn is_always_there(fetch: &Fetch) -> bool {
     fetch.counts == Counts::Number || !may_be_missing
 }
 
-/// Whether a sample that is true passes. HAProxy ignores the values unless it compares numbers.
+/// Whether an ACL on a Boolean holds if the sample is true. HAProxy ignores the values unless it compares numbers.
 fn is_true(fetch: &Fetch, values: &[String]) -> Result<bool, String> {
     let words: Vec<&str> = values.iter().map(String::as_str).collect();
     match (fetch.method, &words[..]) {
@@ -185,7 +185,8 @@ fn is_true(fetch: &Fetch, values: &[String]) -> Result<bool, String> {
     }
 }
 
-/// The listeners with one of these ports: numbers, and ranges such as `8000:8999`, with what they are compared by.
+/// The condition that a listener has one of these ports: numbers and ranges such as `8000:8999`, with optional
+/// operators.
 fn ports(listeners: &[String], values: &[String]) -> Result<Formula, String> {
     let number = |text: &str| {
         let number = text.parse::<u16>();
@@ -209,7 +210,7 @@ fn ports(listeners: &[String], values: &[String]) -> Result<Formula, String> {
         });
     }
     let is_meant = |listener: &&String| {
-        // Clients of a Unix socket come by no port, which is 0.
+        // A Unix socket counts as port 0.
         let port = listener
             .rsplit_once(':')
             .and_then(|(_, port)| port.parse().ok());
@@ -237,7 +238,7 @@ fn field(subject: &Subject, test: Test) -> Atom {
     }
 }
 
-/// That a regular expression is one of Onrush.
+/// Checks that Onrush accepts the regular expression.
 fn check(atom: Atom) -> Result<Atom, String> {
     let pattern = match &atom {
         Atom::Path(Path::Pattern(pattern)) => pattern,
@@ -247,7 +248,7 @@ fn check(atom: Atom) -> Result<Atom, String> {
     Path::pattern(pattern).map(|_| atom)
 }
 
-/// `gt 0`, `eq 0` and such.
+/// Parses a comparison of a count, such as `gt 0` or `eq 0`.
 fn count(values: &[String]) -> Result<Test, String> {
     let words: Vec<&str> = values.iter().map(String::as_str).collect();
     match words[..] {
@@ -261,7 +262,7 @@ fn methods(values: &[String]) -> Result<Vec<String>, String> {
     let is_method = |name: &&String| {
         !name.is_empty() && *name != "CONNECT" && name.bytes().all(|byte| byte.is_ascii_uppercase())
     };
-    // Those never come to a route.
+    // CONNECT requests never reach a route.
     let names: Vec<String> = values
         .iter()
         .filter(|name| *name != "CONNECT")
@@ -273,7 +274,8 @@ fn methods(values: &[String]) -> Result<Vec<String>, String> {
     }
 }
 
-/// Paths of their own while they are few: what they have to do with others is known then.
+/// More values than this become one expression. Separate conditions on literal paths can be combined with other
+/// conditions, expressions often cannot.
 const PATHS_MAX: usize = 8;
 
 fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
@@ -306,7 +308,7 @@ fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
             Path::Exact(text) | Path::Prefix(text) if text.contains('?') => {
                 return Err("conditions on paths do not see the query".to_owned());
             }
-            // No path is like this.
+            // No path can match.
             Path::Exact(text) | Path::Prefix(text)
                 if !text.starts_with('/') || text.contains(is_bad) => {}
             _ => any.push(Formula::Atom(Atom::Path(path))),
@@ -315,7 +317,7 @@ fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     Ok(Formula::Any(any))
 }
 
-/// A condition on the beginning of path and query.
+/// A condition on path and query, if it only concerns the start of the path.
 fn target(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     const WHY: &str = "Onrush has no condition on path and query together";
     let mut any = Vec::new();

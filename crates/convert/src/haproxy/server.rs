@@ -1,4 +1,4 @@
-//! One server of a backend: what its line says, and `default-server` before it.
+//! One server of a backend: its line, and the `default-server` lines before it.
 
 use super::protocol::{Forced, Offer, Spoken, Transport};
 use super::work::Work;
@@ -9,7 +9,7 @@ use crate::source::directive::Directive;
 /// Keys of a table of the result.
 pub(super) type Keys = Vec<(&'static str, Value)>;
 
-/// Puts a value in the place of the one that was said before.
+/// Adds a key or replaces its value.
 fn put(keys: &mut Keys, key: &'static str, value: Value) {
     match keys.iter_mut().find(|(known, _)| *known == key) {
         Some((_, known)) => *known = value,
@@ -17,17 +17,16 @@ fn put(keys: &mut Keys, key: &'static str, value: Value) {
     }
 }
 
-/// A server.
 #[derive(Debug)]
 pub(super) struct Server<'a> {
     pub(super) line: &'a Directive,
-    /// As Onrush takes it.
+    /// The address in the syntax of Onrush.
     pub(super) address: String,
-    /// As a list of a group has them.
+    /// Keys of its entry in `servers`.
     pub(super) keys: Keys,
     pub(super) is_checked: bool,
     pub(super) is_disabled: bool,
-    /// Whether requests are looked at to find out that it fails.
+    /// Whether its responses are observed for passive health checks.
     pub(super) is_observed: bool,
     /// Keys of `health`.
     pub(super) health: Keys,
@@ -42,7 +41,7 @@ pub(super) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// Of a line that says nothing yet.
+    /// A server without options.
     pub(super) fn new(line: &'a Directive) -> Server<'a> {
         Server {
             line,
@@ -62,13 +61,13 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Takes what is written as its address, once all words have been read.
+    /// Sets the address, once all words have been read.
     ///
     /// # Errors
-    /// When it is nothing that Onrush connects to, with the reason.
+    /// When Onrush cannot connect to it, with the reason.
     pub(super) fn locate(&mut self, written: &str) -> Result<(), String> {
         self.address = address(written, self.transport)?;
-        // `ca` has no use if certificates are not verified.
+        // Onrush would refuse `ca` without verification.
         if self.tls.iter().any(|(key, _)| *key == "verify") {
             self.tls.retain(|(key, _)| *key != "ca");
         }
@@ -80,12 +79,12 @@ impl<'a> Server<'a> {
         self.transport == Transport::Tls && !self.tls.iter().any(|(key, _)| *key == "verify")
     }
 
-    /// Whether the server's certificate is checked against a revocation list, which an `[upstream]` cannot have.
+    /// Whether the certificate is checked against a revocation list, which an `[upstream]` cannot have.
     pub(super) fn may_be_revoked(&self) -> bool {
         self.is_verified() && self.has_revocation_list
     }
 
-    /// What HAProxy speaks with it.
+    /// Protocol that HAProxy uses towards the server.
     pub(super) fn spoken(&self) -> Spoken {
         Spoken::of(self.transport, self.forced, self.offer)
     }
@@ -94,7 +93,7 @@ impl<'a> Server<'a> {
         self.keys.iter().any(|(key, _)| *key == "backup")
     }
 
-    /// Words of its line or of a `default-server` before it, of which the last counts.
+    /// Reads the options of its line or of a `default-server`. Later options take precedence.
     pub(super) fn read(&mut self, work: &mut Work<'_, 'a>, words: &[String]) {
         let line = self.line;
         let mut words = words.iter().map(String::as_str);
@@ -193,7 +192,7 @@ impl<'a> Server<'a> {
     fn tls(&mut self, work: &mut Work<'_, 'a>, word: &str, text: &str) {
         let tls = &mut self.tls;
         match word {
-            // Which name is asked for follows from the address, unless it is fixed here.
+            // By default the name follows from the address.
             "sni" | "check-sni" => {
                 let fixed = text.strip_prefix("str(");
                 match fixed.and_then(|rest| rest.strip_suffix(')')) {
@@ -218,7 +217,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// An address as Onrush takes it: with its port.
+/// An address in the syntax of Onrush, with a port.
 fn address(text: &str, transport: Transport) -> Result<String, String> {
     let text = text.strip_prefix("ipv4@").unwrap_or(text);
     let text = text.strip_prefix("ipv6@").unwrap_or(text);
@@ -261,7 +260,7 @@ const OF_TLS: [&str; 7] = [
 
 const OWN_PROFILE: &str = "servers are asked with TLS 1.2 or 1.3 and ciphers of Onrush's own";
 
-/// Words with another one behind them that change nothing here.
+/// Options with a value that change nothing in the result.
 const WITH_VALUE: [&str; 28] = [
     "agent-addr",
     "agent-inter",
@@ -293,7 +292,7 @@ const WITH_VALUE: [&str; 28] = [
     "ws",
 ];
 
-/// Words that change nothing here.
+/// Options without a value that change nothing in the result.
 const ALONE: [&str; 15] = [
     "agent-check",
     "allow-0rtt",

@@ -1,4 +1,4 @@
-//! The servers of a backend together: what each of them says by itself, Onrush says once for a group.
+//! The servers of a backend. Many options are set per server in HAProxy and per group in Onrush.
 
 use super::protocol::{Fit, Protocol, Spoken, Transport};
 use super::proxy::Proxy;
@@ -9,23 +9,21 @@ use crate::settings::group;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// What a group is made of.
+/// Contents of a group.
 #[derive(Debug)]
 pub(super) struct Servers {
-    /// As a list of a group has them.
     pub(super) list: Vec<Value>,
     pub(super) protocol: Protocol,
-    /// Keys of `health`, where any server is checked.
+    /// Keys of `health`, if any server is checked.
     pub(super) health: Option<Keys>,
-    /// Keys of `tls`, where any server speaks it.
+    /// Keys of `tls`, if any server uses it.
     pub(super) tls: Option<Keys>,
     pub(super) proxy_protocol: Option<&'static str>,
     pub(super) slow_start: Option<String>,
-    /// Whether requests are looked at to find servers that fail.
+    /// Whether responses are observed for passive health checks.
     pub(super) is_observed: bool,
 }
 
-/// Reads the servers of a backend.
 pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
     let mut servers = in_service(work, proxy);
     let protocol = protocol(work, &mut servers);
@@ -40,7 +38,7 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
     }
 }
 
-/// All that may be asked, each address once.
+/// The usable servers of a backend, each address once.
 fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>> {
     let mut servers: Vec<Server<'a>> = Vec::new();
     let defaults: Vec<&Directive> = proxy.all(&["default-server"]).collect();
@@ -96,7 +94,7 @@ fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>>
     servers
 }
 
-/// The backups behind the others; where there are none but backups all are main servers, since Onrush wants one.
+/// Backups come after the others. If all servers are backups, they become main servers, because Onrush requires one.
 fn list(servers: Vec<Server<'_>>) -> Vec<Value> {
     let (backups, main): (Vec<_>, Vec<_>) = servers.into_iter().partition(Server::is_backup);
     if main.is_empty() {
@@ -108,7 +106,7 @@ fn list(servers: Vec<Server<'_>>) -> Vec<Value> {
         .collect()
 }
 
-/// What is spoken with all of them; those that do not understand it are taken out.
+/// Determines the protocol of the group and removes servers that cannot support it.
 fn protocol<'a>(work: &mut Work<'_, 'a>, servers: &mut Vec<Server<'a>>) -> Protocol {
     let spoken: Vec<Spoken> = servers.iter().map(Server::spoken).collect();
     let protocol = Protocol::of_all(&spoken);
@@ -201,7 +199,7 @@ fn slow_start<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Str
     Some(time.clone())
 }
 
-/// Whether two tables say the same, in whatever order.
+/// Whether two tables are equal, in any order.
 fn is_same(one: &Keys, other: &Keys) -> bool {
     one.len() == other.len() && one.iter().all(|entry| other.contains(entry))
 }

@@ -1,4 +1,4 @@
-//! What a proxy says besides its rules: timeouts, compression, who the client is.
+//! Settings of a proxy other than its rules: timeouts, compression, logs, and forwarding of the client address.
 
 use super::proxy::{Kind, Proxy};
 use super::state::State;
@@ -8,7 +8,7 @@ use crate::settings::access_log::syslog;
 use crate::settings::route::is_changeable;
 use crate::settings::unit::haproxy_time;
 
-/// Reads them: what holds for requests goes into `state`, the rest into what holds for all.
+/// Reads the settings. Those of routes go into `state`, the others into `work`.
 pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     work.notes.carried(proxy.section);
     if let Some(line) = proxy.last(&["mode"]) {
@@ -43,7 +43,7 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut S
     }
 }
 
-/// Where HAProxy logs requests: what `global` says, or the proxy itself.
+/// `log`, of the proxy itself or of `global`.
 fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     let Some(line) = proxy.last(&["log"]).filter(|_| proxy.kind != Kind::Backend) else {
         return;
@@ -75,7 +75,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     let has = |name: &str| proxy.last(&["timeout", name]).is_some();
     let is_front = proxy.kind != Kind::Backend;
     let is_back = proxy.kind != Kind::Frontend;
-    // What HAProxy takes where nothing else is said.
+    // Without `timeout http-request` or `http-keep-alive` other timeouts apply, as coded here.
     let mut client = vec!["client_body", "client_send"];
     if !has("http-request") {
         client.push("client_head");
@@ -126,7 +126,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     }
 }
 
-/// `option forwardfor` and its relatives.
+/// `option forwardfor` and `option forwarded`.
 fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     if let Some(line) = proxy.option("forwardfor") {
         let words = &line.words[2..];
@@ -152,7 +152,7 @@ fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) 
     }
 }
 
-/// Media types that HAProxy compresses where no type is written: all but multipart.
+/// Media types that HAProxy compresses without `compression type`: all but multipart.
 const ALL_TYPES: [&str; 6] = [
     "application/*",
     "audio/*",
@@ -174,7 +174,7 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
     work.notes.carried(line);
     let mut entries = vec![
         ("codings".to_owned(), Value::texts(["gzip"])),
-        // HAProxy has no bound.
+        // HAProxy has no minimum size.
         ("size_min".to_owned(), Value::Number(1)),
     ];
     if let Some(line) = proxy.last(&["compression", "type"]) {

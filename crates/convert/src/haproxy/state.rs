@@ -1,4 +1,4 @@
-//! What rules have said of a request before it is served.
+//! Effects of the rules on a request before it is served.
 
 use super::changed::{Changed, PathNow};
 use super::userlist::Userlist;
@@ -6,17 +6,17 @@ use crate::document::Value;
 use crate::expression::condition::Condition;
 use crate::settings::route::{FieldEdits, On, Response, Route};
 
-/// Changes of fields and paths, and who is let in.
+/// Collected effects of the rules.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) request: FieldEdits,
     /// Edits of requests after all rules.
     pub(super) last: FieldEdits,
-    /// Of responses that are relayed.
+    /// Edits of forwarded responses.
     pub(super) response: FieldEdits,
-    /// Of all responses.
+    /// Edits of all responses.
     pub(super) after: FieldEdits,
-    /// Changes that later conditions see.
+    /// Changes that later conditions must take into account.
     pub(super) changed: Changed,
     pub(super) auth: Option<Value>,
     /// Users whose password `auth` requires.
@@ -25,11 +25,11 @@ pub(super) struct State {
     pub(super) refused_response: Option<u16>,
     pub(super) compress: Option<Value>,
     pub(super) redirect_cookie: Option<String>,
-    /// Whether servers are told of clients by X-Forwarded-For.
+    /// Whether X-Forwarded-For is sent to servers.
     pub(super) is_forwarded: bool,
-    /// Kinds of rules that `allow` or `accept` has ended: `http-request`, or a layer of `tcp-request`.
+    /// Rule sets that `allow` or `accept` has ended: `http-request`, or a layer of `tcp-request`.
     pub(super) allowed: Vec<&'static str>,
-    /// Whether an `allow` may have ended the rules of this proxy.
+    /// Whether an `allow` with an unknown condition may have ended the rules of this proxy.
     pub(super) is_doubtful: bool,
 }
 
@@ -55,7 +55,7 @@ impl State {
         } = route.response
             && !route.response_headers.changes("Cache-Control")
         {
-            // HAProxy adds these fields by itself.
+            // HAProxy adds this field to such redirects.
             let rule = [
                 ("status", Value::Number(status.into())),
                 ("value", Value::text("no-cache")),
@@ -68,7 +68,8 @@ impl State {
         if let Response::Forward(_) = route.response {
             route.request_headers = self.request.and(&self.last);
             if self.is_forwarded {
-                // HAProxy's rule reads the client's value, which Onrush does not pass on. HAProxy adds its own value later.
+                // HAProxy's rule changes the field of the client, which Onrush does not forward anyway; HAProxy adds
+                // its own value after the rules.
                 route.request_headers.keep("X-Forwarded-For");
             }
             if let Some(compress) = &self.compress {

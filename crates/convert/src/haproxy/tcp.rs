@@ -1,4 +1,4 @@
-//! `tcp-request`: rules about connections, which come before those about requests.
+//! `tcp-request` rules, which are evaluated before the rules for requests.
 
 use super::action::Done;
 use super::state::State;

@@ -1,15 +1,15 @@
-//! The users that a condition of HAProxy accepts.
+//! The users that a condition accepts.
 
-/// Users that a condition accepts: `http_auth(LIST)`, `http_auth_group(LIST) GROUP`.
+/// The users of `http_auth(LIST)` or `http_auth_group(LIST) GROUP`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Userlist {
     pub(super) name: String,
-    /// Only users in one of these groups.
+    /// If set, only users in one of these groups.
     pub(super) groups: Option<Vec<String>>,
 }
 
 impl Userlist {
-    /// The list that the words of an ACL name.
+    /// The list named by the words of an ACL.
     pub(super) fn of(words: &[String]) -> Option<Userlist> {
         let (first, values) = words.split_first()?;
         let argument = |name: &str| first.strip_prefix(name)?.strip_suffix(')');
@@ -26,7 +26,7 @@ impl Userlist {
         })
     }
 
-    /// Whether all users of this list are in the other list.
+    /// Whether the other list includes all users of this one.
     pub(super) fn is_within(&self, other: &Userlist) -> bool {
         let is_whole = other.groups.is_none() || self.groups == other.groups;
         self.name == other.name && is_whole

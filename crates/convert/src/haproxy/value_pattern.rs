@@ -1,4 +1,4 @@
-//! Values of a sample as one regular expression.
+//! Combines the values of an ACL into one regular expression.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use crate::expression::parts::Parts;
 const BEGIN: &str = "(?:^|,)[ \\t]*";
 const END: &str = "[ \\t]*(?:,|$)";
 
-/// A regular expression for a field whose parts between commas are compared one by one.
+/// An expression for a field whose comma-separated elements are compared one by one.
 pub(super) fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<String, String> {
     let whole =
         || "Onrush looks at the whole field, and HAProxy at each part between commas".to_owned();
@@ -66,7 +66,7 @@ pub(super) fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<Stri
     Ok(in_case(fetch.case, pattern))
 }
 
-/// An address of IPv4 in the forms that HAProxy reads: with zeros, as one of IPv6, and with a port.
+/// An IPv4 address in the forms that HAProxy parses: with leading zeros, IPv4-mapped, and with a port.
 fn address(value: &str) -> Option<String> {
     let address: Ipv4Addr = value.parse().ok()?;
     let numbers = address.octets().map(|number| format!("0*{number}"));
@@ -74,8 +74,7 @@ fn address(value: &str) -> Option<String> {
     Some(format!("(?i:::ffff:)?{numbers}(?:[^0-9.,][^,]*)?"))
 }
 
-/// A value as a part between slashes, and as one between the delimiters of hosts, which HAProxy takes off its ends. None where
-/// nothing is left.
+/// HAProxy strips delimiters from the ends of the value. None if nothing is left.
 fn directory(value: &str) -> Option<String> {
     between(value, &['/', '?'])
 }
@@ -89,7 +88,7 @@ fn between(value: &str, delimiters: &[char]) -> Option<String> {
     (!bare.is_empty()).then(|| regex::escape(bare))
 }
 
-/// A regular expression for a cookie in its field, which HAProxy divides at semicolons and commas.
+/// An expression for a cookie in its field, which HAProxy splits at semicolons and commas.
 pub(super) fn pattern_of_cookie(
     fetch: &Fetch,
     name: &str,
@@ -97,7 +96,7 @@ pub(super) fn pattern_of_cookie(
 ) -> Result<String, String> {
     let begin = format!("(?:^|[;,])[ \\t]*{}[ \\t]*=[ \\t]*", regex::escape(name));
     if fetch.method == Method::Found {
-        // It is not found where its field ends with the sign.
+        // HAProxy does not find a cookie if the field ends after the equals sign.
         return Ok(format!("{begin}[^ \\t]"));
     }
     let is_part = |value: &String| !value.contains([';', ',']);
@@ -117,7 +116,7 @@ pub(super) fn pattern_of_cookie(
     }
 }
 
-/// A regular expression that any of the values fulfils.
+/// An expression that matches if any of the values does.
 pub(super) fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, String> {
     let one = |value: &String| {
         let text = regex::escape(value);

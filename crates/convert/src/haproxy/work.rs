@@ -1,4 +1,4 @@
-//! What a conversion has made so far.
+//! State of a conversion.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 use crate::source::note::Notes;
 
-/// Everything that parts of the conversion add to.
+/// Input and collected results of a conversion.
 pub(super) struct Work<'f, 'a> {
     pub(super) files: &'f dyn Files,
     pub(super) notes: Notes,
@@ -22,14 +22,14 @@ pub(super) struct Work<'f, 'a> {
     pub(super) timeouts: Timeouts<'a>,
     pub(super) log: AccessLog<'a>,
     pub(super) sections: &'a [Directive],
-    /// What relative names are taken from.
+    /// Directory for relative file names.
     pub(super) directory: PathBuf,
-    /// Whether any proxy tells servers of clients.
+    /// Whether any proxy sends client addresses to servers.
     pub(super) forwards_clients: bool,
-    /// The addresses that are listened on.
+    /// Addresses of all listeners.
     pub(super) listeners: Vec<String>,
     pub(super) budget: Budget,
-    /// How to handle rules that refuse requests and have no counterpart.
+    /// Treatment of rules that refuse requests and have no equivalent.
     pub(super) guards: Guards,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Work<'_, 'a> {
     /// Adds a route.
     ///
     /// # Errors
-    /// When there are more than Onrush takes.
+    /// When there are more than Onrush allows.
     pub(super) fn push(&mut self, mut route: Route) -> Result<(), TooMany> {
         if self.routes.len() >= limits::ROUTES_MAX {
             return Err(TooMany);
@@ -47,7 +47,7 @@ impl<'a> Work<'_, 'a> {
         Ok(())
     }
 
-    /// Lines of the section `global` that begin with this word.
+    /// The first line of a `global` section with this name.
     pub(super) fn global(&self, name: &str) -> Option<&'a Directive> {
         let global = self
             .sections
@@ -57,14 +57,14 @@ impl<'a> Work<'_, 'a> {
         lines.find(|line| line.name() == name)
     }
 
-    /// The file that is named, below what `base` of the section `global` says.
+    /// A file name, relative to the directory that the `global` line `base` names.
     pub(super) fn path(&self, name: &str, base: &str) -> String {
         let base = self.global(base).map_or("", |line| line.argument(0));
         let path = self.directory.join(base).join(Path::new(name));
         path.to_string_lossy().into_owned()
     }
 
-    /// The lines of a file of patterns, without comments.
+    /// The lines of a pattern file, without comments.
     ///
     /// # Errors
     /// When it cannot be read.

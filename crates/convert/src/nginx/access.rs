@@ -1,4 +1,4 @@
-//! Who is let in: `allow` and `deny`, passwords, and limits on requests.
+//! Access rules: `allow` and `deny`, passwords, and limits on requests.
 
 use std::path::Path;
 
@@ -16,21 +16,21 @@ use crate::settings::route::{Response, Route};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// Status of a route whose access rule has no counterpart.
+/// Status of a route whose access rule has no equivalent.
 const CLOSED_STATUS: u16 = 501;
 
 /// Whether a route may respond with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Entry {
-    /// The route has all access rules.
+    /// All access rules have been written into the route.
     Open,
     /// The access rules refuse every request.
     Refused,
-    /// An access rule has no counterpart, so the route refuses every request.
+    /// An access rule has no equivalent, so the route refuses every request.
     Closed,
 }
 
-/// Puts what is said of clients into the route.
+/// Writes the access rules into the route.
 pub(super) fn write<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -61,7 +61,7 @@ pub(super) fn write<'a>(
     entry
 }
 
-/// Notes a rule that has no counterpart.
+/// Notes a rule without an equivalent.
 fn unasked<'a>(work: &mut Work<'a>, directive: &'a Directive, why: &str) -> Entry {
     let (entry, how) = match work.guards {
         Guards::Closed => (
@@ -76,7 +76,7 @@ fn unasked<'a>(work: &mut Work<'a>, directive: &'a Directive, why: &str) -> Entr
     entry
 }
 
-/// Rules of modules that Onrush does not have.
+/// Notes rules of modules that Onrush does not have.
 fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
     let mut entry = Entry::Open;
     for directive in scope.matching(is_foreign) {
@@ -112,7 +112,7 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
         if text == "all" {
             work.notes.carried(directive);
             denies_others = !is_allow;
-            // What stands behind is never looked at.
+            // nginx does not reach the rules after this one.
             break;
         }
         let Some(network) = network(text) else {
@@ -152,11 +152,11 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
     Entry::Open
 }
 
-/// Hashes of a password file.
+/// Password hashes of a file.
 enum Hashes {
-    /// Onrush takes all of them, or the file cannot be read here.
+    /// Onrush supports all of them, or the file cannot be read here.
     All,
-    /// The users whose hashes it takes, and the names of the others.
+    /// The users with supported hashes, and the names of the others.
     Some(Vec<(String, Value)>, String),
     None,
 }
@@ -253,7 +253,7 @@ fn passwords<'a>(
     Entry::Open
 }
 
-/// A limit of Onrush: rate, burst and requests at the same time, by one key.
+/// Writes `rate_limit`: rate, burst and concurrent requests, all with one key.
 fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     let mut entries: Vec<(String, Value)> = Vec::new();
     let mut key: Option<&'static str> = None;
@@ -304,7 +304,7 @@ fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
 const STATUS: &str =
     "above it the response is 429 with Retry-After, and each route counts by itself";
 
-/// The zone that a limit names, and what Onrush counts by in its place.
+/// The zone that a limit names, and the corresponding key of Onrush.
 fn zone<'a>(work: &Work<'a>, directive: &Directive, kind: &str) -> Option<(&'a Directive, String)> {
     let arguments = directive.arguments().iter();
     let named = arguments

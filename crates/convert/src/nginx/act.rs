@@ -1,21 +1,20 @@
-//! The steps of a level: `set`, `if`, `return`, `rewrite`, `break`, and the values of maps that they need.
+//! Steps of the rewrite module (`set`, `if`, `return`, `rewrite`, `break`) and the values of maps that they need.
 
 use super::variable::names;
 use super::work::Work;
 use crate::source::directive::Directive;
 
-/// One step.
 #[derive(Clone, Debug)]
 pub(super) enum Act<'a> {
     Do(&'a Directive),
     /// An `if`, with the number of acts in its block including its `EndIf`.
     If(&'a Directive, usize),
     EndIf,
-    /// A value of a map: the number of the map, and the number of the value.
+    /// A value of a map: index of the map, and index of the value.
     Bind(usize, usize),
 }
 
-/// Directives of the content whose arguments may need values of maps.
+/// Directives whose arguments may need values of maps.
 const BOUND: [&str; 7] = [
     "auth_basic",
     "proxy_pass",
@@ -26,7 +25,7 @@ const BOUND: [&str; 7] = [
     "alias",
 ];
 
-/// Puts the steps of a level into `acts`.
+/// Appends the steps of a level to `acts`.
 pub(super) fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec<Act<'a>>) {
     for directive in level {
         let name = directive.name();
@@ -47,7 +46,7 @@ pub(super) fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec
     }
 }
 
-/// Adds the values of all maps that `text` needs; a map comes before the maps that its values need.
+/// Appends the values of all maps that `text` needs; a map comes before the maps that its values need.
 fn bind(text: &str, work: &Work<'_>, acts: &mut Vec<Act<'_>>) {
     for name in names(text) {
         let found = work.maps.iter().position(|map| map.target() == name);

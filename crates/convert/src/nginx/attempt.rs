@@ -1,28 +1,28 @@
-//! `try_files`: which files are looked for, and what there is where none is found.
+//! `try_files`.
 
 use super::internal;
 use super::work::{State, Work};
 use crate::source::directive::Directive;
 
-/// What is looked for.
+/// Result of a `try_files`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tried {
     pub(super) looks_for: LooksFor,
-    /// The file that is served where none is found, beneath the directory.
+    /// File below the directory that is served if no other is found.
     pub(super) fallback: Option<String>,
 }
 
-/// What a path may be.
+/// Files that a path may name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LooksFor {
     /// A file, or a directory with an index file.
     #[default]
     Index,
-    /// A file alone: a directory gets what is not found.
+    /// Only a file; a directory counts as missing.
     FilesAlone,
 }
 
-/// What a `try_files` says; `prefix` is what the directory stands for.
+/// Reads a `try_files`; `prefix` is the path of the directory.
 pub(super) fn try_files<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -41,7 +41,7 @@ pub(super) fn try_files<'a>(
             return Tried::default();
         }
         ["$uri", "$uri/", last] | ["$uri", last] => last,
-        // What is behind a file that is there is never tried.
+        // The fallback is served whenever it exists, so the status after it is unused.
         ["$uri", "$uri/", file, "=404"] | ["$uri", file, "=404"] => file,
         _ => "",
     };

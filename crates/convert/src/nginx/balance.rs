@@ -1,11 +1,11 @@
-//! Which server of an `upstream` is asked.
+//! Balancing between the servers of an `upstream`.
 
 use super::work::Work;
 use crate::document::Value;
 use crate::settings::group::Group;
 use crate::source::directive::Directive;
 
-/// Puts what the block says of balancing into the group.
+/// Writes the balancing of a block into the group.
 pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut Group) {
     for directive in block.inside() {
         let first = directive.argument(0);
@@ -66,7 +66,7 @@ fn hash(group: &mut Group, key: &str) {
     group.put("hash", Value::text(key));
 }
 
-/// What Onrush hashes in the place of a variable, and what is different.
+/// The key that Onrush hashes instead of a variable, and a difference between them.
 fn hash_key(text: &str) -> Option<(String, Option<&'static str>)> {
     let key = match text {
         "$remote_addr" | "$binary_remote_addr" => "address",

@@ -1,4 +1,4 @@
-//! `expires`: what caches are told, by the media type of the response where a map says so.
+//! `expires`: Cache-Control of responses, optionally by media type through a map.
 
 use super::map::Map;
 use super::scope::Scope;
@@ -13,10 +13,10 @@ use crate::source::directive::Directive;
 const NO_EXPIRES: &str =
     "Cache-Control says how long; there is no Expires beside it, which HTTP/1.1 does not need";
 
-/// The statuses that it is for. Those of 304 and 206 are the ones of the whole response.
+/// Statuses that get the field. In Onrush 206 and 304 count as the 200 that they stand for.
 const STATUSES: [&str; 2] = ["2xx", "3xx"];
 
-/// All kinds of types: what has none is not among them.
+/// All top-level types, which is all responses with a media type.
 const KINDS: [&str; 7] = [
     "application/*",
     "audio/*",
@@ -27,7 +27,7 @@ const KINDS: [&str; 7] = [
     "video/*",
 ];
 
-/// Types that nginx says a charset of, where it says any.
+/// Types to which nginx appends a charset if `charset` is set (default of `charset_types`).
 const WITH_CHARSET: [&str; 6] = [
     "text/html",
     "text/xml",
@@ -37,7 +37,7 @@ const WITH_CHARSET: [&str; 6] = [
     "application/rss+xml",
 ];
 
-/// Types with a word in their names that expressions look for, of those that are usual.
+/// Common media types that an expression for this word matches.
 const FAMILIES: [(&str, &[&str]); 2] = [
     (
         "json",
@@ -65,21 +65,21 @@ const FAMILIES: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Whether nginx says how texts are encoded, behind their types.
+/// Whether nginx appends the charset to text types, so that map keys without it do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Charset {
     Said,
     Unsaid,
 }
 
-/// What is said of some responses.
+/// Cache-Control of some responses.
 struct Rule {
-    /// None for all.
+    /// Media types; none for all responses.
     types: Option<Vec<String>>,
     value: String,
 }
 
-/// Puts it into the route.
+/// Writes `expires` into the route.
 pub(super) fn write<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -125,7 +125,7 @@ pub(super) fn write<'a>(
 
 fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, route: &mut Route) {
     if route.response_headers.changes("cache-control") {
-        // Beside an add_header of this name it is one field more.
+        // nginx sends this value in addition to the one of `add_header`.
         return match &rules[..] {
             [Rule { types: None, value }] => {
                 route.response_headers.add("Cache-Control", value);
@@ -138,7 +138,7 @@ fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, rout
         };
     }
     let rules = match route.response {
-        // Its page is HTML in nginx.
+        // nginx sends an HTML page with a redirect.
         Response::Redirect { .. } => of_html(rules),
         Response::Respond { .. }
         | Response::File(_)
@@ -151,7 +151,8 @@ fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, rout
     let is_by_type = rules.iter().any(|rule| rule.types.is_some());
     let replaces = matches!(route.response, Response::Forward(_));
     let written = rules.into_iter().map(|rule| {
-        // What redirects to a directory is HTML in nginx, whatever is there.
+        // nginx redirects to a directory with an HTML page, whatever the directory contains, so rules by type must not
+        // apply.
         let statuses = match is_by_type {
             true => Value::text(STATUSES[0]),
             false => Value::texts(STATUSES),
@@ -175,7 +176,7 @@ fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, rout
     work.notes.approximated(directive, NO_EXPIRES);
 }
 
-/// What is said of HTML, without regard to the type.
+/// The rule for HTML, without its condition on the type.
 fn of_html(rules: Vec<Rule>) -> Vec<Rule> {
     let is_for_html = |rule: &Rule| {
         let mut types = rule.types.iter().flatten();
@@ -189,7 +190,7 @@ fn of_html(rules: Vec<Rule>) -> Vec<Rule> {
     said.into_iter().collect()
 }
 
-/// What one value says; none inside where it says nothing.
+/// Parses a value of `expires`. The outer option is empty if Onrush has no equivalent, the inner one for `off`.
 fn of_value(text: &str) -> Option<Option<String>> {
     Some(Some(match text {
         "off" => return Some(None),
@@ -200,7 +201,7 @@ fn of_value(text: &str) -> Option<Option<String>> {
     }))
 }
 
-/// The map of media types that a variable is made by.
+/// The map from media types that defines a variable.
 fn mapped<'w, 'a>(work: &'w Work<'a>, text: &str) -> Option<&'w Map<'a>> {
     let name = canonical(text.strip_prefix('$')?.trim_matches(['{', '}']));
     let mut maps = work.maps.iter();
@@ -209,20 +210,20 @@ fn mapped<'w, 'a>(work: &'w Work<'a>, text: &str) -> Option<&'w Map<'a>> {
     })
 }
 
-/// What is said of responses, and whether all of it is.
+/// The rules, and whether they cover the whole map.
 struct Rules {
     rules: Vec<Rule>,
     is_whole: bool,
 }
 
-/// A rule for each entry. None where a value cannot be said.
+/// A rule for each entry of the map. None if a value has no equivalent.
 fn by_type(map: &Map<'_>, scope: &Scope<'_>) -> Option<Rules> {
     let charset = match scope.value("charset") {
         "" | "off" => Charset::Unsaid,
         _ => Charset::Said,
     };
     let mut rules: Vec<Rule> = Vec::new();
-    // Onrush has no rule that says nothing: the default would be said of types that are silent in nginx.
+    // Onrush has no rule for "no field", so a default rule would apply to types for which nginx sends none.
     let mut is_silent = false;
     let mut says_without = true;
     let mut is_whole = true;
@@ -255,7 +256,7 @@ fn by_type(map: &Map<'_>, scope: &Scope<'_>) -> Option<Rules> {
     Some(Rules { rules, is_whole })
 }
 
-/// The types that a key of a map stands for: one, all of a kind, or a choice of such. None where it is another expression.
+/// Media types that a key of a map matches: one type, all types of a kind, or alternatives. None for other expressions.
 fn types_of(key: &str, charset: Charset) -> Option<Vec<String>> {
     let Some(expression) = key.strip_prefix('~') else {
         let is_other = charset == Charset::Said && WITH_CHARSET.contains(&key);
@@ -284,16 +285,16 @@ fn types_of(key: &str, charset: Charset) -> Option<Vec<String>> {
     Some(types)
 }
 
-/// The expression in which a dot stands for itself, as it is meant in the names of types.
+/// Escapes dots, which people usually mean literally in media types.
 fn without_dots(expression: &str) -> String {
     expression.replace("\\.", ".").replace('.', "\\.")
 }
 
-/// A media type, with the other names that Onrush may have for it.
+/// A media type, and its other name in Onrush.
 pub(super) fn alike(kind: &str) -> Vec<String> {
     let kind = kind.to_ascii_lowercase();
     match &*kind {
-        // RFC 9239 has one name for all of them.
+        // RFC 9239 makes text/javascript the only name.
         "application/javascript" | "application/x-javascript" => {
             vec![kind, "text/javascript".to_owned()]
         }

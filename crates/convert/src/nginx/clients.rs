@@ -1,12 +1,12 @@
-//! Certificates of clients: each server has its own rule, which counts for the names that clients ask for (SNI).
+//! Client certificates: each server has its own rule, which applies to the names that clients request (SNI).
 
 use super::scope::Scope;
 use super::server::Server;
 use super::work::Work;
 use crate::settings::client_certificates::{self, Rule};
 
-/// The keys of a listener's `tls` about certificates of clients: the rule of the default server, and `names` with those
-/// of the others where they differ.
+/// Keys about client certificates for a listener's `tls`: the rule of the default server, and `names` with the rules of
+/// other servers that differ.
 pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server<'a>]) -> Rule {
     let rules: Vec<Rule> = owners
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server
         let server = &servers[*owner];
         let is_default = *owner == owners[0];
         if rule != default && !is_default && server.has_patterns() {
-            // Onrush evaluates such names only on requests, after the handshake.
+            // Onrush only matches such names against requests, not during the handshake.
             work.unverified.push(server.directive.number);
         }
         if !server.hosts().is_empty() && (rule != default || are_all) {
@@ -40,7 +40,6 @@ pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server
     client_certificates::keys(default, named)
 }
 
-/// The rule of a server.
 fn rule<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Rule {
     let Some(verify) = scope.one("ssl_verify_client") else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Conditions on variables, as `if` and `map` have them.
+//! Conditions on variables, as in `if` and `map`.
 
 use std::net::IpAddr;
 
@@ -15,10 +15,10 @@ use crate::expression::decide::Formula;
 use crate::expression::dialect::carried;
 use crate::expression::pcre::{find, of_caseless_host};
 
-/// The condition of an `if`, out of its words with their parentheses.
+/// The condition of an `if`, given its words with the parentheses.
 ///
 /// # Errors
-/// With a sentence about what Onrush has nothing for.
+/// When Onrush has no equivalent.
 pub(super) fn condition(
     words: &[String],
     constants: &Constants,
@@ -45,7 +45,7 @@ pub(super) fn condition(
         Some((operator, value)) => (operator, value.trim()),
         None => (rest, ""),
     };
-    // Only texts have variables; `$` of an expression is an end.
+    // Only texts have variables; in an expression `$` is an anchor.
     let matches = |prefix: &str| carried(&format!("{prefix}{value}")).map(Wanted::Found);
     let is_text = matches!(operator, "=" | "!=");
     let text = expanded(value, constants);
@@ -75,10 +75,10 @@ pub(super) fn condition(
     })
 }
 
-/// Whether the variable `name` is what is wanted.
+/// The condition that the variable `name` has the wanted value.
 ///
 /// # Errors
-/// With a sentence about what Onrush has nothing for.
+/// When Onrush has no equivalent.
 fn compare(
     name: &str,
     wanted: &Wanted<'_>,
@@ -122,10 +122,11 @@ fn compare(
     Ok(Formula::Atom(check(atom)?))
 }
 
-/// When the key of a map's entry is its source; always for the default, which is looked at last.
+/// The condition that the source of a map has the key of this entry; always true for the default, which is the last
+/// entry.
 ///
 /// # Errors
-/// With a sentence about what Onrush has nothing for.
+/// When Onrush has no equivalent.
 pub(super) fn key(
     map: &Map<'_>,
     at: usize,
@@ -158,7 +159,7 @@ pub(super) fn key(
         (None, None) if map.is_long() => Wanted::Equal(key),
         (None, None) => Wanted::Alike(key),
     };
-    // A map of a map: each is looked up in those before it, so that none can lead to itself.
+    // A map may only use the maps before it, which excludes cycles.
     let before = maps.iter().position(|known| known.target() == map.target());
     let maps = &maps[..before.unwrap_or(0)];
     if let Some(name) = map.variable() {
@@ -171,12 +172,12 @@ pub(super) fn key(
     }
 }
 
-/// Whether a key of a map of hosts stands for several.
+/// Whether a key of a map with `hostnames` is a wildcard.
 fn is_wide(key: &str) -> bool {
     key.starts_with('.') || key.starts_with("*.") || key.ends_with(".*")
 }
 
-/// The expression for it.
+/// An expression for a wildcard key.
 fn wide(key: &str) -> String {
     if let Some(beginning) = key.strip_suffix(".*") {
         return format!("(?i)^{}\\.", regex::escape(beginning));
@@ -187,7 +188,7 @@ fn wide(key: &str) -> String {
     }
 }
 
-/// Whether the value of a map is what is wanted.
+/// The condition that a map has the wanted value.
 fn compare_map(
     map: &Map<'_>,
     wanted: &Wanted<'_>,
@@ -218,7 +219,7 @@ fn compare_map(
     Ok(Formula::Any(any))
 }
 
-/// Of a text that is known, as far as it is.
+/// The condition that a text has the wanted value.
 fn compare_text(
     text: &str,
     wanted: &Wanted<'_>,
@@ -227,7 +228,7 @@ fn compare_text(
 ) -> Result<Formula, String> {
     let pieces = pieces(text);
     let holds = match (&*pieces, wanted) {
-        // What it was set to is looked at anew, without what it was set to.
+        // Evaluate the other variable without its own constant, which could lead back here.
         ([Piece::Variable(name)], wanted) => {
             let others: Constants = constants
                 .iter()
@@ -240,7 +241,7 @@ fn compare_text(
         ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
         ([] | [Piece::Text(_)], Wanted::Found(pattern)) => find(pattern, text)?,
-        // Something stands beside the variables.
+        // Counts as set, because there usually is text next to the variables.
         (_, Wanted::Set) => true,
         _ => return Err(format!("{text:?} is not known before a request comes")),
     };
@@ -250,12 +251,12 @@ fn compare_text(
     })
 }
 
-/// What `if` takes for true.
+/// Whether `if` takes the text for true.
 fn is_set(text: &str) -> bool {
     !text.is_empty() && text != "0"
 }
 
-/// That a regular expression is one of Onrush.
+/// Checks that Onrush accepts the regular expression.
 fn check(atom: Atom) -> Result<Atom, String> {
     let pattern = match &atom {
         Atom::Path(Path::Pattern(pattern)) => pattern,
@@ -265,7 +266,7 @@ fn check(atom: Atom) -> Result<Atom, String> {
     Path::pattern(pattern).map(|_| atom)
 }
 
-/// The same of all conditions in it.
+/// Checks the regular expressions of all conditions in a formula.
 fn check_all(formula: &Formula) -> Result<(), String> {
     match formula {
         Formula::Atom(atom) => check(atom.clone()).map(drop),
@@ -283,7 +284,6 @@ fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
     }
 }
 
-/// The host of this name.
 fn host_named(host: &str) -> Result<Atom, String> {
     let name = host.to_ascii_lowercase();
     match onrush_config::value::parse_host(&name) {
@@ -312,8 +312,8 @@ fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
     Ok(Formula::Any(any))
 }
 
-/// Whether the client address equals a text. nginx compares texts, so only the canonical text of an address can be equal, and
-/// no client equals a network.
+/// The condition that the client address equals a text. nginx compares texts, so only the canonical text of an address
+/// can be equal, and no client equals a network.
 fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
     let text = match wanted {
         Wanted::Equal(text) => (*text).to_owned(),

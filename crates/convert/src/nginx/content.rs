@@ -1,4 +1,4 @@
-//! What a location responds with, when nothing has responded before: files, or a server.
+//! The content of a location: files, or a response from a server.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::settings::route::{Response, Route};
 use crate::settings::unit::{nginx_size, written_size};
 use crate::source::directive::Directive;
 
-/// Whoever asks for what Onrush has nothing for gets this status.
+/// Status of content that Onrush cannot serve.
 const FOREIGN_STATUS: u16 = 501;
 
-/// The route of a location.
+/// Creates the route for the content of a location.
 ///
 /// # Errors
 /// When there are too many.
@@ -57,7 +57,7 @@ pub(super) fn serve<'a>(
     others.map_or(Ok(()), |others| work.push(others))
 }
 
-/// The route of a location for internal redirects alone. nginx refuses requests of clients before the rules of the location.
+/// Creates the route for an `internal` location. nginx refuses requests of clients before the rules of the location.
 ///
 /// # Errors
 /// When there are too many.
@@ -76,12 +76,12 @@ pub(super) fn internal<'a>(
     };
     let mut route = Route::new(given.condition.clone(), Response::status(404));
     route.comments = comments.to_vec();
-    // nginx adds the fields of the server, since it has not entered the location.
+    // nginx has not entered the location, so it adds the fields of the server.
     fields::response(work, &state.server, &spot, &mut route);
     work.push(route)
 }
 
-/// Makes the route one that responds with what the location has: a server, files, or nothing.
+/// Sets the response to the content of the location: a server, files, or nothing.
 fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &mut Route) {
     let handler = Handler::of(&state.scope);
     let is_location = state.at < state.locations.len();
@@ -109,14 +109,14 @@ fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &
                 None => files(work, state, spot, None),
             };
             if state.scope.own("alias").is_none() && state.rewrites.is_none() {
-                // Beneath a root the whole path is looked for.
+                // With `root`, the whole path is below the directory.
                 route.when = std::mem::take(&mut route.when).without_prefix();
             }
         }
     }
 }
 
-/// Timeouts that a route may have for itself.
+/// Timeouts that a route may have of its own.
 pub(super) const ROUTE_TIMEOUTS: [&str; 5] = [
     "client_body",
     "client_send",
@@ -134,7 +134,7 @@ fn has_timeout(route: &Route, key: &str) -> bool {
     }
 }
 
-/// Leaves timeouts that routes have in common to `[timeouts]`, and the others to the routes.
+/// Moves timeouts that are equal in all routes to `[timeouts]` and keeps the others in the routes.
 pub(super) fn share_timeouts(work: &mut Work<'_>) {
     for key in ROUTE_TIMEOUTS {
         let value = |route: &Route| {
@@ -177,7 +177,7 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     }
 }
 
-/// The time of a directive, which is the value of this key.
+/// The time of a directive, recorded as the value of `key`.
 fn timeout<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -203,7 +203,7 @@ fn timeout<'a>(
     }
 }
 
-/// `gzip` and what goes with it.
+/// `gzip` and the other directives of its module.
 pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     let Some(gzip) = scope.one("gzip") else {
         return;
@@ -289,8 +289,8 @@ fn rewritten_files<'a>(
     }
 }
 
-/// Limits a route for an `alias` of a file to its exact prefix, since longer paths name no file. Returns a route with 404 for
-/// these.
+/// Limits a route for an `alias` of a file to its exact prefix, because longer paths name no file. Returns a route with
+/// 404 for these.
 fn only_prefix(route: &mut Route) -> Option<Route> {
     let (Response::File(_), Path::Prefix(prefix)) = (&route.response, route.when.path()) else {
         return None;

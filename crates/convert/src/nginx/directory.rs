@@ -58,7 +58,7 @@ pub(super) fn files<'a>(
     if names != ["index.html"] {
         keys.push(("index".to_owned(), Value::texts(names)));
     }
-    // nginx makes no difference between names that begin with a dot and others.
+    // nginx also serves files whose names begin with a dot.
     keys.push(("hidden".to_owned(), Value::Truth(true)));
     if let Some(directive) = scope.one("gzip_static") {
         work.notes.carried(directive);
@@ -80,7 +80,7 @@ pub(super) fn files<'a>(
     Response::Files(keys)
 }
 
-/// The directory that files are in; none where nothing is found.
+/// The directory of the files; none if no file can be found.
 fn directory<'a>(
     work: &mut Work<'a>,
     said: Option<&'a Directive>,
@@ -100,12 +100,12 @@ fn directory<'a>(
         None => work.path("html"),
     };
     let is_relative = said.is_none_or(|said| !said.argument(0).starts_with('/'));
-    // nginx starts without the directory as well, and finds nothing there.
+    // nginx starts without the directory, too, and finds no file there.
     let is_missing = is_relative && work.files.list(FilePath::new(&directory)).is_empty();
     (!is_missing).then_some(directory)
 }
 
-/// Formats of the pages of directories.
+/// Formats of directory listings.
 fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     if let Some(format) = scope.one("autoindex_format") {
         match format.argument(0) {
@@ -171,7 +171,7 @@ fn index<'a>(
     names
 }
 
-/// Whether an `alias` names a file that is there.
+/// Whether an `alias` names an existing file.
 fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
     let name = alias.argument(0);
     let is_plain = !name.contains('$') && !name.ends_with('/');

@@ -1,4 +1,4 @@
-//! `error_page` and limits on bodies: what clients get instead of what they asked for.
+//! `error_page` and `client_max_body_size`.
 
 use super::handler::Module;
 use super::internal;
@@ -9,7 +9,7 @@ use crate::settings::route::Route;
 use crate::settings::unit::{nginx_size, written_size};
 use crate::source::directive::Directive;
 
-/// Puts them into the route.
+/// Writes both into the route.
 pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Route) {
     let scope = &state.scope;
     let mut pages: Vec<(String, Value)> = Vec::new();
@@ -78,7 +78,7 @@ fn page<'a>(
     work.notes.approximated(directive, how);
 }
 
-/// The file of a page, where the location that takes it serves files.
+/// The file of a page, if the location that matches it serves files.
 fn file(work: &Work<'_>, state: &State<'_>, place: &str) -> Result<String, String> {
     let scope = scope_of(state, place);
     if let Some((_, location)) = internal::taker(state, place)
@@ -96,12 +96,12 @@ fn file(work: &Work<'_>, state: &State<'_>, place: &str) -> Result<String, Strin
     }
 }
 
-/// What holds where a page is looked for.
+/// Scope of the location in which nginx looks up a page.
 fn scope_of<'s, 'a>(state: &'s State<'a>, place: &str) -> &'s Scope<'a> {
     internal::taker(state, place).map_or(&state.server, |(_, location)| &location.scope)
 }
 
-/// Whether not everybody is let in to a page.
+/// Whether access rules apply to a page.
 fn is_guarded(state: &State<'_>, place: &str) -> bool {
     let scope = scope_of(state, place);
     let first = scope.all_of(&["allow", "deny"]).into_iter().next();

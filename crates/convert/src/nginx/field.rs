@@ -1,4 +1,4 @@
-//! Conditions on variables that come from fields of the request: the fields themselves, cookies and parameters.
+//! Conditions on variables of request fields, cookies and parameters.
 
 use super::map::Map;
 use super::variable::field_name;
@@ -7,13 +7,13 @@ use crate::expression::decide::Formula;
 use crate::expression::parts::Parts;
 use crate::expression::pcre::is_found;
 
-/// What a variable has to be.
+/// Wanted value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted<'a> {
     Equal(&'a str),
-    /// The same, but for the case of letters.
+    /// Equal, ignoring case.
     Alike(&'a str),
-    /// A regular expression, with `(?i)` where case does not matter.
+    /// Matches a regular expression, with `(?i)` to ignore case.
     Found(String),
     /// Neither empty nor 0.
     Set,
@@ -30,7 +30,7 @@ impl Wanted<'_> {
     }
 }
 
-/// A field, a cookie or a parameter of the query; none where the variable is something else.
+/// The condition on a field, cookie or parameter; none for other variables.
 pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     let field = match name {
         "content_type" => Some("Content-Type".to_owned()),
@@ -92,7 +92,7 @@ pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Fo
     }))
 }
 
-/// What is not there is the empty text.
+/// A missing field counts as an empty value.
 fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
     let pattern = match wanted {
         Wanted::Equal("") | Wanted::Alike("") => "^$".to_owned(),
@@ -109,7 +109,7 @@ fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
     }
 }
 
-/// A cookie is looked for in the field that carries all of them, by its name in either case.
+/// A condition on a cookie in the field `Cookie`, by its name in any case.
 fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     let begin = format!("(?i:(?:^|[;,]) *{} *= *)", regex::escape(name));
     let cookie = |value: &str| {
@@ -143,7 +143,7 @@ fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     })
 }
 
-/// What is different between a condition of nginx, whose words these are, and the one that was made of it.
+/// Difference between a condition of nginx with these words and the resulting formula.
 pub(super) fn difference(formula: &Formula, words: &str, maps: &[Map<'_>]) -> Option<&'static str> {
     let names = super::variable::names(words);
     let has_target = names.iter().any(|name| is_target(name, maps));
@@ -163,7 +163,7 @@ pub(super) fn difference(formula: &Formula, words: &str, maps: &[Map<'_>]) -> Op
     names.iter().any(is_long).then_some(how)
 }
 
-/// Whether the variable is the target as the client wrote it, or a map of it.
+/// Whether a variable is the raw request target, or a map of it.
 fn is_target(name: &str, maps: &[Map<'_>]) -> bool {
     let at = maps.iter().position(|map| map.target() == name);
     let of_map = |at: usize| {

@@ -1,4 +1,4 @@
-//! Fields of responses: `add_header`, `expires`.
+//! Fields of responses: `add_header` and `expires`.
 
 use super::caching;
 use super::hidden;
@@ -8,10 +8,10 @@ use super::work::{Spot, Work};
 use crate::settings::route::{On, Response, Route, is_changeable};
 use crate::source::directive::Directive;
 
-/// The statuses that `add_header` is for where it does not say `always`.
+/// Statuses to which `add_header` applies without `always`.
 const USUAL: [u16; 10] = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308];
 
-/// Puts fields into what the route responds with or relays.
+/// Writes the edits of response fields into the route.
 pub(super) fn response<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -48,7 +48,7 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         let why = "Onrush writes this field itself";
         return work.notes.without_effect(directive, why);
     }
-    // nginx replaces these fields, and removes them when the value is empty.
+    // nginx replaces these fields, and removes them if the value is empty.
     let is_single = ["etag", "last-modified"].contains(&&*name.to_ascii_lowercase());
     let value = match template(directive.argument(1), spot.constants) {
         Ok(value) if value.is_empty() => {
@@ -74,7 +74,7 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
     if is_single {
         return route.response_headers.set(name, value);
     }
-    // Of a type there is one, which is the response's own where that is made here.
+    // A fixed response has its own Content-Type, which is replaced.
     if let Response::Respond { fields, .. } = &mut route.response
         && name.eq_ignore_ascii_case("content-type")
         && !value.contains('{')

@@ -1,4 +1,4 @@
-//! Locations that refuse requests or have rules about who is let in.
+//! Locations that refuse requests or have access rules.
 
 use crate::expression::condition::Path;
 use crate::expression::dialect;
@@ -30,8 +30,8 @@ pub(super) fn guards_own(directive: &Directive) -> bool {
     })
 }
 
-/// Whether requests for a location must be refused if its expression cannot be matched: it refuses requests itself, or a
-/// location inside it does.
+/// Whether requests for a location must be refused if its expression cannot be matched: the location or a location
+/// inside it refuses requests or has access rules.
 pub(super) fn is_guarded(directive: &Directive) -> bool {
     let mut inside = directive.inside().iter();
     refuses(directive)
@@ -52,7 +52,7 @@ pub(super) fn modifier(directive: &Directive) -> Option<(&str, &str)> {
     }
 }
 
-/// The paths to refuse instead of an expression that cannot be matched, and their description for a note.
+/// Paths to refuse instead of an expression that cannot be matched, with a description for the note.
 pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
     let plain = |path: Path| Simple {
         path,
@@ -64,7 +64,7 @@ pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
     let pattern = match modifier {
         "~" => dialect::wider(text),
         "~*" => dialect::wider(&format!("(?i){text}")),
-        // A path, or a prefix.
+        // An exact path or a prefix.
         _ => dialect::wider(&format!("^{}", regex::escape(text))),
     };
     let path = match pattern {
@@ -102,7 +102,7 @@ fn single_slashes(text: &str) -> String {
     }
 }
 
-/// Whether a directive of this name has a module decide who is let in.
+/// Whether a directive of this name lets a module decide about access.
 pub(super) fn is_foreign(name: &str) -> bool {
     const OTHERS: [&str; 7] = [
         "SecRulesEnabled",

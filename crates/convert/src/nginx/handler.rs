@@ -1,10 +1,10 @@
-//! What responds in a location that serves no files: a server that is forwarded to, or something that Onrush does not have.
+//! Content handlers of a location: forwarding to a server, or a handler that Onrush does not have.
 
 use super::known;
 use super::scope::Scope;
 use crate::source::directive::Directive;
 
-/// What Onrush has nothing for.
+/// Handlers that Onrush does not have.
 const FOREIGN: [&str; 8] = [
     "fastcgi_pass",
     "uwsgi_pass",
@@ -16,8 +16,8 @@ const FOREIGN: [&str; 8] = [
     "empty_gif",
 ];
 
-/// Beginnings of directives that change or describe a response and never make one. A directive of a location that is neither
-/// here nor known otherwise may belong to a module that responds in its place.
+/// Prefixes of directives that are not content handlers. Any other unknown directive of a location may belong to a
+/// module that generates the response.
 const NO_HANDLERS: [&str; 95] = [
     "access",
     "add_",
@@ -116,7 +116,7 @@ const NO_HANDLERS: [&str; 95] = [
     "xslt",
 ];
 
-/// Further such directives, by full names, since a prefix would match too many.
+/// Further directives that are not content handlers, by full names because a prefix would match too many.
 const NO_HANDLERS_WHOLE: [&str; 12] = [
     "session_log",
     "status_zone",
@@ -132,7 +132,7 @@ const NO_HANDLERS_WHOLE: [&str; 12] = [
     "zstd",
 ];
 
-/// What has another server respond: nginx redirects to the slash at the end of such a location.
+/// Directives that forward to a server: nginx redirects to the path with a slash at the end of such a location.
 pub(super) const PASSES: [&str; 6] = [
     "proxy_pass",
     "grpc_pass",
@@ -142,7 +142,7 @@ pub(super) const PASSES: [&str; 6] = [
     "memcached_pass",
 ];
 
-/// A module of nginx that forwards by HTTP. What each of them says of its servers has the same words behind its own name.
+/// A module that forwards over HTTP. The directives of both modules differ only in their prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Module {
     /// `proxy_pass`, by HTTP/1.
@@ -152,7 +152,7 @@ pub(super) enum Module {
 }
 
 impl Module {
-    /// The one that forwards here, whose directives count; that of `proxy_pass` where none does.
+    /// The module that forwards in this scope; [`Module::Proxy`] if none does.
     pub(super) fn of(scope: &Scope<'_>) -> Module {
         match Handler::of(scope) {
             Some(Handler::Forward(module, _)) => module,
@@ -160,7 +160,7 @@ impl Module {
         }
     }
 
-    /// The name of its own directive: `proxy_ssl_name` or `grpc_ssl_name` for `ssl_name`.
+    /// The module's directive for `name`: `proxy_ssl_name` or `grpc_ssl_name` for `ssl_name`.
     pub(super) fn directive(self, name: &str) -> String {
         match self {
             Module::Proxy => format!("proxy_{name}"),
@@ -169,7 +169,7 @@ impl Module {
     }
 }
 
-/// What responds, with the directive that says so.
+/// A content handler, with its directive.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Handler<'a> {
     Forward(Module, &'a Directive),
@@ -177,14 +177,14 @@ pub(super) enum Handler<'a> {
 }
 
 impl<'a> Handler<'a> {
-    /// A directive of the location itself that the converter does not know and that may respond there.
+    /// A directive of the location itself that the converter does not know and that may be a content handler.
     pub(super) fn unknown(scope: &Scope<'a>) -> Option<&'a Directive> {
         scope
             .own_level()
             .find(|directive| may_respond(directive.name()))
     }
 
-    /// Of several the last of the innermost, as the one sets the other aside in nginx.
+    /// The content handler of a location. The last directive on the innermost level takes precedence, as in nginx.
     pub(super) fn of(scope: &Scope<'a>) -> Option<Handler<'a>> {
         let names = [&FOREIGN[..], &["proxy_pass", "grpc_pass"]].concat();
         let directive = scope.own_of(&names)?;

@@ -1,6 +1,6 @@
-//! Internal redirects of nginx: names of an index, pages of errors and the last word of `try_files` pass through the
-//! locations again. Onrush serves such a file where it was asked for, which is the same only where no other location would
-//! take it, or one that treats it no differently.
+//! Internal redirects of nginx: index files, error pages and the last argument of `try_files` are matched against the
+//! locations again. Onrush serves the file in the original location, which is only the same if no other location
+//! matches the file, or one that treats it in the same way.
 
 use super::location::Location;
 use super::scope::Scope;
@@ -10,7 +10,7 @@ use crate::expression::condition::Path;
 use crate::expression::pcre::translated;
 use crate::source::directive::Directive;
 
-/// What may stand in a location that serves plain files as others do.
+/// Directives of a location that serves plain files.
 const PLAIN: [&str; 30] = [
     "access_log",
     "add_header",
@@ -44,7 +44,7 @@ const PLAIN: [&str; 30] = [
     "types",
 ];
 
-/// Directives that say who is let in.
+/// Access rules.
 const ACCESS: [&str; 6] = [
     "allow",
     "deny",
@@ -54,13 +54,13 @@ const ACCESS: [&str; 6] = [
     "satisfy",
 ];
 
-/// The location that takes this path, and its place among the others.
+/// The location that matches this path, and its index.
 pub(super) fn taker<'s, 'a>(state: &'s State<'a>, uri: &str) -> Option<(usize, &'s Location<'a>)> {
     let mut locations = state.locations.iter().enumerate();
     locations.find(|(_, location)| location.path.path.holds(uri))
 }
 
-/// Whether the location that takes `uri` is another one that does something else with it: that one.
+/// The location that matches `uri`, if it is another one and treats the file differently.
 pub(super) fn stranger<'s, 'a>(state: &'s State<'a>, uri: &str) -> Option<&'s Location<'a>> {
     taker(state, uri)
         .filter(|(_, location)| {
@@ -69,13 +69,13 @@ pub(super) fn stranger<'s, 'a>(state: &'s State<'a>, uri: &str) -> Option<&'s Lo
         .map(|(_, location)| location)
 }
 
-/// The location that would take the index file `name` of a directory here, perhaps, and does something else with it.
+/// A location that may match the index file `name` of a directory here and treats it differently.
 pub(super) fn stranger_to_index<'s, 'a>(
     state: &'s State<'a>,
     name: &str,
 ) -> Option<&'s Location<'a>> {
     let own = state.captured.as_ref().map(|own| &own.path);
-    // As long as the own location takes the file as well, only those before it matter.
+    // If the own location also matches the file, only the locations before it matter.
     let (below, end) = match own {
         Some(Path::Exact(file)) if !file.ends_with('/') => return None,
         Some(Path::Exact(directory)) => return stranger(state, &format!("{directory}{name}")),
@@ -90,7 +90,7 @@ pub(super) fn stranger_to_index<'s, 'a>(
     others
         .find(|(at, location)| {
             let may_take = match &location.path.path {
-                // It would have taken the directory itself, unless it comes behind.
+                // An earlier prefix location would match the directory itself, unless it ends within the file name.
                 Path::Prefix(path) if *at < state.at => {
                     let (_, begin) = path.rsplit_once('/').unwrap_or_default();
                     !begin.is_empty() && name.starts_with(begin)
@@ -125,22 +125,22 @@ pub(super) fn stricter_for_index<'s, 'a>(
     })
 }
 
-/// Whether it is the location that the request is in.
+/// Whether it is the location of the request.
 fn is_own(state: &State<'_>, location: &Location<'_>) -> bool {
     let own = state.locations.get(state.at);
     own.is_some_and(|own| own.directive.number == location.directive.number)
 }
 
-/// Whether the expression is found in what is longer, too.
+/// Whether every path that starts with a match matches as well.
 fn is_open(pattern: &str) -> bool {
     !["$", "\\z", "\\Z", "\\b", "\\B"]
         .iter()
         .any(|edge| pattern.contains(edge))
 }
 
-/// Whether two places serve the same files to the same clients, and nothing but files.
+/// Whether two scopes serve the same files to the same clients, and nothing else.
 fn is_alike(one: &Scope<'_>, other: &Scope<'_>) -> bool {
-    // The same words are the same directory for one request, also with variables.
+    // Equal arguments give the same directory within one request, even with variables.
     let root = |scope: &Scope<'_>| scope.one("root").map(|root| root.arguments().to_vec());
     is_plain(one)
         && root(one) == root(other)

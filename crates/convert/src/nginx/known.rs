@@ -1,21 +1,21 @@
-//! Directives that nothing else looks at, and why that is no loss or what is lost.
+//! Outcomes of directives that no other part of the converter handles.
 
 use crate::source::directive::Directive;
 use crate::source::note::Outcome;
 
-/// What a directive is that has come to the end without a note.
+/// Outcome of a directive.
 enum Kind {
-    /// It is carried where something uses it.
+    /// Carried by another part of the converter if the directive is in use.
     Used,
-    /// No response differs: why.
+    /// No response differs, with the reason.
     WithoutEffect,
-    /// It is near enough: how.
+    /// Onrush has similar behaviour, with the difference.
     Approximated,
-    /// Responses differ: why.
+    /// Responses differ, with the reason.
     LeftOut,
 }
 
-/// By names, which may end in `*`.
+/// Outcome, reason, and names of the directives; a name may end in `*`.
 const KNOWN: &[(Kind, &str, &[&str])] = &[
     (
         Kind::Used,

@@ -1,12 +1,11 @@
-//! Words, braces and ends of nginx's language out of its text: quotes, escapes, comments.
+//! Splits nginx's language into words, braces and semicolons, with quotes, escapes and comments resolved.
 
 use crate::limits;
 use crate::source::Unusable;
 
-/// One piece of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// Without its quotes, escapes resolved.
+    /// A word without its quotes, with escapes resolved.
     Word(String),
     /// `;`
     End,
@@ -16,7 +15,7 @@ pub(super) enum Token {
     Close,
 }
 
-/// Reads tokens with their lines.
+/// Reads tokens and their lines.
 pub(super) struct Lexer<'a> {
     file: &'a str,
     rest: std::iter::Peekable<std::str::Chars<'a>>,
@@ -25,7 +24,7 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(file: &'a str, text: &'a str) -> Lexer<'a> {
-        // A byte order mark at the start is passed over, as nginx does.
+        // nginx also skips a byte order mark at the start.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         Lexer {
             file,
@@ -34,7 +33,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The line that is being read.
+    /// The current line.
     pub(super) fn line(&self) -> usize {
         self.line
     }
@@ -42,7 +41,7 @@ impl<'a> Lexer<'a> {
     /// The next token and its line; none at the end of the text.
     ///
     /// # Errors
-    /// When a quote does not end, or a word goes on behind its quote.
+    /// When a quote is not closed, or is followed by more letters.
     pub(super) fn next(&mut self) -> Result<Option<(Token, usize)>, Unusable> {
         loop {
             let line = self.line;
@@ -65,10 +64,10 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Passes over what is no nginx but Lua, up to the brace that ends it.
+    /// Skips a block of Lua up to its closing brace.
     ///
     /// # Errors
-    /// When none does.
+    /// When the block is not closed.
     pub(super) fn pass_block(&mut self) -> Result<(), Unusable> {
         let begin = self.line;
         let mut depth = 1_usize;
@@ -153,7 +152,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A backslash takes away what quotes, spaces and itself mean, and stays before all else: expressions need theirs.
+    /// Resolves an escape. A backslash before other letters stays, because regular expressions need it.
     fn escape(&mut self, word: &mut String) {
         match self.take() {
             Some(letter @ ('"' | '\'' | '\\')) => word.push(letter),
@@ -166,7 +165,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// What is said of a directive with too many words.
+/// The error for a directive with too many words.
 pub(super) fn too_many_words(file: &str, line: usize) -> Unusable {
     let message = format!(
         "this directive has no end within {} words: expected \";\" or \"{{\"",

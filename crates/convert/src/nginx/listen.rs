@@ -1,4 +1,4 @@
-//! `listen` of all servers, and the certificates that are shown there.
+//! `listen` of all servers, and the certificates of the listeners.
 
 use super::clients;
 use super::real_ip::{believes_header, trusted};
@@ -9,14 +9,14 @@ use crate::document::Value;
 use crate::settings::front::{Listener, self_signed};
 use crate::source::directive::Directive;
 
-/// A server's part of a place to listen.
+/// Role of a server at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Default,
     Other,
 }
 
-/// Puts what a server says of listening into `listeners`.
+/// Adds the addresses of a server to `listeners`.
 pub(super) fn gather<'a>(
     work: &mut Work<'a>,
     server: usize,
@@ -97,7 +97,7 @@ fn listen<'a>(
                     work.notes.approximated(directive, how);
                 }
             }
-            // Whoever offers it gets it.
+            // Onrush offers HTTP/2 to every client.
             "http2" => {}
             "spdy" => work
                 .notes
@@ -119,7 +119,7 @@ fn listen<'a>(
     put(listener, server, part, listeners);
 }
 
-/// As Onrush writes it.
+/// An address in the syntax of Onrush.
 fn address(text: &str) -> String {
     if text.starts_with("unix:") {
         return text.to_owned();
@@ -139,7 +139,7 @@ fn address(text: &str) -> String {
     format!("{host}:{port}")
 }
 
-/// Whose headers of the PROXY protocol are believed.
+/// The value of `proxy_protocol`, limited to the networks of `set_real_ip_from`.
 fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>, directive: &'a Directive) -> Value {
     let trusted = trusted(work, scope);
     if trusted.is_empty() {
@@ -150,7 +150,7 @@ fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>, directive: &'a Dir
     Value::table([("from", Value::texts(trusted))])
 }
 
-/// Puts the certificates of its servers into a listener that speaks TLS.
+/// Writes the certificates of the servers into a listener with TLS.
 pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers: &[Server<'a>]) {
     if listener.tls.is_none() {
         return;
@@ -188,7 +188,7 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
     }
     entries.extend(clients::rules(work, &listener.owners, servers));
     listener.tls = Some(match &*pairs {
-        // Without any, nginx refuses every handshake.
+        // Without a certificate, nginx refuses every handshake.
         [] => self_signed(entries),
         [Value::Table(pair)] => Value::Table([&pair[..], &entries].concat()),
         several => {

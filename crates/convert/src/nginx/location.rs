@@ -1,9 +1,8 @@
-//! The locations of a server, in the order in which Onrush has to look at them.
+//! Locations of a server, in the order in which Onrush must match them.
 //!
-//! nginx looks for the longest prefix, then for the first expression inside of it, then for the first one beside it and
-//! around it, as far as `^~` does not keep it from that. So routes come in this order: exact paths; prefixes for which other
-//! expressions count than for the rest, the longest first, each behind those expressions; the other expressions; the
-//! other prefixes, the longest first.
+//! nginx finds the longest prefix, then tries the expressions inside that location, next to it and around it, unless
+//! `^~` prevents that. The resulting order is: exact paths; prefixes to which other expressions apply than to the rest,
+//! longest first, each after its expressions; the other expressions; the other prefixes, longest first.
 
 use std::cmp::Reverse;
 
@@ -15,7 +14,7 @@ use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 use crate::source::note::Notes;
 
-/// A location with its place in the order.
+/// A location with its precedence.
 #[derive(Clone, Debug)]
 pub(super) struct Location<'a> {
     pub(super) directive: &'a Directive,
@@ -23,7 +22,7 @@ pub(super) struct Location<'a> {
     pub(super) path: Simple,
     pub(super) asks: Asks,
     kind: Kind,
-    /// The numbers of the prefixes around it, from the outermost, and whether they keep other expressions away.
+    /// Prefix locations around it, from the outermost: number of the directive, and kind.
     outer: Vec<(usize, Kind)>,
 }
 
@@ -32,7 +31,7 @@ pub(super) const REFUSED_EVERYWHERE: &str =
     "Onrush cannot ask for this and what is around it together: all paths like this are refused";
 
 impl Location<'_> {
-    /// Whether it is one of those that are looked at in their order.
+    /// Whether its path is a regular expression, which is tried in order.
     pub(super) fn is_expression(&self) -> bool {
         self.kind == Kind::Pattern
     }
@@ -61,7 +60,7 @@ enum Kind {
     Prefix,
 }
 
-/// The locations of `level`, in order. Those with expressions may be there for several prefixes.
+/// The locations of `level`, in order. Locations with expressions may occur several times, for different prefixes.
 pub(super) fn locations<'a>(
     notes: &mut Notes,
     level: &'a [Directive],
@@ -97,7 +96,7 @@ pub(super) fn locations<'a>(
     }
     for (at, location) in prefixes.iter().enumerate() {
         let own = lists[at].len() - common.len().min(lists[at].len());
-        // The widest prefix with the same expressions asks for them.
+        // The widest prefix with the same expressions includes them.
         let is_within = |other: usize| {
             other != at && lists[other] == lists[at] && is_beneath(location, &prefixes[other])
         };
@@ -122,7 +121,8 @@ pub(super) fn locations<'a>(
     ordered
 }
 
-/// Those that requests can come to: nginx looks for the longest prefix on each level, and then inside of that one alone.
+/// Removes locations that no request reaches: nginx finds the longest prefix on each level, and then only looks inside
+/// that location.
 fn reachable<'a>(notes: &mut Notes, found: Vec<Location<'a>>) -> Vec<Location<'a>> {
     let rivals: Vec<Option<&Location<'a>>> = found
         .iter()
@@ -141,7 +141,7 @@ fn reachable<'a>(notes: &mut Notes, found: Vec<Location<'a>>) -> Vec<Location<'a
     reached.map(|(location, _)| location).collect()
 }
 
-/// The location beside one of those around this one that takes all of its paths.
+/// A location next to one of the enclosing locations that matches all of its paths.
 fn shadow<'l, 'a>(location: &Location<'_>, found: &'l [Location<'a>]) -> Option<&'l Location<'a>> {
     let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
         return None;
@@ -165,12 +165,13 @@ fn shadow<'l, 'a>(location: &Location<'_>, found: &'l [Location<'a>]) -> Option<
     location.outer.iter().enumerate().find_map(rivals)
 }
 
-/// The expressions that are looked at for paths whose prefix this is, in order.
+/// Indexes of the expressions that nginx tries for paths with this longest prefix, in order.
 fn applicable(location: &Location<'_>, patterns: &[Location<'_>]) -> Vec<usize> {
     let mut chain = location.outer.clone();
     chain.push((location.directive.number, location.kind));
     let mut list = Vec::new();
-    // Those inside of it, whatever it says itself; those beside it and around it.
+    // From the innermost level outwards; `^~` excludes expressions next to and around the location, but not those
+    // inside.
     for length in (0..=chain.len()).rev() {
         let keeps_away = chain
             .get(length)
@@ -183,7 +184,7 @@ fn applicable(location: &Location<'_>, patterns: &[Location<'_>]) -> Vec<usize> 
     list
 }
 
-/// Which prefixes have to come before the expressions that all others have in common.
+/// Whether each prefix must come before the common expressions.
 fn special(prefixes: &[Location<'_>], lists: &[Vec<usize>], common: &[usize]) -> Vec<bool> {
     let all = 0..prefixes.len();
     let own: Vec<bool> = all
@@ -202,13 +203,13 @@ fn special(prefixes: &[Location<'_>], lists: &[Vec<usize>], common: &[usize]) ->
         .collect()
 }
 
-/// Whether all paths of a prefix are those of another one, too.
+/// Whether a prefix starts with another one.
 fn is_beneath(location: &Location<'_>, outer: &Location<'_>) -> bool {
     let paths = prefix(location).zip(prefix(outer));
     paths.is_some_and(|(path, outer)| path.starts_with(outer))
 }
 
-/// Puts these expressions in, for paths beneath a prefix.
+/// Adds these expressions, limited to paths with a prefix.
 fn narrowed<'a>(
     notes: &mut Notes,
     location: &Location<'a>,
@@ -235,7 +236,7 @@ fn narrowed<'a>(
                 continue;
             }
         };
-        // What was captured is known behind the expression's own prefix.
+        // The captured text is only known for the expression's own prefix.
         let captured = pattern.path.captured.clone();
         let captured = captured.filter(|_| path == pattern.path.path);
         ordered.push(Location {
@@ -268,7 +269,7 @@ fn gather<'a>(
         let (kind, path, asks) = match read(directive, scope, outer.last()) {
             Ok(Some((_, path))) if path.path.is_unreachable() => continue,
             Ok(Some((kind, path))) => (kind, path, Asks::Exactly),
-            // A named one is where others lead.
+            // Named locations are only reached by internal redirects.
             Ok(None) => continue,
             Err(why) if guards == Guards::Closed && is_guarded(directive) => {
                 let (path, paths) = wider(directive);
@@ -323,7 +324,7 @@ fn gather<'a>(
     }
 }
 
-/// Kind and path of a location; none for one that only has a name.
+/// Kind and path of a location; none for a named location.
 fn read(
     directive: &Directive,
     scope: &Scope<'_>,
@@ -365,7 +366,7 @@ fn read(
                 _ => text.to_owned(),
             };
             let path = match simple(&pattern) {
-                // The end of an expression is also before a line break, that of a path is not.
+                // In an expression `$` also matches before a final line break, which an exact path would not.
                 Some(Simple {
                     path: Path::Exact(_),
                     ..
@@ -379,7 +380,7 @@ fn read(
     }
 }
 
-/// An expression, or the exact path around it where that fulfils it.
+/// An expression, or the exact path of the enclosing location if it matches the expression.
 fn within(path: Simple, outer: Option<&Location<'_>>) -> Result<(Kind, Simple), String> {
     match outer.filter(|outer| outer.kind == Kind::Exact) {
         None => Ok((Kind::Pattern, path)),

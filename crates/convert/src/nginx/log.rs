@@ -6,7 +6,7 @@ use crate::document::Value;
 use crate::settings::access_log::syslog;
 use crate::settings::route::Route;
 
-/// Has the route's requests logged, or not.
+/// Turns logging on or off for the route.
 pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
     for directive in scope.all("access_log") {
         let text = directive.argument(0);

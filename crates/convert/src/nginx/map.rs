@@ -1,4 +1,4 @@
-//! Variables that `map` and `geo` make of others: each entry is a condition and a value.
+//! Variables that `map` and `geo` define: each entry is a condition and a value.
 
 use std::cmp::Reverse;
 
@@ -6,34 +6,33 @@ use super::variable::{Piece, canonical, names, pieces};
 use crate::limits;
 use crate::source::directive::Directive;
 
-/// A `map` or `geo`.
 #[derive(Clone, Debug)]
 pub(super) struct Map<'a> {
     pub(super) directive: &'a Directive,
     /// The text that keys are compared with.
     source: &'a str,
-    /// The name of the variable, without its `$`.
+    /// Name of the variable, without `$`.
     target: String,
     keys: Keys,
-    /// Key and value, those with an exact key before expressions, without the default.
+    /// Keys and values in order of precedence, without the default.
     entries: Vec<(&'a str, &'a str)>,
     default: &'a str,
 }
 
-/// What the keys of a map are.
+/// Type of the keys of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
     Networks,
-    /// Hosts, of which one may stand for several.
+    /// Host names, including wildcards.
     Hosts,
     Texts,
 }
 
-/// Words in a `map` that are no entries.
+/// Directives in a `map` that are not entries.
 const OPTIONS: [&str; 3] = ["hostnames", "volatile", "include"];
 
 impl<'a> Map<'a> {
-    /// None when it is neither.
+    /// Parses a `map` or `geo`; none for other directives.
     pub(super) fn of(directive: &'a Directive) -> Option<Map<'a>> {
         let is_geo = match directive.name() {
             "map" => false,
@@ -57,7 +56,7 @@ impl<'a> Map<'a> {
             false => Keys::Texts,
         };
         if keys == Keys::Networks {
-            // Of two that are the same the last one counts.
+            // Of two equal networks the last one takes precedence.
             entries.reverse();
         }
         entries.sort_by_key(|(key, _)| keys.rank(key));
@@ -71,12 +70,12 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// The variable that it makes.
+    /// Name of the defined variable.
     pub(super) fn target(&self) -> &str {
         &self.target
     }
 
-    /// How many values there are, with the default.
+    /// Number of values including the default.
     pub(super) fn len(&self) -> usize {
         self.entries.len() + 1
     }
@@ -88,7 +87,7 @@ impl<'a> Map<'a> {
             .map_or(self.default, |(_, value)| value)
     }
 
-    /// The entry's key; none for the default, which is the last one.
+    /// The key of an entry; none for the default, which is the last one.
     pub(super) fn key(&self, at: usize) -> Option<&'a str> {
         self.entries.get(at).map(|(key, _)| *key)
     }
@@ -106,12 +105,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether keys may stand for several hosts.
+    /// Whether keys may be wildcards for host names.
     pub(super) fn has_hosts(&self) -> bool {
         self.keys == Keys::Hosts
     }
 
-    /// Whether it has too many keys to compare each without regard to case.
+    /// Whether it has too many keys for case-insensitive comparison.
     pub(super) fn is_long(&self) -> bool {
         !self.is_geo() && self.entries.len() > limits::KEYS_MAX
     }
@@ -133,7 +132,7 @@ pub(super) fn makers<'a>(text: &str, maps: &[Map<'a>]) -> Vec<&'a Directive> {
     chains.flatten().collect()
 }
 
-/// How many bits of an address a network has.
+/// Prefix length of a network.
 fn bits(key: &str) -> usize {
     let whole = if key.contains(':') { 128 } else { 32 };
     let bits = key.split_once('/').map(|(_, bits)| bits.parse());
@@ -141,8 +140,8 @@ fn bits(key: &str) -> usize {
 }
 
 impl Keys {
-    /// When a key is looked at: the network with most bits; exact texts, ends of hosts, beginnings of them and expressions,
-    /// the longer of each first.
+    /// Precedence of a key: networks by prefix length; texts as exact keys, wildcards at the start, wildcards at the
+    /// end and expressions, the longer wildcards first.
     fn rank(self, key: &str) -> (u8, Reverse<usize>) {
         match self {
             Keys::Networks => (0, Reverse(bits(key))),

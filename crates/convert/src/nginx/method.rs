@@ -5,7 +5,8 @@ use crate::expression::condition::Atom;
 use crate::expression::decide::Formula;
 use crate::expression::pcre::find;
 
-/// The methods of nginx, without TRACE and CONNECT, which never reach a location. Expressions are compared with each of them.
+/// The methods of nginx, without TRACE and CONNECT, which never reach a location. Expressions are compared with each of
+/// them.
 const KNOWN: [&str; 14] = [
     "GET",
     "HEAD",
@@ -26,7 +27,7 @@ const KNOWN: [&str; 14] = [
 /// The condition that the method has the wanted value.
 ///
 /// # Errors
-/// With a sentence about what Onrush has nothing for.
+/// When Onrush has no equivalent.
 pub(super) fn method(wanted: &Wanted<'_>) -> Result<Formula, String> {
     let name = match wanted {
         Wanted::Equal(name) => (*name).to_owned(),
@@ -40,7 +41,7 @@ pub(super) fn method(wanted: &Wanted<'_>) -> Result<Formula, String> {
     }
 }
 
-/// The condition that an expression matches the method. Onrush cannot compare a method outside of [`KNOWN`] with it.
+/// The condition that an expression matches the method. The result for a method outside of [`KNOWN`] is unknown.
 fn found(pattern: &str) -> Result<Formula, String> {
     if let Some(names) = listed(pattern) {
         return Ok(one_of(names));

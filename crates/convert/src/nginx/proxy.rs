@@ -1,4 +1,4 @@
-//! `proxy_pass` and `grpc_pass`, and what goes with them.
+//! `proxy_pass` and `grpc_pass`, and the other directives of their modules.
 
 use super::handler::Module;
 use super::scope::Scope;
@@ -12,7 +12,7 @@ use crate::settings::route::{FieldEdits, Response, Route, is_changeable};
 use crate::settings::unit::nginx_time;
 use crate::source::directive::Directive;
 
-/// Makes the route one that forwards.
+/// Makes a route forward.
 pub(super) fn pass<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -47,13 +47,13 @@ pub(super) fn pass<'a>(
             said_of_all(work, scope, directive, &target);
             settings(work, scope);
         }
-        // Nothing leads redirects of servers here, and there is nothing else of the kind.
+        // `grpc_pass` has no `proxy_redirect` and none of the other settings.
         Module::Grpc => {}
     }
     bind(work, scope, module);
 }
 
-/// What nginx does by itself wherever it forwards, and Onrush does not.
+/// Notes that nginx rewrites `Location` by default (`proxy_redirect default`), which Onrush does not.
 fn said_of_all<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -71,7 +71,7 @@ fn said_of_all<'a>(
     }
 }
 
-/// What the server is asked for in the place of the client's path.
+/// Writes the change of the path in forwarded requests.
 fn path<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -88,7 +88,7 @@ fn path<'a>(
         let rule = [("match", Value::text(pattern)), ("to", Value::text(to))];
         return route.put("rewrite", Value::table(rule));
     }
-    // nginx passes what rewrite has made, whatever proxy_pass says.
+    // nginx forwards the path that `rewrite` has made and ignores the path of proxy_pass.
     let moved = state.moved.clone();
     let moved = moved.or_else(|| {
         let stripped = state.captured.as_ref().and_then(|own| match &own.path {
@@ -128,7 +128,7 @@ fn request_fields<'a>(
         false => target.authority,
     };
     let edits = &mut route.request_headers;
-    // What nginx says when nothing else is said.
+    // The default of nginx.
     edits.set("Host", crate::settings::route::escaped(own));
     for directive in scope.all(&target.module.directive("set_header")) {
         let (name, written) = (directive.argument(0), directive.argument(1));
@@ -146,7 +146,7 @@ fn request_fields<'a>(
         };
         match may_be_empty(&value) {
             true if is_own_field(name, &value) => {
-                // nginx leaves out what is empty: as if nothing were said.
+                // nginx omits empty fields, so the client's field can stay as it is.
                 work.notes.carried(directive);
                 edits.forget(name);
                 continue;
@@ -158,7 +158,7 @@ fn request_fields<'a>(
             work.notes.approximated(directive, how);
         }
         match (&*lower, &*value) {
-            // As the client wrote it.
+            // The client's own value.
             ("host", "{host}") => edits.forget("Host"),
             ("host", "") => edits.forget("Host"),
             ("host", value) if value.contains("{host.name}:") => edits.forget("Host"),
@@ -168,7 +168,7 @@ fn request_fields<'a>(
     }
 }
 
-/// The value of a field; none where Onrush has nothing for it.
+/// The value of a field; none if Onrush has no equivalent.
 fn request_field<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
@@ -178,7 +178,7 @@ fn request_field<'a>(
 ) -> Option<String> {
     let (name, written) = (directive.argument(0), directive.argument(1));
     match template(written, spot.constants) {
-        // The server is not known yet.
+        // The server is selected later.
         Ok(value) if value.contains("{server}") => {
             let why = "a request may be tried on several servers, so the field is removed";
             work.notes.left_out(directive, why);
@@ -187,7 +187,7 @@ fn request_field<'a>(
         }
         Ok(value) => Some(value.replace(char::is_control, " ")),
         Err(variable) => {
-            // The client must not choose what nginx would have written.
+            // Clients must not be able to set the value that nginx would have written.
             let how = match name.eq_ignore_ascii_case("host") {
                 true => format!("the server sees {own}"),
                 false => {
@@ -202,14 +202,14 @@ fn request_field<'a>(
     }
 }
 
-/// Whether it is the field of this name as the client has sent it.
+/// Whether the value is the client's own field of this name.
 fn is_own_field(name: &str, value: &str) -> bool {
     let own = value.strip_prefix("{header:");
     own.and_then(|own| own.strip_suffix('}'))
         .is_some_and(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Whether Onrush says this field by itself, of connections and clients.
+/// Whether Onrush writes this field itself, about connections and clients.
 fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str) -> bool {
     let value = directive.argument(1);
     match name {
@@ -232,7 +232,7 @@ fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str
     }
 }
 
-/// Whether a field says of clients what Onrush says by itself.
+/// Whether the field is about the client and Onrush writes it itself.
 fn is_own_word(name: &str, value: &str) -> bool {
     match name {
         "x-forwarded-for" => {
@@ -269,7 +269,7 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, route: &
     }
 }
 
-/// What only `proxy_pass` has and needs nothing in the result.
+/// Notes on settings that only `proxy_pass` has and that are not written into the result.
 fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     for name in ["proxy_buffering", "proxy_request_buffering"] {
         if let Some(directive) = scope.one(name) {
@@ -314,7 +314,7 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     }
 }
 
-/// Connections to servers come from any address.
+/// `proxy_bind` and `grpc_bind`: Onrush cannot choose the local address of connections to servers.
 fn bind<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     if let Some(directive) = scope.one(&module.directive("bind")) {
         match directive.argument(0) {

@@ -1,4 +1,4 @@
-//! `real_ip_header` and `set_real_ip_from`: the senders that are trusted to give a client's address.
+//! `real_ip_header` and `set_real_ip_from`: trusted senders of the client address.
 
 use super::scope::Scope;
 use super::undecided;
@@ -41,8 +41,8 @@ pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
     has_proxy_header(scope) && source(scope) != Source::ProxyHeader
 }
 
-/// Why a rule about client addresses would see another address than in nginx, where Onrush takes the addresses that proxies in
-/// `trusted` report.
+/// Why a rule about client addresses would see a different address than in nginx, if Onrush trusts X-Forwarded-For of
+/// the proxies in `trusted`.
 pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'static str> {
     if believes_header(scope) {
         return Some(
@@ -68,7 +68,7 @@ pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'s
     )
 }
 
-/// Marks the variables of the client address if nginx has other values for them.
+/// Marks the variables of the client address as unknown if nginx has other values for them.
 pub(super) fn mark(scope: &Scope<'_>, trusted: &[String], constants: &mut Constants) {
     let Some(why) = other_address(scope, trusted) else {
         return;

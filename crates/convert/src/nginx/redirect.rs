@@ -1,4 +1,4 @@
-//! What `return` and `rewrite` respond with: fixed responses and redirects.
+//! Responses of `return` and `rewrite`: fixed responses and redirects.
 
 use super::variable::{Piece, differences, expanded, pieces, template};
 use super::work::{State, Work};
@@ -8,7 +8,7 @@ use crate::expression::pattern::{Simple, simple};
 use crate::settings::route::{Response, escaped};
 use crate::source::directive::Directive;
 
-/// What `return` gives.
+/// The response of a `return`.
 pub(super) fn returned<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
@@ -19,7 +19,7 @@ pub(super) fn returned<'a>(
     let has_text = directive.arguments().len() > 1;
     let status = match first.parse::<u16>() {
         Ok(status) => status,
-        // A URL alone is a redirect.
+        // A URL without a status is a redirect.
         Err(_) => return redirect(work, directive, first, 302, state, given),
     };
     if has_text && matches!(status, 301 | 302 | 303 | 307 | 308) {
@@ -62,7 +62,7 @@ pub(super) fn returned<'a>(
     }
 }
 
-/// The media type of a text: by the ending of the path, where that is known, or else what is said of all.
+/// Content-Type of a fixed response: by the extension of an exact path, otherwise `default_type`.
 fn kind_of_text<'a>(work: &mut Work<'a>, state: &State<'a>, given: &Given) -> String {
     if let Path::Exact(path) = given.condition.path()
         && let Some((_, ending)) = path
@@ -84,7 +84,7 @@ fn kind_of_text<'a>(work: &mut Work<'a>, state: &State<'a>, given: &Given) -> St
     kind.argument(0).to_owned()
 }
 
-/// A redirect to a text with variables, or a 404 where that cannot be said.
+/// A redirect to a text with variables, or 404 if Onrush has no equivalent.
 fn redirect<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
@@ -118,7 +118,7 @@ fn redirect<'a>(
     }
 }
 
-/// Where a redirect leads, as Onrush writes it.
+/// The location of a redirect in the syntax of Onrush.
 fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String> {
     let to = expanded(to, &state.constants);
     let mut out = String::new();
@@ -138,7 +138,7 @@ fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String
     }
     out += &template(&plain, &state.constants)?;
     let out = out.replace("{path}?{query}", "{uri}");
-    // nginx makes a URL of a path; a browser does so, too.
+    // nginx turns a path into an absolute URL; browsers do that themselves.
     let begins = out.starts_with(['/', '{']) || out.contains("://");
     if !begins || out.contains(char::is_whitespace) {
         return Err(format!("{out:?}, which is no place to go to"));
@@ -155,7 +155,7 @@ fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String
     }
 }
 
-/// What a group has captured, behind the text so far.
+/// Appends the text of `$1`.
 fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(), String> {
     let none = || "$1 of this expression".to_owned();
     let begin = captured.captured.as_ref().ok_or_else(none)?;
@@ -163,7 +163,7 @@ fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(
         return Err(none());
     };
     if prefix == "/" {
-        // The path begins with the slash itself.
+        // The value of the path starts with a slash itself.
         match (begin.is_empty(), out.ends_with('/')) {
             (true, true) => drop(out.pop()),
             (true, false) => return Err(none()),
@@ -175,19 +175,19 @@ fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(
     let Path::Prefix(route) = given.condition.path() else {
         return Err(none());
     };
-    // The route's prefix may be longer than what was matched.
+    // The route's prefix may be longer than the matched prefix.
     let more = route.strip_prefix(prefix.as_str()).ok_or_else(none)?;
     *out += &format!("{}{}{{path.rest}}", escaped(begin), escaped(more));
     Ok(())
 }
 
-/// Whether a replacement is a URL, which makes a redirect of any `rewrite`.
+/// Whether the replacement is a URL, which makes any `rewrite` a redirect.
 pub(super) fn leads_out(replacement: &str) -> bool {
     let mut begins = ["http://", "https://", "$scheme"].iter();
     begins.any(|begin| replacement.starts_with(begin))
 }
 
-/// The redirect that a `rewrite` is; none when it stays inside.
+/// The redirect of a `rewrite`; none if the rewrite is internal.
 pub(super) fn redirected<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
@@ -201,7 +201,7 @@ pub(super) fn redirected<'a>(
         _ if leads_out(replacement) => 302,
         _ => return None,
     };
-    // What the client asked for goes on, unless the replacement ends with a ? of its own.
+    // nginx appends the query of the client, unless the replacement ends with `?`.
     let to = match replacement.strip_suffix('?') {
         Some(to) => to.to_owned(),
         None if replacement.contains('?') => format!("{replacement}&$args"),

@@ -1,5 +1,5 @@
-//! Conditions on `$request_uri`: the path as the client wrote it, and the query. Onrush compares the path alone, decoded and
-//! without dot segments, so a part of such a condition may be unknown.
+//! Conditions on `$request_uri`, the raw path with the query. Onrush compares only the path, decoded and without dot
+//! segments, so a part of such a condition may be unknown.
 
 use super::field::Wanted;
 use crate::expression::automaton::beyond_path;
@@ -13,7 +13,7 @@ const DECODED: &str = "paths are compared decoded, without dot segments and empt
 /// The condition that the target has the wanted value.
 ///
 /// # Errors
-/// With a sentence about what Onrush has nothing for.
+/// When Onrush has no equivalent.
 pub(super) fn target(wanted: &Wanted<'_>) -> Result<Formula, String> {
     let path = match wanted {
         Wanted::Equal(text) | Wanted::Alike(text) if text.contains('?') => {
@@ -56,7 +56,7 @@ fn unknown(why: &str) -> Formula {
     Formula::Unknown(why.to_owned())
 }
 
-/// Whether a target with this text differs from its path as Onrush compares it.
+/// Whether a target with this text differs from its normalized path.
 fn is_as_written(text: &str) -> bool {
     ["%", "//", "/./", ".."]
         .iter()

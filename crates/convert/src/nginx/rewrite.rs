@@ -1,4 +1,4 @@
-//! What nginx does before it looks into files or asks servers: `set`, `if`, `return`, `rewrite`, `break`.
+//! Directives that nginx evaluates before the content: `set`, `if`, `return`, `rewrite`, `break`.
 
 use super::act::{Act, gather};
 use super::compare::{condition, key};
@@ -19,14 +19,14 @@ use crate::expression::pcre::translated;
 use crate::settings::route::{Response, Route};
 use crate::source::directive::Directive;
 
-/// What stands behind the last step.
+/// Handles requests that have passed the last step.
 pub(super) type End<'e, 'a> =
     dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
 
-/// Brings requests through the steps of one level, and what is left of them to `end`.
+/// Leads requests through the steps of one level, and the remaining ones to `end`.
 ///
 /// # Errors
-/// When that makes too many routes.
+/// When there are too many routes.
 pub(super) fn run<'a>(
     work: &mut Work<'a>,
     level: &'a [Directive],
@@ -68,7 +68,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             Act::Do(_) if state.undecided.is_some() => return Formula::always(),
             Act::Do(directive) if directive.name() == "rewrite" => {
                 if is_internal(directive) {
-                    // It changes no response: nothing is to be asked for it.
+                    // It has no effect in the result, so it needs no condition.
                     let why =
                         "Onrush looks for a route once: a path that was changed finds no other one";
                     self.work.notes.left_out(directive, why);
@@ -234,8 +234,8 @@ impl<'a> Rewriting<'_, '_, 'a> {
         }
     }
 
-    /// Decides about an act whose condition cannot be evaluated, for the reason `why`: an `if` that refuses requests or sets
-    /// variables applies, all else is skipped.
+    /// Decides about an act whose condition cannot be evaluated, for the reason `why`: an `if` that refuses requests or
+    /// sets variables applies, all others are skipped.
     fn undecided(&mut self, act: &Act<'a>, state: &State<'a>, why: &str) -> Unasked {
         let directive = match act {
             Act::Do(directive) | Act::If(directive, _) => *directive,
@@ -268,7 +268,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
         }
     }
 
-    /// Applies an act of an `if` whose condition is unknown.
+    /// Applies an act inside an `if` whose condition is unknown.
     fn perhaps(
         &mut self,
         directive: &'a Directive,
@@ -316,13 +316,13 @@ impl<'a> Rewriting<'_, '_, 'a> {
     }
 }
 
-/// Whether a `rewrite` has nginx look for another location, or for files of another name.
+/// Whether a `rewrite` makes nginx look for another location or for other files.
 fn is_internal(directive: &Directive) -> bool {
     let (replacement, flag) = (directive.argument(1), directive.argument(2));
     !matches!(flag, "break" | "permanent" | "redirect") && !leads_out(replacement)
 }
 
-/// The paths that a `rewrite` is for.
+/// The condition that the path matches a `rewrite`.
 fn rewritten(directive: &Directive) -> Result<Formula, String> {
     let pattern = directive.argument(0);
     let path = match simple(pattern) {
@@ -335,7 +335,7 @@ fn rewritten(directive: &Directive) -> Result<Formula, String> {
     })
 }
 
-/// What `rewrite /a(.*) $1` does in `location /a/`: the path goes on without its beginning.
+/// Handles `rewrite /a(.*) $1` in `location /a/`, which removes the start of the path.
 fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String, String)> {
     let Path::Prefix(location) = &state.captured.as_ref()?.path else {
         return None;
@@ -348,13 +348,13 @@ fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String
         } if captured.is_empty() => begin,
         _ => return None,
     };
-    // All paths of the location begin so, and what is behind it begins with a slash.
+    // All paths of the location start with this, and the rest starts with a slash.
     let rest = location.strip_prefix(begin.as_str())?;
     let is_whole = directive.argument(1) == "$1" && rest.starts_with('/');
     is_whole.then(|| (location.clone(), rest.to_owned()))
 }
 
-/// What a `rewrite` does to the path that a server is asked for.
+/// Applies a `rewrite` to the path of forwarded requests.
 fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
     let replacement = directive.argument(1);
     state.rewrites = Some(directive);

@@ -1,4 +1,4 @@
-//! The routes of servers: one for each location, and one for all other paths.
+//! Routes of servers: one for each location, and one for all other paths.
 
 use std::rc::Rc;
 
@@ -19,7 +19,8 @@ use crate::settings::route::{Response, Route, escaped};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// Makes the routes of the servers of one class of addresses, in whose requests these variables are `known`.
+/// Creates the routes of the servers of one class of addresses; the variables in `known` have the same value in all of
+/// its requests.
 ///
 /// # Errors
 /// When there are too many.
@@ -137,7 +138,7 @@ fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result
     work.push(route)
 }
 
-/// The routes of a location of the server, by its place.
+/// Creates the routes of the location with index `at`.
 fn inside<'a>(
     work: &mut Work<'a>,
     at: usize,
@@ -183,7 +184,7 @@ fn inside<'a>(
     content::serve(work, &state, &given, &comments)
 }
 
-/// The routes of requests that have entered a location.
+/// Creates the routes of requests that have entered a location.
 fn entered<'a>(
     work: &mut Work<'a>,
     location: &'a Directive,
@@ -201,7 +202,7 @@ fn entered<'a>(
     )
 }
 
-/// A server whose rule about client certificates cannot be tied to a name that clients ask for.
+/// Handles a server whose rule about client certificates Onrush cannot tie to the requested name (SNI).
 fn unverified<'a>(
     work: &mut Work<'a>,
     server: &Server<'a>,
@@ -215,8 +216,8 @@ fn unverified<'a>(
     work.push(route)
 }
 
-/// A location that cannot be matched together with the conditions around it: if it refuses requests, all of its paths are
-/// refused.
+/// Handles a location that cannot be matched together with the conditions around it: if it refuses requests, all of its
+/// paths are refused.
 fn unasked<'a>(
     work: &mut Work<'a>,
     location: &Location<'a>,
@@ -234,7 +235,7 @@ fn unasked<'a>(
     refused(work, location, &when, origin)
 }
 
-/// A route that refuses all requests of a location.
+/// Adds a route that refuses all requests of a location.
 fn refused<'a>(
     work: &mut Work<'a>,
     location: &Location<'a>,
@@ -251,14 +252,14 @@ fn refused<'a>(
     work.push(route)
 }
 
-/// Whether all requests to the server use TLS.
+/// Whether all listeners of the server use TLS.
 fn has_tls_alone(server: &Server<'_>) -> bool {
     let listens = server.scope.all("listen");
     let is_tls = |listen: &&Directive| listen.arguments().iter().any(|option| option == "ssl");
     !listens.is_empty() && listens.iter().all(is_tls)
 }
 
-/// The `ssl_ocsp` of a server that verifies certificates of clients.
+/// The `ssl_ocsp` of a server that verifies client certificates.
 fn revocation<'a>(server: &Server<'a>) -> Option<&'a Directive> {
     let verifies = !matches!(server.scope.value("ssl_verify_client"), "" | "off");
     let directive = server.scope.one("ssl_ocsp");
@@ -289,7 +290,7 @@ fn constants(server: &Server<'_>, known: &Constants, trusted: &[String]) -> Cons
     constants
 }
 
-/// Redirects of nginx's own: from the path of a location of servers, without the slash at its end, to the one with it.
+/// Adds nginx's automatic redirects: from the path of a forwarding location without its final slash to the one with it.
 fn slashes<'a>(
     work: &mut Work<'a>,
     found: &[Location<'a>],

@@ -1,17 +1,17 @@
-//! What holds at one place of the tree: the levels around it, of which the innermost that says something counts.
+//! Directives in force at one point of the tree: the innermost level that has a directive takes precedence.
 
 use crate::source::directive::Directive;
 
-/// The blocks around a place, from the outermost.
+/// The enclosing blocks, from the outermost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope<'a> {
     levels: Vec<&'a [Directive]>,
-    /// How many of them are around the location, or the server, that is meant: what is further in are conditions in it.
+    /// Index of the level of the innermost location or server; the levels after it are `if` blocks inside.
     own_from: usize,
 }
 
 impl<'a> Scope<'a> {
-    /// One level further in: a condition.
+    /// Enters an `if` block.
     pub(super) fn with(&self, level: &'a [Directive]) -> Scope<'a> {
         let mut levels = self.levels.clone();
         levels.push(level);
@@ -21,7 +21,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// One level further in: a location, or a server.
+    /// Enters a location or server.
     pub(super) fn of_location(&self, level: &'a [Directive]) -> Scope<'a> {
         Scope {
             own_from: self.levels.len(),
@@ -29,12 +29,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The directives of this name on the innermost level that has any: nginx inherits all of them or none.
+    /// Directives of this name on the innermost level that has any: nginx inherits all of them or none.
     pub(super) fn all(&self, name: &str) -> Vec<&'a Directive> {
         self.all_of(&[name])
     }
 
-    /// The same for directives that stand in for each other, such as `allow` and `deny`.
+    /// The same for several names that belong together, such as `allow` and `deny`.
     pub(super) fn all_of(&self, names: &[&str]) -> Vec<&'a Directive> {
         let of_level = |level: &&'a [Directive]| -> Vec<&'a Directive> {
             level
@@ -59,29 +59,29 @@ impl<'a> Scope<'a> {
         found
     }
 
-    /// The one of this name.
+    /// The last directive of this name on the innermost level.
     pub(super) fn one(&self, name: &str) -> Option<&'a Directive> {
         self.all(name).into_iter().next_back()
     }
 
-    /// Its first argument; the empty text when there is none.
+    /// Its first argument; empty if there is none.
     pub(super) fn value(&self, name: &str) -> &'a str {
         self.one(name).map_or("", |directive| directive.argument(0))
     }
 
-    /// All that the location itself says, and the conditions in it.
+    /// All directives of the location itself and of `if` blocks in it.
     pub(super) fn own_level(&self) -> impl Iterator<Item = &'a Directive> + '_ {
         self.levels[self.own_from..]
             .iter()
             .flat_map(|level| level.iter())
     }
 
-    /// What the location itself says, or a condition in it: for directives that are not inherited.
+    /// A directive of the location itself or of an `if` block in it: for directives that are not inherited.
     pub(super) fn own(&self, name: &str) -> Option<&'a Directive> {
         self.own_of(&[name])
     }
 
-    /// The same for directives that set each other aside, such as `proxy_pass` and `fastcgi_pass`.
+    /// The same for several names that override each other, such as `proxy_pass` and `fastcgi_pass`.
     pub(super) fn own_of(&self, names: &[&str]) -> Option<&'a Directive> {
         let own = self.levels[self.own_from..].iter().rev();
         let mut own = own.flat_map(|level| level.iter().rev());

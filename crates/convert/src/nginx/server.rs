@@ -1,4 +1,4 @@
-//! Servers by their names.
+//! Servers and their names.
 
 use super::scope::Scope;
 use super::work::Work;
@@ -8,7 +8,7 @@ use crate::expression::pcre::of_caseless_host;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// A server of `http`.
+/// A `server` block.
 #[derive(Clone, Debug)]
 pub(super) struct Server<'a> {
     pub(super) directive: &'a Directive,
@@ -16,22 +16,22 @@ pub(super) struct Server<'a> {
     names: Names,
 }
 
-/// Its names, by how nginx looks for them.
+/// Names of a server, by type.
 #[derive(Clone, Debug, Default)]
 struct Names {
-    /// Names, and `*.example.com`.
+    /// Exact names, and wildcards such as `*.example.com`.
     hosts: Vec<String>,
-    /// The beginnings of names such as `www.*`, with their dot.
+    /// Names such as `www.*`, without the asterisk.
     beginnings: Vec<String>,
     patterns: Vec<String>,
-    /// For each name without an equivalent, the number of its directive and an expression for all hosts that it may match.
-    /// Requests for these hosts are refused.
+    /// For each name without an equivalent, the number of its directive and an expression for all hosts that it may
+    /// match. Requests for these hosts are refused.
     unclear: Vec<(usize, String)>,
-    /// Whether requests without a `Host` are its own: the name is empty.
+    /// Whether it has the empty name, for requests without `Host`.
     has_hostless: bool,
 }
 
-/// How a server is found by a name: the lower, the earlier nginx looks there.
+/// Precedence of a type of name; nginx tries the lower ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Exact,
@@ -63,12 +63,12 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Its names, including wildcards at the beginning (`*.example.com`).
+    /// Exact names, and wildcards at the start (`*.example.com`).
     pub(super) fn hosts(&self) -> &[String] {
         &self.names.hosts
     }
 
-    /// Whether it has names of other kinds: expressions, or wildcards at the end.
+    /// Whether it has names of other types: expressions, or wildcards at the end.
     pub(super) fn has_patterns(&self) -> bool {
         !self.names.beginnings.is_empty() || !self.names.patterns.is_empty()
     }
@@ -84,7 +84,7 @@ impl<'a> Server<'a> {
         said.find(|said| said.number == *number)
     }
 
-    /// For comments.
+    /// Position and names of the server, for comments.
     pub(super) fn origin(&self) -> String {
         let Names {
             hosts,
@@ -148,8 +148,8 @@ impl Names {
         }
     }
 
-    /// Refuses requests for all hosts that a name without an equivalent may match. The default server, which would respond
-    /// otherwise, may be open to everybody.
+    /// Refuses requests for all hosts that a name without an equivalent may match. Otherwise the default server, which
+    /// may have no access rules, would respond to them.
     fn close<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, wider: Option<String>) {
         if work.guards == Guards::Closed {
             let wider = wider.filter(|pattern| Path::pattern(pattern).is_ok());
@@ -163,7 +163,7 @@ impl Names {
         self.has_hostless.then_some((Rank::Exact, 0, atom))
     }
 
-    /// What each kind of name asks for.
+    /// The condition for each type of name.
     fn atoms(&self) -> Vec<(Rank, usize, Atom)> {
         let (below, exact): (Vec<String>, Vec<String>) = self
             .hosts
@@ -191,7 +191,7 @@ impl Names {
     }
 }
 
-/// The servers of one class of addresses, the default first, in the order in which names are looked for.
+/// The servers of one class of addresses with their conditions, in order of precedence.
 pub(super) fn named(servers: &[Server<'_>], owners: &[usize]) -> Vec<(usize, Option<Atom>)> {
     let mut found: Vec<(Rank, usize, usize, Option<Atom>)> = Vec::new();
     for (position, owner) in owners.iter().enumerate() {
@@ -199,7 +199,7 @@ pub(super) fn named(servers: &[Server<'_>], owners: &[usize]) -> Vec<(usize, Opt
         let is_default = position == 0;
         if is_default {
             found.push((Rank::Default, 0, *owner, None));
-            // It gets its own names anyway, unless another one is looked at before.
+            // Without other candidates the default server gets its own names anyway.
             if !is_taken(servers, owners, *owner) {
                 continue;
             }
@@ -220,7 +220,7 @@ pub(super) fn named(servers: &[Server<'_>], owners: &[usize]) -> Vec<(usize, Opt
         .collect()
 }
 
-/// The names of a server beside its hosts.
+/// Adds the names of a server other than exact names and wildcards at the start.
 fn continue_with_wide(
     names: &Names,
     owner: usize,
@@ -232,7 +232,7 @@ fn continue_with_wide(
     found.extend(wide.map(|(rank, length, atom)| (rank, length, owner, Some(atom))));
 }
 
-/// Whether other servers have names that those of this one may be among.
+/// Whether names of other servers may match hosts of this one.
 fn is_taken(servers: &[Server<'_>], owners: &[usize], own: usize) -> bool {
     let hosts = &servers[own].names.hosts;
     owners.iter().filter(|owner| **owner != own).any(|owner| {
@@ -245,7 +245,7 @@ fn is_taken(servers: &[Server<'_>], owners: &[usize], own: usize) -> bool {
     })
 }
 
-/// Whether other servers have names below one of this server's.
+/// Whether other servers have names that match a wildcard of this one.
 fn has_rivals(servers: &[Server<'_>], owners: &[usize], own: usize) -> bool {
     let wide: Vec<&String> = servers[own]
         .names

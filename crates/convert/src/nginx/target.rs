@@ -1,25 +1,25 @@
-//! What `proxy_pass` and `grpc_pass` name: a server, and how it is asked.
+//! The argument of `proxy_pass` and `grpc_pass`.
 
 use super::handler::Module;
 use crate::expression::condition::Scheme;
 
 const VARIABLE: &str = "servers have names and addresses, not variables";
 
-/// What is forwarded to.
+/// A server or group to forward to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target<'t> {
     pub(super) module: Module,
     pub(super) scheme: Scheme,
-    /// An upstream, a server with or without a port, or `unix:/path`.
+    /// Name of an `upstream`, a server with an optional port, or `unix:/path`.
     pub(super) authority: &'t str,
-    /// What stands in the place of the location's path; `grpc_pass` has none.
+    /// Replacement for the location's path; `grpc_pass` has none.
     pub(super) uri: Option<&'t str>,
 }
 
-/// What the argument of `proxy_pass` or `grpc_pass` names.
+/// Parses the argument of `proxy_pass` or `grpc_pass`.
 ///
 /// # Errors
-/// When it is nothing that Onrush forwards to, with what is expected.
+/// When Onrush cannot forward to it, with what was expected.
 pub(super) fn parse(module: Module, text: &str) -> Result<Target<'_>, String> {
     match module {
         Module::Proxy => of_proxy(text),
@@ -27,7 +27,7 @@ pub(super) fn parse(module: Module, text: &str) -> Result<Target<'_>, String> {
     }
 }
 
-/// A URL with scheme and server, and perhaps a URI.
+/// A URL with scheme, server and an optional URI.
 fn of_proxy(text: &str) -> Result<Target<'_>, String> {
     let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
         (Some(rest), _) => (Scheme::Http, rest),
@@ -55,7 +55,7 @@ fn of_proxy(text: &str) -> Result<Target<'_>, String> {
             },
         },
     };
-    // A URI of variables that is the client's own is none.
+    // `$request_uri` is the client's own URI, so nothing is replaced.
     let uri = uri.filter(|uri| !matches!(*uri, "/${request_uri}"));
     let authority = authority
         .strip_suffix("${request_uri}")
@@ -74,7 +74,7 @@ fn of_proxy(text: &str) -> Result<Target<'_>, String> {
     })
 }
 
-/// A server, perhaps with a scheme before it.
+/// A server with an optional scheme.
 fn of_grpc(text: &str) -> Result<Target<'_>, String> {
     let (scheme, authority) = match text.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("grpc") => (Scheme::Http, rest),

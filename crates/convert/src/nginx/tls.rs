@@ -1,4 +1,4 @@
-//! TLS between Onrush and servers.
+//! TLS towards servers.
 
 use super::handler::Module;
 use super::scope::Scope;
@@ -9,10 +9,10 @@ use crate::source::guards::Guards;
 
 const NOT_VERIFIED: &str = "certificates of servers are not verified";
 
-/// How servers are spoken to over TLS.
+/// The value of a group's `tls`.
 ///
 /// # Errors
-/// When a rule about client certificates has no counterpart, with the reason.
+/// When a certificate revocation list has no equivalent, with the reason.
 pub(super) fn tls<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -32,7 +32,7 @@ pub(super) fn tls<'a>(
         // The default of nginx.
         entries.push(("verify".to_owned(), Value::Truth(false)));
     }
-    // A certificate and its key are both there, or neither.
+    // A certificate and its key are written together, or neither.
     let mut is_whole = true;
     for (name, key) in [
         ("ssl_trusted_certificate", "ca"),
@@ -61,7 +61,7 @@ pub(super) fn tls<'a>(
     }
     if let Some(directive) = scope.one(&module.directive("ssl_name")) {
         let name = directive.argument(0);
-        // nginx asks for the name without a port.
+        // nginx sends the name without a port.
         let name = match name.rsplit_once(':') {
             Some((host, port)) if port.parse::<u16>().is_ok() && !host.ends_with(':') => host,
             _ => name,
@@ -90,7 +90,7 @@ enum Verified {
     No,
 }
 
-/// A file of revocation lists for upstream certificates.
+/// Handles a revocation list for upstream certificates.
 fn revocation<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
@@ -112,7 +112,7 @@ fn revocation<'a>(
     Ok(())
 }
 
-/// Notes on directives of TLS that Onrush decides itself.
+/// Notes on TLS directives for which Onrush has fixed behaviour.
 fn tls_of_its_own<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     for name in [
         "ssl_server_name",

@@ -1,4 +1,4 @@
-//! nginx's files as a tree of directives, with those that `include` names in their places.
+//! Parses nginx's files into a tree of directives, with `include` resolved.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -16,14 +16,14 @@ use crate::source::{Files, Unusable};
 /// A configuration with all of its files.
 pub(super) struct Tree {
     pub(super) directives: Vec<Directive>,
-    /// What became of each `include`.
+    /// Notes on `include` directives.
     pub(super) notes: Notes,
 }
 
-/// Reads `path` and all that it includes.
+/// Reads `path` and all files that it includes.
 ///
 /// # Errors
-/// When the file cannot be read, or one of them is no configuration of nginx.
+/// When the file cannot be read, or one of the files is not valid.
 pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Tree, Unusable> {
     let mut reader = Reader {
         files,
@@ -46,7 +46,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Tree, Unusable> {
     })
 }
 
-/// Directories of servers, which nginx.conf includes from the one above.
+/// Directories of server files, which nginx.conf includes from the directory above.
 const SITES: [&str; 6] = [
     "conf.d",
     "http.d",
@@ -56,7 +56,7 @@ const SITES: [&str; 6] = [
     "vhosts.d",
 ];
 
-/// What relative includes are taken from: where nginx.conf is, also when this is a file that it includes.
+/// The directory for relative includes: that of nginx.conf, even if `path` is a file that nginx.conf includes.
 fn directory(path: &Path) -> PathBuf {
     let own = path.parent().unwrap_or(Path::new(""));
     let is_of_sites = own
@@ -70,7 +70,7 @@ fn directory(path: &Path) -> PathBuf {
 
 struct Reader<'a> {
     files: &'a dyn Files,
-    /// What relative names are taken from.
+    /// Directory for relative names.
     directory: PathBuf,
     notes: Notes,
     directives: usize,
@@ -78,7 +78,7 @@ struct Reader<'a> {
     bytes: usize,
 }
 
-/// How deep a directive stands.
+/// Nesting depth of a directive.
 #[derive(Clone, Copy)]
 struct Depth {
     blocks: usize,
@@ -115,7 +115,7 @@ impl Reader<'_> {
         self.block(&mut lexer, &name, None, depth)
     }
 
-    /// The directives up to the end of the file, or of the block that began in line `begin`.
+    /// The directives up to the end of the file, or of the block that started in line `begin`.
     fn block(
         &mut self,
         lexer: &mut Lexer<'_>,
@@ -237,7 +237,7 @@ impl Reader<'_> {
         self.block(lexer, file, Some(*line), deeper)
     }
 
-    /// What the files of an `include` say, behind the directive itself.
+    /// The `include` directive itself, followed by the directives of its files.
     fn include(
         &mut self,
         directive: Directive,
@@ -279,7 +279,7 @@ impl Reader<'_> {
         Ok(directives)
     }
 
-    /// The files that a pattern stands for; none in a directory that cannot be read.
+    /// The files that match a pattern; none if the directory cannot be read.
     fn matching(&self, pattern: &str) -> Vec<PathBuf> {
         let list = |directory: &Path| {
             let names = self.files.list(directory).into_iter();

@@ -1,5 +1,5 @@
-//! An `if` whose condition Onrush cannot evaluate: no condition may rely on the variables that it sets, and if it refuses
-//! requests, the result refuses all of them.
+//! An `if` whose condition Onrush cannot evaluate: variables that it sets become unknown, and if it refuses requests,
+//! the result refuses all of them.
 
 use super::map::Map;
 use super::variable::{Constants, expanded, names, value_of};
@@ -10,10 +10,10 @@ use crate::source::guards::Guards;
 pub(super) const CLOSED: &str =
     "every request that reaches it is refused (--open-guards lets them pass)";
 
-/// An `if` that applies to a request or not.
+/// State of requests inside such an `if`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Undecided {
-    /// How many blocks are open, from this one on.
+    /// Number of open blocks, from this one on.
     depth: usize,
     /// Whether it refuses requests.
     pub(super) closes: bool,
@@ -28,11 +28,11 @@ enum Subject {
     Other,
 }
 
-/// First letters of the constants that mark a variable as unknown. No name of nginx begins so.
+/// First characters of constants that mark a variable as unknown. No variable of nginx starts with them.
 const UNKNOWN_CLIENT: char = '!';
 const UNKNOWN_OTHER: char = '?';
 
-/// Beginnings of variables that say who the client is.
+/// Prefixes of variables that identify the client.
 const CLIENT: [&str; 11] = [
     "auth_",
     "geoip",
@@ -67,7 +67,7 @@ impl Undecided {
         }
     }
 
-    /// Inside one more block.
+    /// The state inside one more block.
     pub(super) fn inner(self) -> Undecided {
         Undecided {
             depth: self.depth + 1,
@@ -75,13 +75,13 @@ impl Undecided {
         }
     }
 
-    /// After the innermost block.
+    /// The state after the innermost block.
     pub(super) fn outer(self) -> Option<Undecided> {
         let depth = self.depth - 1;
         (depth > 0).then_some(Undecided { depth, ..self })
     }
 
-    /// Marks a variable that it sets.
+    /// Marks a variable that the `if` sets as unknown.
     pub(super) fn mark(self, name: &str, constants: &mut Constants) {
         let mark = match self.subject {
             Subject::Client => UNKNOWN_CLIENT,
@@ -97,7 +97,7 @@ pub(super) fn sets(directive: &Directive) -> bool {
     inside.any(|inside| inside.name() == "set")
 }
 
-/// Sets a variable under a known condition. It is unknown where its value needs an unknown one.
+/// Sets a variable under a known condition. It becomes unknown if its value contains an unknown variable.
 pub(super) fn set(name: &str, value: &str, constants: &mut Constants) {
     let of_value = names(value);
     let mark = of_value.iter().find_map(|name| mark_of(name, constants));
@@ -108,7 +108,7 @@ pub(super) fn set(name: &str, value: &str, constants: &mut Constants) {
     constants.extend(mark.map(|mark| (format!("{mark}{name}"), String::new())));
 }
 
-/// Why a variable has no condition, where it is marked.
+/// Why a variable is unknown, if it is.
 pub(super) fn why_unknown(name: &str, constants: &Constants) -> Option<String> {
     let mark = mark_of(name, constants)?;
     Some(match value_of(&format!("{mark}{name}"), constants) {
@@ -117,7 +117,7 @@ pub(super) fn why_unknown(name: &str, constants: &Constants) -> Option<String> {
     })
 }
 
-/// Marks a variable about the client that differs from that of nginx.
+/// Marks a variable about the client as unknown, because its value differs from nginx's.
 pub(super) fn mark_client(name: &str, why: &str, constants: &mut Constants) {
     constants.push((format!("{UNKNOWN_CLIENT}{name}"), why.to_owned()));
 }

@@ -1,4 +1,4 @@
-//! `upstream` blocks and single servers as groups.
+//! Groups of servers, from `upstream` blocks and from single servers.
 
 use super::balance;
 use super::handler::Module;
@@ -12,10 +12,10 @@ use crate::settings::group::{Group, server};
 use crate::settings::unit::{bounded, nginx_time, written};
 use crate::source::directive::Directive;
 
-/// The name of the group that is forwarded to.
+/// Adds the group to which a target belongs, and returns its name.
 ///
 /// # Errors
-/// When the name is not a server, or a rule about upstream certificates has no counterpart, with the reason.
+/// When the target is not a server, or a revocation list has no equivalent, with the reason.
 pub(super) fn group<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,
@@ -42,7 +42,7 @@ pub(super) fn group<'a>(
     Ok(work.groups.name(target.authority, group))
 }
 
-/// The port of a server that is named by a URL without one.
+/// Default port of a server named in a URL.
 fn port(scheme: Scheme) -> u16 {
     match scheme {
         Scheme::Http => 80,
@@ -50,10 +50,10 @@ fn port(scheme: Scheme) -> u16 {
     }
 }
 
-/// The port of a server in a block without one, also where TLS is spoken there.
+/// Default port of a server in a block, also with TLS.
 const PORT_IN_BLOCK: u16 = 80;
 
-/// An address as Onrush takes it: with its port.
+/// An address in the syntax of Onrush, with a port.
 fn address(authority: &str, port: u16) -> Result<String, String> {
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| {
         !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
@@ -97,7 +97,7 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
         servers.push(server(&address, keys));
     }
     if !has_main {
-        // Onrush wants one that is no backup.
+        // Onrush requires one server that is not a backup.
         servers = addresses
             .iter()
             .map(|address| server(address, vec![]))
@@ -108,7 +108,7 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
             block,
             "none of its servers is in the group; the response is 502",
         );
-        // Port 9 discards, and is refused where nobody listens.
+        // A group needs a server. Port 9 (discard) usually refuses connections.
         servers.push(server("127.0.0.1:9", vec![]));
     }
     let count = servers.len();
@@ -121,7 +121,7 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
     group
 }
 
-/// How many connections without a request are kept, and for how long.
+/// Idle connections: maximum number and timeout.
 fn idle<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module, group: &mut Group) {
     for directive in block.inside() {
         let said = directive.argument(0);
@@ -147,14 +147,13 @@ fn idle<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module, group: &m
     }
 }
 
-/// What a server is in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Main,
     Backup,
 }
 
-/// When servers are taken out, which a group says for all of its own.
+/// Limits after which a server counts as failed. Onrush has one setting per group.
 #[derive(Debug, Default)]
 struct Failures {
     max: Option<u64>,
@@ -162,8 +161,8 @@ struct Failures {
 }
 
 impl Failures {
-    /// The key of a group of so many servers. nginx takes a server out after one failure where nothing is written,
-    /// but never the only one.
+    /// The value of `eject` for a group of so many servers. By default nginx takes a server out after one failure,
+    /// unless it is the only one.
     fn written(&self, servers: usize) -> Option<Value> {
         if self.max == Some(0) {
             return Some(Value::Truth(false));
@@ -181,7 +180,7 @@ impl Failures {
     }
 }
 
-/// The keys of a server; none when it is down.
+/// Keys and role of a server; none if it is down.
 fn server_keys<'a>(
     work: &mut Work<'a>,
     directive: &'a Directive,
@@ -261,7 +260,7 @@ fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>)
     }
 }
 
-/// `proxy_next_upstream` or `grpc_next_upstream`, and what goes with it.
+/// `proxy_next_upstream` or `grpc_next_upstream`, and the limits on attempts.
 fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &mut Group) {
     if let Some(directive) = scope.one(&module.directive("next_upstream_timeout")) {
         match directive.argument(0) {

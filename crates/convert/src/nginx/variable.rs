@@ -1,29 +1,28 @@
-//! Texts with variables of nginx, and what they are in Onrush.
+//! Texts with variables of nginx, as templates of Onrush.
 
 use crate::settings::route::escaped;
 
-/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(String),
-    /// By its name, without the `$`.
+    /// Name without `$`.
     Variable(String),
 }
 
-/// Variables whose value is known here: a text with other variables.
+/// Variables with known values, as texts that may contain other variables.
 pub(super) type Constants = Vec<(String, String)>;
 
-/// Constant that marks a place where Onrush takes a client address that proxies report and nginx does not, so clients may
-/// choose it. No name of nginx begins so.
+/// Constant that marks a scope in which Onrush takes the client address from proxies and nginx does not, so clients
+/// could choose it. No variable of nginx has this name.
 pub(super) const REPORTED: &str = "!reported";
 
 /// Constant that marks a scope in which nginx accepts field names with underscores. No variable of nginx has this name.
 pub(super) const UNDERSCORES: &str = "!underscores";
 
-/// Variables that have the client address.
+/// Variables that contain the client address.
 const ADDRESSES: [&str; 3] = ["remote_addr", "remote_port", "proxy_add_x_forwarded_for"];
 
-/// Takes a text apart.
+/// Splits a text into literals and variables.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut rest = text;
@@ -34,7 +33,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             None => {
                 let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
                 let end = behind.find(|letter| !is_part(letter));
-                // `$1` is one digit.
+                // `$1` has one digit.
                 let end = match behind.starts_with(|letter: char| letter.is_ascii_digit()) {
                     true => 1,
                     false => end.unwrap_or(behind.len()),
@@ -55,8 +54,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// A name of a variable, which has no case in nginx. That of a parameter stays as it is written, since Onrush tells its letters
-/// apart.
+/// The name of a variable in lower case, because nginx ignores case. Names of parameters keep their case, because
+/// Onrush compares it.
 pub(super) fn canonical(name: &str) -> String {
     let name = name.trim_start_matches('$');
     match name.split_at_checked("arg_".len()) {
@@ -75,7 +74,7 @@ fn push_text(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// The text with what is known in the place of its names.
+/// The text with known variables replaced by their values.
 pub(super) fn expanded(text: &str, constants: &Constants) -> String {
     let pieces = pieces(text).into_iter().map(|piece| match piece {
         Piece::Text(text) => text,
@@ -87,7 +86,7 @@ pub(super) fn expanded(text: &str, constants: &Constants) -> String {
     pieces.collect()
 }
 
-/// What a variable is known to be.
+/// The known value of a variable.
 pub(super) fn value_of<'a>(name: &str, constants: &'a Constants) -> Option<&'a str> {
     let mut known = constants.iter().rev();
     known
@@ -109,7 +108,7 @@ pub(super) fn names(text: &str) -> Vec<String> {
 /// The text as a template of Onrush.
 ///
 /// # Errors
-/// With a variable that Onrush has nothing for.
+/// With a variable that has no equivalent.
 pub(super) fn template(text: &str, constants: &Constants) -> Result<String, String> {
     let text = expanded(text, constants);
     let mut template = String::new();
@@ -119,7 +118,7 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
     let variable = |piece: Option<&Piece>, name: &str| matches!(piece, Some(Piece::Variable(known)) if known == name);
     while let [piece, behind @ ..] = rest {
         rest = behind;
-        // Path and query as they came, which is one word of Onrush.
+        // Path and query together are one variable of Onrush.
         let is_uri =
             matches!(piece, Piece::Variable(name) if name == "uri" || name == "document_uri");
         let has_query = |at: usize| {
@@ -143,7 +142,7 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
     Ok(template)
 }
 
-/// Differences between the variables of a text in nginx and in its template.
+/// Differences between the variables of a text and those of its template.
 pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
     let names = names(text);
     let has_path = names
@@ -170,11 +169,11 @@ pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
         .filter_map(|(applies, how)| applies.then_some(how))
 }
 
-/// Difference of a field whose value may be empty.
+/// Note on a field whose value may be empty.
 pub(super) const EMPTY: &str =
     "where there is no such value the field is there and empty; nginx leaves it out";
 
-/// Whether a template has variables alone, and all of them have no value in some requests.
+/// Whether a template consists of variables that may all be empty in some requests.
 pub(super) fn may_be_empty(template: &str) -> bool {
     const BEGINS: [&str; 3] = ["{header:", "{query}", "{tls."];
     let mut rest = template;
@@ -184,13 +183,13 @@ pub(super) fn may_be_empty(template: &str) -> bool {
     rest.is_empty() && !template.is_empty()
 }
 
-/// Difference of a field with `$is_args`, which is empty in nginx for requests without a query.
+/// Note on `$is_args`, which is empty in nginx for requests without a query.
 pub(super) fn lone_mark(text: &str, template: &str) -> Option<&'static str> {
     let has_mark = names(text).iter().any(|name| name == "is_args") && template.contains('?');
     has_mark.then_some("the field has a ? also when the client has sent no query")
 }
 
-/// What a variable is in Onrush.
+/// The variable of Onrush for a variable of nginx.
 fn known(name: &str) -> Option<String> {
     if let Some(field) = name.strip_prefix("http_") {
         return Some(match field {
@@ -221,7 +220,7 @@ fn known(name: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// `user_agent` is `User-Agent`.
+/// Converts `user_agent` to `User-Agent`.
 pub(super) fn field_name(variable: &str) -> String {
     let words = variable.split('_').map(|word| {
         let mut letters = word.chars();

@@ -1,4 +1,4 @@
-//! What a conversion has made so far.
+//! State of a conversion.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 use crate::source::note::Notes;
 
-/// Everything that parts of the conversion add to.
+/// Input and collected results of a conversion.
 pub(super) struct Work<'a> {
     pub(super) files: &'a dyn Files,
     pub(super) notes: Notes,
@@ -30,22 +30,22 @@ pub(super) struct Work<'a> {
     pub(super) timeouts: Timeouts<'a>,
     pub(super) log: AccessLog<'a>,
     pub(super) maps: Vec<Map<'a>>,
-    /// `upstream`, `limit_req_zone` and such: what stands once in `http`.
+    /// Directives of the `http` block, such as `upstream` and `limit_req_zone`.
     pub(super) http: &'a [Directive],
-    /// Networks of proxies whose X-Forwarded-For Onrush takes the client address from.
+    /// Proxies whose X-Forwarded-For Onrush trusts, as networks.
     pub(super) trusted: Vec<String>,
-    /// What relative directories are taken from.
+    /// Directory for relative names.
     pub(super) prefix: PathBuf,
-    /// Whether any route tells servers of clients by X-Forwarded-For and such.
+    /// Whether any route sends the client address to servers.
     pub(super) forwards_clients: bool,
-    /// The first `proxy_pass` or `grpc_pass` that is used.
+    /// The first `proxy_pass` or `grpc_pass` in use.
     pub(super) passes: Option<&'a Directive>,
-    /// Servers, by the numbers of their directives, whose rule about client certificates cannot be carried.
+    /// Numbers of `server` directives whose rule about client certificates cannot be converted.
     pub(super) unverified: Vec<usize>,
-    /// Maps, by the names of their variables, whose value may be another one than in nginx.
+    /// Variables of maps whose values may differ from nginx's.
     pub(super) uncertain: Vec<String>,
     pub(super) budget: Budget,
-    /// Treatment of rules that refuse requests and have no counterpart.
+    /// Treatment of rules that refuse requests and have no equivalent.
     pub(super) guards: Guards,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Work<'a> {
     /// Adds a route.
     ///
     /// # Errors
-    /// When there are more than Onrush takes.
+    /// When there are more than Onrush allows.
     pub(super) fn push(&mut self, route: Route) -> Result<(), TooMany> {
         if self.routes.len() >= limits::ROUTES_MAX {
             return Err(TooMany);
@@ -62,46 +62,46 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The directive of this name in `http` whose first argument is this.
+    /// The directive of `http` with this name and first argument.
     pub(super) fn named(&self, name: &str, argument: &str) -> Option<&'a Directive> {
         self.http
             .iter()
             .find(|directive| directive.name() == name && directive.argument(0) == argument)
     }
 
-    /// The directory or file that is named.
+    /// A file name, relative to the prefix.
     pub(super) fn path(&self, name: &str) -> String {
         let path = self.prefix.join(Path::new(name));
         path.to_string_lossy().into_owned()
     }
 }
 
-/// Where a route is made: what it is for, and what is known there.
+/// Requests for which a route is created.
 #[derive(Clone, Debug)]
 pub(super) struct Spot<'s> {
     pub(super) when: &'s Condition,
     pub(super) constants: &'s Constants,
 }
 
-/// What is known of a request on its way.
+/// State of requests at one point of the rewrite rules.
 #[derive(Clone, Debug)]
 pub(super) struct State<'a> {
     pub(super) scope: Scope<'a>,
     pub(super) constants: Constants,
-    /// What holds in the server, outside of its locations.
+    /// Scope of the server, outside of its locations.
     pub(super) server: Scope<'a>,
-    /// The locations of the server, in order.
+    /// Locations of the server, in order.
     pub(super) locations: Rc<[Location<'a>]>,
-    /// The place of the own one among them; behind the last for the server itself.
+    /// Index of the current location; the number of locations for the server itself.
     pub(super) at: usize,
-    /// The path of the location, and what its expression has captured.
+    /// Path of the current location, with the captured text.
     pub(super) captured: Option<Simple>,
-    /// The prefix that `rewrite` takes, and what it puts in its place.
+    /// Prefix that a `rewrite` replaces, and its replacement.
     pub(super) moved: Option<(String, String)>,
-    /// The expression that `rewrite` looks for in the path, and what the path becomes.
+    /// Expression that a `rewrite` matches against the path, and the new path.
     pub(super) rewritten: Option<(String, String)>,
-    /// The `rewrite … break` that has changed the path, or should have.
+    /// The `rewrite … break` that changes the path, even if it has no equivalent.
     pub(super) rewrites: Option<&'a Directive>,
-    /// The `if` around the current act, if its condition cannot be evaluated.
+    /// The enclosing `if` whose condition cannot be evaluated.
     pub(super) undecided: Option<Undecided>,
 }

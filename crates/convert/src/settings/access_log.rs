@@ -1,15 +1,16 @@
-//! Where a line for each request goes: `[log]`, which Onrush has once.
+//! `[log]`: the access log. Onrush has one for all requests.
 
 use crate::document::{Section, Value};
 use crate::source::directive::Directive;
 use crate::source::note::Notes;
 
-/// What has been said of it.
+/// The destination, and the directive that set it first.
 #[derive(Debug, Default)]
 pub(crate) struct AccessLog<'a>(Option<(String, &'a Directive)>);
 
 impl<'a> AccessLog<'a> {
-    /// `directive` has lines go to `place`, as Onrush writes it.
+    /// Logs to `place`, a destination in the syntax of Onrush. If `directive` is not the first and names another
+    /// destination, it only gets a note.
     pub(crate) fn say(&mut self, place: String, directive: &'a Directive, notes: &mut Notes) {
         let (known, first) = self.0.get_or_insert((place.clone(), directive));
         let how = match *known == place {
@@ -19,7 +20,7 @@ impl<'a> AccessLog<'a> {
         notes.approximated(directive, how);
     }
 
-    /// Whether there is any.
+    /// Whether there is an access log.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
@@ -34,7 +35,8 @@ impl<'a> AccessLog<'a> {
     }
 }
 
-/// A syslog's address, an IP address with or without a port or a Unix socket, as Onrush writes it.
+/// The destination of a syslog server in the syntax of Onrush: a Unix socket, or an IP address with an optional port.
+/// None for host names.
 pub(crate) fn syslog(server: &str) -> Option<String> {
     if let Some(path) = server.strip_prefix("unix:") {
         return Some(format!("syslog:unix:{path}"));

@@ -1,12 +1,12 @@
-//! Rules about client certificates, as keys of a listener's `tls`: one rule for all names, and others for the names that
-//! clients request (SNI).
+//! Rules about client certificates, as keys of a listener's `tls`: one default rule, and rules for individual names
+//! that clients request (SNI).
 
 use crate::document::Value;
 
 /// Keys of one rule; empty if clients are not asked for a certificate.
 pub(crate) type Rule = Vec<(String, Value)>;
 
-/// A rule of the kind `required` or `optional`.
+/// A rule with `client_certificates` set to `kind`: `required` or `optional`.
 pub(crate) fn rule(authority: String, revoked: Option<String>, kind: &str) -> Rule {
     let revoked = revoked.map(|file| ("client_crl".to_owned(), Value::Text(file)));
     let authority = ("client_ca".to_owned(), Value::Text(authority));
@@ -17,7 +17,7 @@ pub(crate) fn rule(authority: String, revoked: Option<String>, kind: &str) -> Ru
         .collect()
 }
 
-/// The keys for `default` and for the rules with hosts of their own. If a host has two rules, the first one counts.
+/// Keys for the rule `default` and for rules with their own host names. If a host has two rules, the first one counts.
 pub(crate) fn keys(default: Rule, named: impl IntoIterator<Item = (Rule, Vec<String>)>) -> Rule {
     let mut rules: Vec<(Rule, Vec<String>)> = Vec::new();
     let mut known: Vec<String> = Vec::new();

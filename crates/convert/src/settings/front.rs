@@ -1,30 +1,29 @@
-//! Where the result listens. Both languages have servers for each address; Onrush has one list of routes for all addresses.
-//! So what came by which address becomes a condition: the scheme where that is enough, or else the listener.
+//! Listeners of the result. In nginx and HAProxy each address has its own servers; Onrush has one list of routes for
+//! all addresses. Routes therefore get a condition on the scheme where that is enough, otherwise on the listener.
 
 use crate::document::{Section, Value};
 use crate::expression::condition::{Atom, Scheme};
 
-/// A place to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
-    /// As Onrush writes it.
+    /// The address in the syntax of Onrush.
     pub(crate) address: String,
     pub(crate) tls: Option<Value>,
     pub(crate) proxy_protocol: Option<Value>,
-    /// Where it was written.
+    /// Position and text of the directive that it comes from.
     pub(crate) origin: String,
-    /// Who serves there, the default first.
+    /// Indexes of the servers or frontends at this address, the default first.
     pub(crate) owners: Vec<usize>,
 }
 
 /// Addresses with the same servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Class {
-    /// The default first.
+    /// Indexes of the servers, the default first.
     pub(crate) owners: Vec<usize>,
-    /// What tells their requests from those of others, if there are others.
+    /// Condition that separates their requests from those of other classes; none if there is only one class.
     pub(crate) condition: Option<Atom>,
-    /// The scheme of their connections, where requests do not tell it.
+    /// The scheme of the connections, if `condition` does not use the scheme.
     pub(crate) scheme: Option<Scheme>,
 }
 
@@ -50,7 +49,7 @@ impl Listener {
     }
 }
 
-/// `tls` with a certificate that is generated at the start, and other keys.
+/// `tls` with a certificate that is generated at startup, and other keys.
 pub(crate) fn self_signed(entries: Vec<(String, Value)>) -> Value {
     let own = Value::text("self-signed");
     if entries.is_empty() {
@@ -68,7 +67,7 @@ pub(crate) enum By {
     Listener,
 }
 
-/// The classes of all listeners, in the order in which they were first written.
+/// Classes of all listeners, in the order of the configuration.
 pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
     let mut groups: Vec<Vec<&Listener>> = Vec::new();
     for listener in listeners {
@@ -84,7 +83,7 @@ pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
         && by == By::Scheme
         && one[0].owners == other[0].owners
     {
-        // By either scheme the same: nothing is to be told apart.
+        // Both schemes have the same servers, so no condition is needed.
         groups = vec![[one.clone(), other.clone()].concat()];
     }
     (0..groups.len())
@@ -92,7 +91,7 @@ pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
         .collect()
 }
 
-/// The port of all addresses of a class, where that is one.
+/// The port of a class, if all of its addresses have the same one.
 pub(crate) fn port<'l>(listeners: &'l [Listener], class: &Class) -> Option<&'l str> {
     let mut own = listeners.iter().filter(|listener| {
         let is_of_scheme = match class.condition {
@@ -123,7 +122,7 @@ fn class_of(at: usize, groups: &[Vec<&Listener>], by: By) -> Class {
     let has_rivals = others().any(|(_, other)| other[0].scheme() == scheme);
     let condition = match others().next() {
         None => None,
-        // It says more to people than addresses do.
+        // A scheme is easier to read than a list of addresses.
         Some(_) if !has_rivals && by == By::Scheme => Some(Atom::Scheme(scheme)),
         Some(_) => {
             let addresses = group.iter().map(|listener| listener.address.clone());

@@ -1,18 +1,17 @@
-//! Groups of servers of the result, each once for each way of using it.
+//! Groups of servers (`[upstream.NAME]`). Two uses of a group with different settings become two groups.
 
 use crate::document::{Section, Value};
 
-/// A group that routes may forward to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Where it comes from.
+    /// Where the group comes from.
     pub(crate) comments: Vec<String>,
-    /// As Onrush writes them.
+    /// Keys with values in the syntax of Onrush.
     pub(crate) keys: Vec<(String, Value)>,
 }
 
 impl Group {
-    /// With these servers, of which there is at least one.
+    /// A group with these servers; the list must not be empty.
     pub(crate) fn of(comment: String, servers: Vec<Value>) -> Group {
         let servers = ("servers".to_owned(), Value::List(servers));
         Group {
@@ -27,12 +26,13 @@ impl Group {
     }
 }
 
-/// All groups of a result by their names.
+/// All groups of a result, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(Vec<(String, Group)>);
 
 impl Groups {
-    /// The name of this group: `wished`, or one near it where that is another group's or cannot be one.
+    /// Adds a group and returns its name: `wished` with invalid characters replaced, and with a number if another group
+    /// has that name.
     pub(crate) fn name(&mut self, wished: &str, group: Group) -> String {
         let letters = wished.chars().map(|letter| match letter {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => letter,
@@ -60,7 +60,6 @@ impl Groups {
         }
     }
 
-    /// `[upstream.NAME]` of each.
     pub(crate) fn written(&self) -> impl Iterator<Item = Section> {
         self.0.iter().map(|(name, group)| {
             let mut section = Section::upstream(name);
@@ -73,7 +72,7 @@ impl Groups {
     }
 }
 
-/// A server as a list of them has it: its address alone when nothing else is said.
+/// An entry of `servers`: the address alone if there are no keys.
 pub(crate) fn server(address: &str, keys: Vec<(&str, Value)>) -> Value {
     if keys.is_empty() {
         return Value::text(address);

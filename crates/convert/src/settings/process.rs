@@ -1,27 +1,27 @@
-//! `[process]`: whose rights a server has once it listens.
+//! `[process]`: user and group of the server after it has opened its listeners.
 
 use onrush_config::plan::Account;
 use onrush_config::value::parse_run_as;
 
 use crate::document::{Section, Value};
 
-/// What a result without `[process] user` means, for whoever reads it.
+/// Explains a result without `[process] user`.
 pub(crate) const KEEPS_RIGHTS: &str =
     "without [process] user the server keeps the rights that it is started with, those of root too";
 
-/// Why a user is not that of `[process]`.
+/// Why a user cannot be written into `[process]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It is root, whose rights are kept where nothing is said.
+    /// The user is root, which the server keeps if `[process]` has no user.
     Root,
-    /// It is none that Onrush takes: why.
+    /// Onrush does not accept the user; with the reason.
     Invalid(String),
 }
 
-/// The section with this user and group, which was written at `origin`.
+/// The section with this user and group; `origin` is the position of the directive.
 ///
 /// # Errors
-/// Why it is not to be.
+/// When the section must not name this user.
 pub(crate) fn section(user: &str, group: Option<&str>, origin: String) -> Result<Section, Unfit> {
     if user == "root" || user.parse() == Ok(0) {
         return Err(Unfit::Root);

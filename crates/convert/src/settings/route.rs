@@ -1,4 +1,4 @@
-//! A route of the result while it is put together.
+//! A route of the result.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::document::{Section, Value};
 use crate::expression::condition::{Condition, Path, is_token};
 use crate::settings::unit::{bounded, written};
 
-/// What a route changes in the fields of one kind of message.
+/// Edits of the header fields of requests or responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldEdits {
     set: Vec<(String, String)>,
@@ -14,7 +14,7 @@ pub(crate) struct FieldEdits {
     remove: Vec<String>,
 }
 
-/// Fields that Onrush writes itself and lets nobody change.
+/// Fields that Onrush writes itself and that a configuration cannot change.
 const OWN_FIELDS: [&str; 8] = [
     "connection",
     "content-length",
@@ -36,13 +36,13 @@ impl FieldEdits {
         *self == FieldEdits::default()
     }
 
-    /// Puts a value in the place of all there are.
+    /// Replaces all values of a field.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.forget(name);
         self.set.push((name.to_owned(), value.into()));
     }
 
-    /// Puts a value beside those that are there.
+    /// Adds a value to a field.
     pub(crate) fn add(&mut self, name: &str, value: impl Into<String>) {
         let is_it = |known: &String| known.eq_ignore_ascii_case(name);
         if self.remove.iter().any(is_it) {
@@ -51,26 +51,26 @@ impl FieldEdits {
         self.add.push((name.to_owned(), value.into()));
     }
 
-    /// Takes all of them.
+    /// Removes a field.
     pub(crate) fn remove(&mut self, name: &str) {
         self.forget(name);
         self.remove.push(name.to_owned());
     }
 
-    /// Does not take it.
+    /// Undoes the removal of a field.
     pub(crate) fn keep(&mut self, name: &str) {
         self.remove
             .retain(|known| !known.eq_ignore_ascii_case(name));
     }
 
-    /// Whether something is said of it.
+    /// Whether there is an edit of the field.
     pub(crate) fn changes(&self, name: &str) -> bool {
         let written = self.set.iter().chain(&self.add).map(|(known, _)| known);
         let mut names = written.chain(&self.remove);
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Takes back what was said of it.
+    /// Drops all edits of the field.
     pub(crate) fn forget(&mut self, name: &str) {
         let is_other = |known: &str| !known.eq_ignore_ascii_case(name);
         self.set.retain(|(known, _)| is_other(known));
@@ -78,7 +78,7 @@ impl FieldEdits {
         self.remove.retain(|known| is_other(known));
     }
 
-    /// These, and others behind them.
+    /// These edits followed by others.
     pub(crate) fn and(&self, others: &FieldEdits) -> FieldEdits {
         let mut both = self.clone();
         for (name, value) in &others.set {
@@ -110,7 +110,7 @@ impl FieldEdits {
     }
 }
 
-/// Fields by their names, several values as a list: a table has each key once.
+/// Values by field name, several as a list, because a TOML table has each key once.
 pub(crate) fn grouped(fields: &[(String, String)]) -> Vec<(String, Value)> {
     let mut entries: Vec<(String, Vec<String>)> = Vec::new();
     for (name, value) in fields {
@@ -128,19 +128,19 @@ pub(crate) fn grouped(fields: &[(String, String)]) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Which responses are changed.
+/// The responses to which edits apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum On {
-    /// The route's own and those that it relays.
+    /// Responses of the route's action, also those that it relays.
     #[default]
     Own,
-    /// All, also errors of the server.
+    /// All responses, also errors that Onrush generates.
     Always,
-    /// Those with these statuses.
+    /// Responses with these statuses.
     Statuses(Vec<u16>),
 }
 
-/// What a request gets.
+/// The action of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Response {
     Respond {
@@ -152,16 +152,16 @@ pub(crate) enum Response {
         to: String,
         status: u16,
     },
-    /// One file, by its name.
+    /// Responds with this file.
     File(String),
-    /// The keys of `files`.
+    /// Serves a directory; with the keys of `files`.
     Files(Vec<(String, Value)>),
-    /// The name of a group.
+    /// Forwards to the group of this name.
     Forward(String),
 }
 
 impl Response {
-    /// A status and nothing more.
+    /// A response with a status and nothing else.
     pub(crate) fn status(status: u16) -> Response {
         Response::Respond {
             status,
@@ -201,19 +201,18 @@ impl Response {
     }
 }
 
-/// All of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Where it comes from.
+    /// Where the route comes from.
     pub(crate) comments: Vec<String>,
     pub(crate) when: Condition,
     pub(crate) response: Response,
     pub(crate) request_headers: FieldEdits,
     pub(crate) response_headers: FieldEdits,
     pub(crate) response_on: On,
-    /// Timeouts that were written for this route, by their keys.
+    /// Timeouts of this route, by key.
     pub(crate) timeouts: Vec<(&'static str, Duration)>,
-    /// Other keys, as they are written.
+    /// Other keys.
     pub(crate) keys: Vec<(String, Value)>,
 }
 
@@ -231,7 +230,7 @@ impl Route {
         }
     }
 
-    /// Sets a timeout. Of several values for one key the longest holds.
+    /// Sets a timeout. If it is set several times, the longest one counts.
     pub(crate) fn wait(&mut self, key: &'static str, time: Duration) {
         match self.timeouts.iter_mut().find(|(known, _)| *known == key) {
             Some((_, known)) => *known = time.max(*known),
@@ -243,10 +242,10 @@ impl Route {
         self.keys.push((key.to_owned(), value));
     }
 
-    /// Has a server asked for `replacement` in the place of `prefix`.
+    /// Replaces `prefix` of the path by `replacement` in forwarded requests.
     ///
     /// # Errors
-    /// When the route's path does not begin with it.
+    /// When not every path of the route is known to start with `prefix`.
     pub(crate) fn replace_prefix(&mut self, prefix: &str, replacement: &str) -> Result<(), ()> {
         if prefix == replacement {
             return Ok(());
@@ -269,13 +268,12 @@ impl Route {
         Ok(())
     }
 
-    /// Rewrites the path to `to` if the expression is found in it.
+    /// Rewrites the path to `to` if the expression matches.
     pub(crate) fn rewrite(&mut self, pattern: &str, to: &str) {
         let rule = [("match", Value::text(pattern)), ("to", Value::text(to))];
         self.put("rewrite", Value::table(rule));
     }
 
-    /// As the result has it.
     pub(crate) fn written(&self) -> Section {
         let mut route = Section::new("[[route]]");
         route.comments = self.comments.clone();
@@ -314,12 +312,12 @@ impl Route {
     }
 }
 
-/// Text that stands for itself where variables are looked for.
+/// Escapes braces, so that a template contains no variables.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }
 
-/// The text of a template without variables.
+/// The text of a template; none if it has variables.
 pub(crate) fn plain(template: &str) -> Option<String> {
     let text = template.replace("{{", "").replace("}}", "");
     let is_plain = !text.contains(['{', '}']);

@@ -1,4 +1,4 @@
-//! Timeouts, which Onrush has once for all: what several places say becomes one value.
+//! `[timeouts]`: Onrush has one value for all servers, so different values of the input are merged.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use crate::settings::unit::{bounded, written};
 use crate::source::directive::Directive;
 use crate::source::note::Notes;
 
-/// Timeouts by their keys.
+/// Timeouts by key, with the directives that set them.
 #[derive(Debug, Default)]
 pub(crate) struct Timeouts<'a>(BTreeMap<&'static str, Vec<(Duration, &'a Directive)>>);
 
 impl<'a> Timeouts<'a> {
-    /// What `directive` says of `key`.
+    /// Records that `directive` sets `key`.
     pub(crate) fn say(&mut self, key: &'static str, time: Duration, directive: &'a Directive) {
         let said = self.0.entry(key).or_default();
         if !said.contains(&(time, directive)) {
@@ -21,14 +21,14 @@ impl<'a> Timeouts<'a> {
         }
     }
 
-    /// Takes a key out: each route has its own value.
+    /// Removes a key from `[timeouts]`, because each route has its own value.
     pub(crate) fn leave_to_routes(&mut self, key: &str, notes: &mut Notes) {
         for (_, directive) in self.0.remove(key).into_iter().flatten() {
             notes.carried(directive);
         }
     }
 
-    /// `[timeouts]`, with the longest of each that was said: a shorter one would cut what was allowed to take its time.
+    /// The section, with the longest value of each timeout: a shorter one would end requests that the input allows.
     pub(crate) fn written(&self, notes: &mut Notes) -> Section {
         let mut section = Section::new("[timeouts]");
         for (key, said) in &self.0 {

@@ -1,10 +1,10 @@
-//! Times and sizes of both languages, and how Onrush writes them.
+//! Parsing of times and sizes in both languages, and their form in Onrush.
 
 use std::time::Duration;
 
 use onrush_config::limits::{TIMEOUT_MAX, TIMEOUT_MIN};
 
-/// A time as Onrush writes it, with the largest unit that loses nothing.
+/// A time with the largest unit that keeps it exact.
 pub(crate) fn written(time: Duration) -> String {
     let milliseconds = time.as_millis();
     for (unit, length) in [("h", 3_600_000), ("m", 60_000), ("s", 1000)] {
@@ -15,12 +15,12 @@ pub(crate) fn written(time: Duration) -> String {
     format!("{milliseconds}ms")
 }
 
-/// The nearest time that Onrush takes for a timeout.
+/// The nearest timeout that Onrush accepts.
 pub(crate) fn bounded(time: Duration) -> Duration {
     time.clamp(TIMEOUT_MIN, TIMEOUT_MAX)
 }
 
-/// A number of bytes as Onrush writes it.
+/// A number of bytes with the largest unit that keeps it exact.
 pub(crate) fn written_size(bytes: u64) -> String {
     for (unit, length) in [("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)] {
         if bytes >= length && bytes.is_multiple_of(length) {
@@ -30,7 +30,7 @@ pub(crate) fn written_size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// A time of one number with one of these units behind it, or none for the last of them.
+/// Parses one number with a unit from the list. The unit `""` stands for a missing unit.
 fn time_of(text: &str, units: &[(&str, u64)]) -> Option<Duration> {
     let end = text.find(|letter: char| !letter.is_ascii_digit());
     let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -39,7 +39,7 @@ fn time_of(text: &str, units: &[(&str, u64)]) -> Option<Duration> {
     Some(Duration::from_micros(microseconds))
 }
 
-/// A time of nginx: seconds, or numbers with units one behind the other, such as `1h30m`.
+/// Parses a time of nginx: seconds, or several numbers with units such as `1h30m`.
 pub(crate) fn nginx_time(text: &str) -> Option<Duration> {
     const UNITS: [(&str, u64); 9] = [
         ("", 1_000_000),
@@ -68,7 +68,7 @@ pub(crate) fn nginx_time(text: &str) -> Option<Duration> {
     Some(sum)
 }
 
-/// A time of HAProxy: milliseconds, or a number with its unit.
+/// Parses a time of HAProxy: milliseconds, or one number with a unit.
 pub(crate) fn haproxy_time(text: &str) -> Option<Duration> {
     const UNITS: [(&str, u64); 7] = [
         ("", 1000),
@@ -82,7 +82,7 @@ pub(crate) fn haproxy_time(text: &str) -> Option<Duration> {
     time_of(text, &UNITS)
 }
 
-/// A size of nginx: bytes, or with `k`, `m` or `g` behind it.
+/// Parses a size of nginx: bytes, or a number with the unit `k`, `m` or `g`.
 pub(crate) fn nginx_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.char_indices().last()? {
         (at, 'k' | 'K') => (&text[..at], 10),

@@ -1,14 +1,13 @@
-//! What was written: words, and the block behind them. A section of HAProxy is one, too: its lines are the block.
+//! A parsed directive: its words, and its block. A section of HAProxy is a directive, too, with its lines as the block.
 
 use std::fmt;
 use std::rc::Rc;
 
 use crate::limits;
 
-/// Where a directive stands.
+/// Position of a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file, as it was named.
     pub(crate) file: Rc<str>,
     /// From 1.
     pub(crate) line: usize,
@@ -20,15 +19,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// One directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Directive {
-    /// Which of the configuration, in the order of reading: what notes are kept under.
+    /// Number of the directive in the configuration, in the order of reading. Notes use it as their key.
     pub(crate) number: usize,
     pub(crate) place: Place,
-    /// Its name and arguments, without their quotes; never empty.
+    /// Name and arguments, without quotes; never empty.
     pub(crate) words: Vec<String>,
-    /// What stands in its braces, where it has some.
+    /// Directives in its braces, if it has a block.
     pub(crate) block: Option<Vec<Directive>>,
 }
 
@@ -41,17 +39,17 @@ impl Directive {
         &self.words[1..]
     }
 
-    /// An argument, from 0; the empty text when there is none.
+    /// An argument, from 0; empty if it is missing.
     pub(crate) fn argument(&self, at: usize) -> &str {
         self.words.get(at + 1).map_or("", String::as_str)
     }
 
-    /// The directives in its block.
+    /// The directives in its block; empty without one.
     pub(crate) fn inside(&self) -> &[Directive] {
         self.block.as_deref().unwrap_or_default()
     }
 
-    /// What it says, on one line, cut where nobody reads on.
+    /// Words on one line, cut to [`limits::SHOWN_MAX`] characters.
     pub(crate) fn shown(&self) -> String {
         let mut shown = String::new();
         for word in &self.words {
@@ -79,7 +77,7 @@ impl Directive {
         shown
     }
 
-    /// For comments of the result: place and words.
+    /// Position and words, for comments of the result.
     pub(crate) fn origin(&self) -> String {
         format!("{}: {}", self.place, self.shown())
     }

@@ -1,11 +1,11 @@
-//! Rules that refuse requests and have no counterpart in the result.
+//! Rules that refuse requests and have no equivalent in Onrush.
 
-/// Treatment of a rule that refuses requests under a condition that Onrush does not have.
+/// Treatment of rules that refuse requests under a condition that Onrush cannot evaluate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guards {
-    /// It refuses every request that reaches it.
+    /// The rule refuses every request that reaches it.
     #[default]
     Closed,
-    /// It is left out and refuses none.
+    /// The rule is left out and refuses no request.
     Open,
 }

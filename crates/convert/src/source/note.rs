@@ -1,4 +1,4 @@
-//! What became of each directive.
+//! The outcome of each directive.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,28 +6,28 @@ use std::fmt;
 use crate::limits;
 use crate::source::directive::{Directive, Place};
 
-/// What became of a directive, from the best to the worst.
+/// Outcome of a directive, from best to worst.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// The result says the same.
+    /// The result has the same meaning.
     Carried,
-    /// Nothing in the result stands for it, and no response differs: why.
+    /// The result has no equivalent and responses do not differ; with the reason.
     WithoutEffect(String),
-    /// The result does something near it: what is different.
+    /// The result has a similar setting; with the difference.
     Approximated(String),
-    /// The result does not do it, and responses differ: why.
+    /// The result has no equivalent and responses differ; with the reason.
     LeftOut(String),
 }
 
 impl Outcome {
-    /// Adds the reason of another outcome if that changes responses.
+    /// Adds the reason of another outcome if that outcome changes responses.
     fn also_differs(&mut self, other: Outcome) {
         if matches!(other, Outcome::Approximated(_)) {
             self.say_too(other);
         }
     }
 
-    /// Adds the reason of another outcome, if the line has room.
+    /// Adds the reason of another outcome if it fits within [`limits::REASONS_MAX`].
     fn say_too(&mut self, other: Outcome) {
         let (Outcome::WithoutEffect(why) | Outcome::Approximated(why) | Outcome::LeftOut(why)) =
             self
@@ -45,16 +45,16 @@ impl Outcome {
     }
 }
 
-/// A directive and what became of it. Displays as one line.
+/// A directive and its outcome. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Its file, as it was named.
+    /// The file, as it was named.
     pub file: String,
-    /// Its line, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// What it says, cut to a line.
+    /// The words of the directive, cut to one line.
     pub directive: String,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -76,7 +76,8 @@ impl fmt::Display for Note {
     }
 }
 
-/// The outcome of each directive that somebody has looked at; of several the worst, with all of its reasons.
+/// Outcomes of the directives that the converter has handled. If one directive gets several, the worst is kept, with
+/// all reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(BTreeMap<usize, Outcome>);
 
@@ -109,9 +110,9 @@ impl Notes {
         self.note(directive, Outcome::LeftOut(why.into()));
     }
 
-    /// The notes of all of `directives` and of what is inside them, in the order of reading. What nobody has looked at is
-    /// given to `unread`; what is inside of something that was left out goes with it, and so does what is
-    /// inside of `tables`, whose entries are no directives.
+    /// Returns the notes of `directives` and of the directives in their blocks, in the order of reading. `unread`
+    /// decides about directives without an outcome. The block of a directive that was left out or has no effect gets no
+    /// notes, and neither do the blocks named in `tables`, whose entries are not directives.
     pub(crate) fn finish(
         self,
         directives: &[Directive],

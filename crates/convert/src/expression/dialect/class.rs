@@ -1,24 +1,23 @@
-//! Classes of PCRE, in brackets: their signs `[`, `&`, `~` and `-` have no meaning of their own, as they have in Rust.
+//! Bracket classes of PCRE. The characters `[`, `&`, `~` and `-` have no special meaning in them, unlike in Rust.
 
 use super::escape::Escape;
 use super::{Parser, unlike};
 
-/// The names of POSIX that both know, for the same bytes.
+/// POSIX names that PCRE and Rust both define, for the same bytes.
 const NAMES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
     "space", "upper", "word", "xdigit",
 ];
 
-/// One part of a class.
 enum Item {
     Byte(u8),
-    /// As Rust has it.
+    /// A class in the syntax of Rust.
     Set(String),
     Unknown,
 }
 
 impl Parser<'_> {
-    /// A class; its bracket is read.
+    /// Reads a class; its bracket is read.
     pub(super) fn class(&mut self) -> Result<(), String> {
         let mut inside = String::new();
         let (mut is_known, mut is_first) = (true, true);
@@ -61,7 +60,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A part that begins with this byte.
+    /// Reads a part that starts with this byte.
     fn item(&mut self, byte: u8) -> Result<Item, String> {
         match (byte, self.peek()) {
             (b'[', Some(b':')) => self.named().map(Item::Set),
@@ -79,12 +78,12 @@ impl Parser<'_> {
         }
     }
 
-    /// A class of POSIX by its name, from its colon on.
+    /// Reads the name of a POSIX class, from its colon on.
     fn named(&mut self) -> Result<String, String> {
         let inside = &self.rest()[1..];
         let name = inside.split_once(":]").map_or("", |(name, _)| name);
         let bare = name.strip_prefix('^').unwrap_or(name);
-        // Without case, PCRE takes those for letters before it negates them.
+        // With the flag for case, PCRE treats these as all letters before it negates them.
         let is_cased = name.starts_with('^') && matches!(bare, "lower" | "upper");
         if !NAMES.contains(&bare) || is_cased {
             return Err(unlike(&format!("the class [:{name}:]")));
@@ -95,7 +94,7 @@ impl Parser<'_> {
     }
 }
 
-/// A byte in a class.
+/// A byte as written in a class of Rust.
 fn written(byte: u8) -> String {
     match byte {
         b'[' | b']' | b'\\' | b'^' | b'-' | b'&' | b'~' => format!("\\{}", char::from(byte)),

@@ -2,21 +2,21 @@
 
 use super::{ANYTHING, Parser, Unknown, unlike};
 
-/// Meaning of an escape, in a class and outside of one.
+/// Meaning of an escape, inside or outside a class.
 pub(super) enum Escape {
     Byte(u8),
-    /// Classes as Rust has them, for the inside of brackets.
+    /// Classes in the syntax of Rust, to be put into brackets.
     Set(&'static str),
     Unknown,
 }
 
 impl Parser<'_> {
-    /// An escape outside of classes; its backslash is read.
+    /// Reads an escape outside of classes; its backslash is read.
     pub(super) fn escape(&mut self) -> Result<(), String> {
         let byte = self.peek();
         let edge = match byte {
             Some(b'A') => "^",
-            // Also before a line break that is the last byte; `pcre.rs` writes it so.
+            // Also matches before a final line break; `pcre.rs` translates `$` that way.
             Some(b'Z') => "$",
             Some(b'z') => "\\z",
             Some(b'b') => "\\b",
@@ -32,7 +32,7 @@ impl Parser<'_> {
                 self.at += 1;
                 return self.quote();
             }
-            // It ends a quotation, and does nothing without one.
+            // Ends a quotation; ignored without one.
             Some(b'E') => {
                 self.at += 1;
                 return Ok(());
@@ -47,7 +47,7 @@ impl Parser<'_> {
                 }
                 return self.unknown("a back-reference");
             }
-            // Rust has other meanings for those with a backslash.
+            // In Rust these have another meaning after a backslash.
             Some(sign @ (b'<' | b'>')) => {
                 self.at += 1;
                 return self.put(char::from(sign).encode_utf8(&mut [0; 4]));
@@ -67,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Meaning of an escape that is the same in a class and outside of one; its backslash is read.
+    /// Reads an escape that means the same inside and outside a class; its backslash is read.
     pub(super) fn escaped(&mut self) -> Result<Escape, String> {
         let byte = self.take();
         let byte = byte.ok_or_else(|| "the expression ends with a backslash".to_owned())?;
@@ -95,7 +95,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Literals up to `\E`.
+    /// Reads literals up to `\E`.
     fn quote(&mut self) -> Result<(), String> {
         while let Some(byte) = self.take() {
             if byte == b'\\' && self.peek() == Some(b'E') {
@@ -107,7 +107,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether the number from here on is that of a group, not an octal number.
+    /// Whether the number that follows is a group reference, not an octal number.
     fn is_reference(&self) -> bool {
         let rest = self.rest();
         let digits = rest.find(|letter: char| !letter.is_ascii_digit());
@@ -117,7 +117,7 @@ impl Parser<'_> {
             || number.is_ok_and(|number| number < 10 || number <= self.groups)
     }
 
-    /// An octal number of up to three digits; the first is read.
+    /// Reads an octal number of up to three digits; the first is read.
     fn octal(&mut self, first: u8) -> Result<u8, String> {
         let mut value = u32::from(first - b'0');
         for _ in 0..2 {
@@ -130,7 +130,7 @@ impl Parser<'_> {
         u8::try_from(value).map_err(|_| unlike("an octal number above \\377"))
     }
 
-    /// Up to two hexadecimal digits, or some in braces.
+    /// Reads up to two hexadecimal digits, or digits in braces.
     fn hexadecimal(&mut self) -> Result<u8, String> {
         let rest = self.rest();
         let (digits, length) = match rest.strip_prefix('{') {
@@ -151,7 +151,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// An escape that Rust's `regex` does not have.
+    /// Handles an escape that Rust's `regex` does not have.
     fn foreign(&mut self, byte: u8) -> Result<Escape, String> {
         let what = format!("\\{}", char::from(byte));
         if self.unknown == Unknown::Refused {
@@ -170,7 +170,7 @@ impl Parser<'_> {
         Ok(Escape::Unknown)
     }
 
-    /// Syntax outside of classes that is taken and cannot be carried.
+    /// Handles syntax outside of classes that was read and cannot be translated.
     fn unknown(&mut self, what: &str) -> Result<(), String> {
         match self.unknown {
             Unknown::Refused => Err(unlike(what)),
