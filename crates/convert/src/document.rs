@@ -17,7 +17,6 @@ impl Value {
         Value::Text(text.into())
     }
 
-    /// A list of strings.
     pub(crate) fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Value {
         Value::List(texts.into_iter().map(Value::text).collect())
     }
@@ -125,7 +124,6 @@ impl Section {
         }
     }
 
-    /// `[upstream.NAME]`.
     pub(crate) fn upstream(name: &str) -> Section {
         Section::new(format!("[upstream.{}]", Key(name)))
     }

@@ -219,7 +219,6 @@ fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
     listeners
 }
 
-/// Creates the routes of all servers.
 fn serve<'a>(
     work: &mut Work<'a>,
     servers: &[Server<'a>],

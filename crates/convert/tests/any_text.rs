@@ -1,5 +1,5 @@
-//! Any text becomes a configuration of Onrush, or a sentence with its place: arbitrary bytes, and words of the languages in
-//! any order, which get further.
+//! Any text becomes a configuration of Onrush or an error with its position. Inputs are arbitrary bytes, and keywords
+//! of the languages in any order, which pass more of the parser.
 #![forbid(unsafe_code)]
 
 #[path = "support/checks.rs"]
@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Words that arguments are made of: what is right, what is near it, and what contradicts itself.
+/// Arguments: valid, nearly valid, and contradictory ones.
 const ARGUMENTS: &[&str] = &[
     "/",
     "/a/",
@@ -308,7 +308,7 @@ fn line(names: &'static [&'static str]) -> impl Strategy<Value = String> {
         .prop_map(|(name, arguments)| format!("{name} {}", arguments.join(" ")))
 }
 
-/// Blocks within blocks, with directives that end.
+/// Nested blocks with terminated directives.
 fn nginx_text() -> impl Strategy<Value = String> {
     let leaf = line(NGINX).prop_map(|line| format!("{line};\n"));
     leaf.prop_recursive(5, 60, 8, |inner| {

@@ -128,7 +128,6 @@ impl Condition {
         &self.path
     }
 
-    /// The conjunction with one more condition.
     pub(crate) fn and(&self, atom: &Atom) -> Both<Condition> {
         if !atom.is_valid() {
             return Both::Inexpressible;
@@ -186,7 +185,6 @@ impl Condition {
         self
     }
 
-    /// The same condition with another path.
     pub(crate) fn with_path(&self, path: Path) -> Condition {
         Condition {
             path,
@@ -194,7 +192,6 @@ impl Condition {
         }
     }
 
-    /// Writes the conditions into a route.
     pub(crate) fn write(&self, route: &mut Section) {
         if let Some(hosts) = &self.hosts {
             route.put("host", Value::one_or_list(hosts));

@@ -1,4 +1,4 @@
-//! Turns ordered rules with arbitrary conditions into routes of which the first match responds.
+//! Turns ordered rules with arbitrary conditions into routes, the first matching one of which responds.
 //!
 //! Each condition that is still open divides the requests. Requests that fulfil it are followed to their end first, so
 //! their routes come first; in the routes after them the condition is known to be false. This expresses "not" and "or"
@@ -19,12 +19,10 @@ pub(crate) enum Formula {
 }
 
 impl Formula {
-    /// Always true.
     pub(crate) fn always() -> Formula {
         Formula::All(Vec::new())
     }
 
-    /// Never true.
     pub(crate) fn never() -> Formula {
         Formula::Any(Vec::new())
     }
@@ -101,7 +99,7 @@ impl Change {
     }
 }
 
-/// What is known about the requests at one point of the rules.
+/// Requests at one point of the rules, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
     /// The condition that holds.
@@ -213,7 +211,6 @@ fn covers(outer: &Atom, inner: &Atom) -> bool {
 /// What happens after a rule has been applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// The next rule is evaluated.
     On,
     /// The remaining rules are skipped.
     Behind,
@@ -232,34 +229,22 @@ pub(crate) enum Unasked {
 
 /// Callbacks of [`walk`].
 pub(crate) trait Walk<R> {
-    /// What the rules have changed so far.
+    /// State of the requests apart from conditions.
     type State: Clone;
 
-    /// Condition of a rule.
     fn when(&mut self, rule: &R, state: &Self::State) -> Formula;
 
     /// Number of the following rules that only requests reach to which this rule applies.
     fn inside(&self, rule: &R) -> usize;
 
-    /// Applies a rule.
-    ///
-    /// # Errors
-    /// When there are too many routes.
     fn apply(&mut self, rule: &R, state: &mut Self::State, given: &Given) -> Result<Flow, TooMany>;
 
     /// Handles requests that have passed the last rule.
-    ///
-    /// # Errors
-    /// When there are too many routes.
     fn end(&mut self, state: Self::State, given: &Given) -> Result<(), TooMany>;
 
     /// Decides about a rule whose condition cannot be evaluated together with the known conditions.
     fn inexpressible(&mut self, rule: &R, state: &Self::State) -> Unasked;
 
-    /// Counts one step.
-    ///
-    /// # Errors
-    /// When the steps are used up.
     fn step(&mut self) -> Result<(), TooMany>;
 }
 
@@ -278,10 +263,6 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one step.
-    ///
-    /// # Errors
-    /// When none is left.
     pub(crate) fn step(&mut self) -> Result<(), TooMany> {
         self.0 = self.0.checked_sub(1).ok_or(TooMany)?;
         Ok(())
@@ -289,9 +270,6 @@ impl Budget {
 }
 
 /// Leads all `given` requests through the rules.
-///
-/// # Errors
-/// When that takes too many steps or routes.
 pub(crate) fn walk<R, W: Walk<R>>(
     rules: &[R],
     given: Given,

@@ -24,9 +24,6 @@ enum Unknown {
 }
 
 /// The same expression for Rust's `regex`.
-///
-/// # Errors
-/// When it has syntax that cannot be translated.
 pub(crate) fn carried(pattern: &str) -> Result<String, String> {
     let spelt_out = without_look_ahead(pattern);
     parsed(spelt_out.as_deref().unwrap_or(pattern), Unknown::Refused)

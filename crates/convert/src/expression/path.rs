@@ -45,9 +45,6 @@ impl<T> Both<T> {
 
 impl Path {
     /// Parses an expression in the syntax of Onrush.
-    ///
-    /// # Errors
-    /// When Onrush does not accept it, with the reason.
     pub(crate) fn pattern(pattern: &str) -> Result<Path, String> {
         match value::parse_path(&format!("~{pattern}")) {
             Ok(_) => Ok(Path::Pattern(pattern.to_owned())),
@@ -55,10 +52,7 @@ impl Path {
         }
     }
 
-    /// Parses an expression in the syntax of PCRE.
-    ///
-    /// # Errors
-    /// When it cannot be translated (look-around and back-references, for instance), with the reason.
+    /// Parses an expression in the syntax of PCRE. Fails for look-around and back-references, for instance.
     pub(crate) fn carried(pattern: &str) -> Result<Path, String> {
         Path::pattern(&carried(pattern)?)
     }
@@ -140,7 +134,6 @@ impl Path {
         }
     }
 
-    /// Whether a path fulfils the condition.
     pub(crate) fn holds(&self, path: &str) -> bool {
         match self {
             Path::Any => true,
@@ -155,7 +148,6 @@ impl Path {
         }
     }
 
-    /// The conjunction of both conditions.
     pub(crate) fn and(&self, other: &Path) -> Both<Path> {
         match (self, other) {
             (one, other) if one == other => Both::Is(one.clone()),

@@ -70,9 +70,6 @@ pub(crate) fn in_bytes(pattern: &str) -> String {
 }
 
 /// Whether the expression matches these bytes.
-///
-/// # Errors
-/// When Onrush does not support the expression.
 pub(crate) fn find(pattern: &str, text: &str) -> Result<bool, String> {
     let regex = regex::bytes::Regex::new(&in_bytes(pattern)).map_err(|error| error.to_string())?;
     Ok(regex.is_match(text.as_bytes()))

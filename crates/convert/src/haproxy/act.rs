@@ -34,7 +34,6 @@ impl<'a> Act<'a> {
     }
 }
 
-/// All steps of a proxy.
 pub(super) fn gather<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Act<'a>> {
     let mut acts = Vec::new();
     for layer in ["connection", "session", "content"] {

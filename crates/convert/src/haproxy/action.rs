@@ -13,10 +13,8 @@ use crate::settings::route::{Response, is_changeable};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// Result of a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Done {
-    /// The next rule is evaluated.
     On,
     /// No further `http-request` rule of this proxy is evaluated.
     Allowed,
@@ -151,7 +149,6 @@ fn foreign<'a>(
     Done::On
 }
 
-/// Changes the path.
 fn move_path<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
     match moved(line) {
         Ok(Some(Move::Prefix { from, to })) => state.changed.move_path(&from, &to),

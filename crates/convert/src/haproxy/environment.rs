@@ -55,9 +55,6 @@ impl<'f> Environment<'f> {
     }
 
     /// Reads the name after a dollar sign and returns the value of the variable.
-    ///
-    /// # Errors
-    /// When no name follows, with what was expected.
     pub(super) fn expand(&mut self, letters: &mut Peekable<Chars<'_>>) -> Result<String, String> {
         const EXPECTED: &str =
             "expected the name of a variable after $, as in \"${NAME}\" or \"${NAME-default}\"";

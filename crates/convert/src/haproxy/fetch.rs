@@ -102,10 +102,8 @@ impl Subject {
 }
 
 impl Fetch {
-    /// Ignores case if a converter makes all letters lower or upper case.
-    ///
-    /// # Errors
-    /// When a value has letters of the other case, which the converted sample never contains.
+    /// Ignores case if a converter makes all letters lower or upper case. Fails if a value has letters of the other
+    /// case, which the converted sample never contains.
     pub(super) fn ignore_converted_case(&mut self, values: &[String]) -> Result<(), String> {
         let is_other = |letter: char| match self.converted {
             Converted::No => false,
@@ -136,7 +134,6 @@ pub(super) enum Counts {
     Number,
 }
 
-/// Parses a sample.
 pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
     let mut parts = split_outside(text, ',').into_iter();
     let first = parts.next().unwrap_or_default();
@@ -195,10 +192,7 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
     })
 }
 
-/// The case of letters after the converters.
-///
-/// # Errors
-/// When a converter changes anything else.
+/// The case of letters after the converters. Fails if a converter changes anything else.
 fn converted<'t>(
     converters: impl Iterator<Item = &'t str>,
     subject: &Subject,

@@ -8,7 +8,6 @@ use crate::expression::dialect::carried;
 use crate::settings::route::{FieldEdits, is_changeable};
 use crate::source::directive::Directive;
 
-/// Changes a field of requests.
 pub(super) fn edit_request<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,
@@ -77,7 +76,6 @@ fn edit<'a>(
     }
 }
 
-/// Changes a field of responses.
 pub(super) fn edit_response<'a>(
     work: &mut Work<'_, 'a>,
     line: &'a Directive,

@@ -12,10 +12,7 @@ pub(super) enum Side<'s> {
     Response,
 }
 
-/// The text as a template of Onrush.
-///
-/// # Errors
-/// With a sample that has no equivalent.
+/// The text as a template of Onrush, or the sample that has no equivalent.
 pub(super) fn template(text: &str, side: Side<'_>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;

@@ -3,7 +3,6 @@
 use crate::source::directive::Directive;
 use crate::source::note::Outcome;
 
-/// Outcome of a line.
 #[derive(Clone, Copy)]
 enum Kind {
     WithoutEffect,

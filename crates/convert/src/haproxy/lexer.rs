@@ -42,9 +42,6 @@ pub(super) struct Text {
 }
 
 /// Parses a file.
-///
-/// # Errors
-/// When it cannot be read or is not a configuration of HAProxy.
 pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
     let whole = |message: String| Unusable {
         file: path.to_owned(),

@@ -33,10 +33,7 @@ pub(super) fn narrowed(line: &Directive, formula: Formula, changed: &Changed) ->
     Formula::All(vec![formula, path])
 }
 
-/// The change of the path by a rule; none for other rules.
-///
-/// # Errors
-/// When Onrush has no equivalent change.
+/// The change of the path by a rule; none for other rules. Fails if Onrush has no equivalent.
 pub(super) fn moved(line: &Directive) -> Result<Option<Move>, String> {
     let (pattern, target) = match (line.argument(0), line.argument(1), line.argument(2)) {
         ("replace-path" | "replace-pathq" | "replace-uri", pattern, target) => {

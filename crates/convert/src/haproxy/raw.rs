@@ -8,7 +8,7 @@ use crate::expression::decide::Formula;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Refused,
-    /// The rule does not refuse the request, and no later rule does.
+    /// The rule does not refuse the request, or an `allow` keeps later rules from doing so.
     Admitted,
     Other,
 }

@@ -48,7 +48,8 @@ pub(super) fn of(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Refusal {
     }
 }
 
-/// Effect of a rule on the requests for which its condition holds. Redirects and responses without an error do not refuse.
+/// Effect of a rule on the requests for which its condition holds. Redirects and responses without an error do not
+/// refuse.
 pub(super) fn effect(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Effect {
     let line = act.line();
     let refused = match (act, line.argument(0), line.argument(1)) {

@@ -20,10 +20,6 @@ use crate::settings::route::Response;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// Creates the routes of a frontend.
-///
-/// # Errors
-/// When there are too many.
 pub(super) fn serve<'a>(
     work: &mut Work<'_, 'a>,
     proxies: &[Proxy<'a>],

@@ -11,9 +11,6 @@ use crate::expression::dialect::carried;
 use crate::expression::pcre::{literals_of, of_host};
 
 /// The condition of an ACL, given the words after its name or between braces.
-///
-/// # Errors
-/// When Onrush has no equivalent.
 pub(super) fn formula(
     work: &Work<'_, '_>,
     words: &[String],

@@ -41,7 +41,6 @@ pub(super) struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// A server without options.
     pub(super) fn new(line: &'a Directive) -> Server<'a> {
         Server {
             line,
@@ -62,9 +61,6 @@ impl<'a> Server<'a> {
     }
 
     /// Sets the address, once all words have been read.
-    ///
-    /// # Errors
-    /// When Onrush cannot connect to it, with the reason.
     pub(super) fn locate(&mut self, written: &str) -> Result<(), String> {
         self.address = address(written, self.transport)?;
         // Onrush would refuse `ca` without verification.
@@ -74,7 +70,6 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    /// Whether the server's certificate is verified.
     pub(super) fn is_verified(&self) -> bool {
         self.transport == Transport::Tls && !self.tls.iter().any(|(key, _)| *key == "verify")
     }

@@ -75,7 +75,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     let has = |name: &str| proxy.last(&["timeout", name]).is_some();
     let is_front = proxy.kind != Kind::Backend;
     let is_back = proxy.kind != Kind::Frontend;
-    // Without `timeout http-request` or `http-keep-alive` other timeouts apply, as coded here.
+    // HAProxy's fallbacks: `client` for a missing `http-request`, both for `http-keep-alive`, `connect` for `queue`.
     let mut client = vec!["client_body", "client_send"];
     if !has("http-request") {
         client.push("client_head");

@@ -1,4 +1,4 @@
-//! Whole configurations of HAProxy, and what becomes of them.
+//! Conversion of whole configurations of HAProxy.
 
 mod protocol;
 mod rules;
@@ -19,7 +19,7 @@ fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unu
     )
 }
 
-/// A configuration whose result is one of Onrush.
+/// Converts a configuration and checks that Onrush accepts the result.
 #[track_caller]
 fn converted(text: &str) -> Conversion {
     let conversion = converted_files(vec![
@@ -34,7 +34,7 @@ fn converted(text: &str) -> Conversion {
     verified(conversion)
 }
 
-/// The result without comments, empty lines and where it listens.
+/// Lines of the result without comments and listeners.
 fn lines(conversion: &Conversion) -> Vec<&str> {
     written::lines(conversion)
         .filter(|line| *line != "[[listen]]" && !line.starts_with("address = "))
@@ -43,7 +43,7 @@ fn lines(conversion: &Conversion) -> Vec<&str> {
 
 const AROUND: &str = "backend app\n mode http\n server a 10.0.0.1:80\nbackend other\n mode http\n server b 10.0.0.2:80\n";
 
-/// The backends of [`AROUND`] as groups.
+/// The groups of the backends in [`AROUND`].
 const GROUPS: [&str; 4] = [
     "[upstream.app]",
     "servers = [\"10.0.0.1:80\"]",
@@ -51,7 +51,7 @@ const GROUPS: [&str; 4] = [
     "servers = [\"10.0.0.2:80\"]",
 ];
 
-/// That a frontend's lines become these routes.
+/// Checks the routes of a frontend with these lines.
 #[track_caller]
 fn check(front: &str, expected: &[&str]) {
     let text = format!("frontend f\n mode http\n bind :80\n{front}\n{AROUND}");

@@ -74,7 +74,7 @@ fn address(value: &str) -> Option<String> {
     Some(format!("(?i:::ffff:)?{numbers}(?:[^0-9.,][^,]*)?"))
 }
 
-/// HAProxy strips delimiters from the ends of the value. None if nothing is left.
+/// The value without the delimiters at its ends, which HAProxy strips; none if nothing is left.
 fn directory(value: &str) -> Option<String> {
     between(value, &['/', '?'])
 }

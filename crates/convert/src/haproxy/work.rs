@@ -34,10 +34,6 @@ pub(super) struct Work<'f, 'a> {
 }
 
 impl<'a> Work<'_, 'a> {
-    /// Adds a route.
-    ///
-    /// # Errors
-    /// When there are more than Onrush allows.
     pub(super) fn push(&mut self, mut route: Route) -> Result<(), TooMany> {
         if self.routes.len() >= limits::ROUTES_MAX {
             return Err(TooMany);
@@ -65,9 +61,6 @@ impl<'a> Work<'_, 'a> {
     }
 
     /// The lines of a pattern file, without comments.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn lines_of(&self, name: &str) -> Result<Vec<String>, String> {
         let path = self.directory.join(name);
         let text = self.files.read(&path);

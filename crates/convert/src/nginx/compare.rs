@@ -16,9 +16,6 @@ use crate::expression::dialect::carried;
 use crate::expression::pcre::{find, of_caseless_host};
 
 /// The condition of an `if`, given its words with the parentheses.
-///
-/// # Errors
-/// When Onrush has no equivalent.
 pub(super) fn condition(
     words: &[String],
     constants: &Constants,
@@ -76,9 +73,6 @@ pub(super) fn condition(
 }
 
 /// The condition that the variable `name` has the wanted value.
-///
-/// # Errors
-/// When Onrush has no equivalent.
 fn compare(
     name: &str,
     wanted: &Wanted<'_>,
@@ -124,9 +118,6 @@ fn compare(
 
 /// The condition that the source of a map has the key of this entry; always true for the default, which is the last
 /// entry.
-///
-/// # Errors
-/// When Onrush has no equivalent.
 pub(super) fn key(
     map: &Map<'_>,
     at: usize,

@@ -24,9 +24,6 @@ use crate::source::directive::Directive;
 const FOREIGN_STATUS: u16 = 501;
 
 /// Creates the route for the content of a location.
-///
-/// # Errors
-/// When there are too many.
 pub(super) fn serve<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -58,9 +55,6 @@ pub(super) fn serve<'a>(
 }
 
 /// Creates the route for an `internal` location. nginx refuses requests of clients before the rules of the location.
-///
-/// # Errors
-/// When there are too many.
 pub(super) fn internal<'a>(
     work: &mut Work<'a>,
     state: &State<'a>,
@@ -134,7 +128,7 @@ fn has_timeout(route: &Route, key: &str) -> bool {
     }
 }
 
-/// Moves timeouts that are equal in all routes to `[timeouts]` and keeps the others in the routes.
+/// Leaves timeouts that are equal in all routes to `[timeouts]`, and the others to the routes.
 pub(super) fn share_timeouts(work: &mut Work<'_>) {
     for key in ROUTE_TIMEOUTS {
         let value = |route: &Route| {

@@ -105,7 +105,6 @@ fn directory<'a>(
     (!is_missing).then_some(directory)
 }
 
-/// Formats of directory listings.
 fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     if let Some(format) = scope.one("autoindex_format") {
         match format.argument(0) {

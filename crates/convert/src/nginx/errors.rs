@@ -9,7 +9,6 @@ use crate::settings::route::Route;
 use crate::settings::unit::{nginx_size, written_size};
 use crate::source::directive::Directive;
 
-/// Writes both into the route.
 pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Route) {
     let scope = &state.scope;
     let mut pages: Vec<(String, Value)> = Vec::new();

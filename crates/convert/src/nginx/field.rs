@@ -52,10 +52,8 @@ pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
 /// Maximum number of hyphens in a name that are also tried as underscores; each doubles the number of conditions.
 const JOINTS_MAX: usize = 3;
 
-/// Like `field`, if nginx accepts field names with underscores: `$http_a_b` is the field `a-b` or `a_b`.
-///
-/// # Errors
-/// If the name has more than `JOINTS_MAX` hyphens.
+/// Like `field`, if nginx accepts field names with underscores: `$http_a_b` is the field `a-b` or `a_b`. Fails if the
+/// name has more than [`JOINTS_MAX`] hyphens.
 pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Formula>, String> {
     // nginx finds these by their whole names (ngx_http_core_variables).
     const WHOLE: [&str; 2] = ["http_user_agent", "http_x_forwarded_for"];

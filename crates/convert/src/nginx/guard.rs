@@ -5,7 +5,6 @@ use crate::expression::dialect;
 use crate::expression::pattern::Simple;
 use crate::source::directive::Directive;
 
-/// Whether a location refuses every request.
 pub(super) fn refuses(directive: &Directive) -> bool {
     let inside = directive.inside();
     let mut rules = inside
@@ -88,8 +87,8 @@ pub(super) fn has_slashes(directive: &Directive) -> bool {
     parts.iter().any(|part| text.contains(part))
 }
 
-/// Replaces each run of slashes in a path or expression by one slash. Returns an empty string if an expression requires several
-/// slashes in another notation, such as `/{2}`.
+/// Replaces each run of slashes in a path or expression by one slash. Returns an empty string if an expression requires
+/// several slashes in another notation, such as `/{2}`.
 fn single_slashes(text: &str) -> String {
     let mut single = text.to_owned();
     while single.contains("//") {

@@ -44,7 +44,6 @@ const PLAIN: [&str; 30] = [
     "types",
 ];
 
-/// Access rules.
 const ACCESS: [&str; 6] = [
     "allow",
     "deny",
@@ -125,7 +124,6 @@ pub(super) fn stricter_for_index<'s, 'a>(
     })
 }
 
-/// Whether it is the location of the request.
 fn is_own(state: &State<'_>, location: &Location<'_>) -> bool {
     let own = state.locations.get(state.at);
     own.is_some_and(|own| own.directive.number == location.directive.number)

@@ -3,7 +3,6 @@
 use crate::source::directive::Directive;
 use crate::source::note::Outcome;
 
-/// Outcome of a directive.
 enum Kind {
     /// Carried by another part of the converter if the directive is in use.
     Used,

@@ -33,15 +33,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The current line.
     pub(super) fn line(&self) -> usize {
         self.line
     }
 
     /// The next token and its line; none at the end of the text.
-    ///
-    /// # Errors
-    /// When a quote is not closed, or is followed by more letters.
     pub(super) fn next(&mut self) -> Result<Option<(Token, usize)>, Unusable> {
         loop {
             let line = self.line;
@@ -65,9 +61,6 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips a block of Lua up to its closing brace.
-    ///
-    /// # Errors
-    /// When the block is not closed.
     pub(super) fn pass_block(&mut self) -> Result<(), Unusable> {
         let begin = self.line;
         let mut depth = 1_usize;

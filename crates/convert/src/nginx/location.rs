@@ -170,8 +170,7 @@ fn applicable(location: &Location<'_>, patterns: &[Location<'_>]) -> Vec<usize> 
     let mut chain = location.outer.clone();
     chain.push((location.directive.number, location.kind));
     let mut list = Vec::new();
-    // From the innermost level outwards; `^~` excludes expressions next to and around the location, but not those
-    // inside.
+    // Expressions inside the location, then those next to each level, unless the location of that level has `^~`.
     for length in (0..=chain.len()).rev() {
         let keeps_away = chain
             .get(length)

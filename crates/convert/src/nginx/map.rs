@@ -70,7 +70,6 @@ impl<'a> Map<'a> {
         })
     }
 
-    /// Name of the defined variable.
     pub(super) fn target(&self) -> &str {
         &self.target
     }

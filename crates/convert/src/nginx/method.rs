@@ -25,9 +25,6 @@ const KNOWN: [&str; 14] = [
 ];
 
 /// The condition that the method has the wanted value.
-///
-/// # Errors
-/// When Onrush has no equivalent.
 pub(super) fn method(wanted: &Wanted<'_>) -> Result<Formula, String> {
     let name = match wanted {
         Wanted::Equal(name) => (*name).to_owned(),

@@ -11,9 +11,6 @@ const NO_QUERY: &str = "conditions on paths do not see the query";
 const DECODED: &str = "paths are compared decoded, without dot segments and empty segments";
 
 /// The condition that the target has the wanted value.
-///
-/// # Errors
-/// When Onrush has no equivalent.
 pub(super) fn target(wanted: &Wanted<'_>) -> Result<Formula, String> {
     let path = match wanted {
         Wanted::Equal(text) | Wanted::Alike(text) if text.contains('?') => {

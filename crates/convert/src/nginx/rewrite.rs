@@ -24,9 +24,6 @@ pub(super) type End<'e, 'a> =
     dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
 
 /// Leads requests through the steps of one level, and the remaining ones to `end`.
-///
-/// # Errors
-/// When there are too many routes.
 pub(super) fn run<'a>(
     work: &mut Work<'a>,
     level: &'a [Directive],
@@ -222,8 +219,9 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
-    /// Handles unknown parts in the condition of an `if`. An `if` that refuses requests may refuse more of them. An `if` that sets
-    /// variables keeps the unknown parts, so that the variables become unknown. Any other `if` ignores them.
+    /// Handles unknown parts in the condition of an `if`. An `if` that refuses requests may refuse more of them. An
+    /// `if` that sets variables keeps the unknown parts, so that the variables become unknown. Any other `if` ignores
+    /// them.
     fn known(&mut self, directive: &Directive, formula: Formula, state: &State<'a>) -> Formula {
         self.unknown = formula.unknown().first().map(|why| (*why).to_owned());
         let (guards, maps) = (self.work.guards, &self.work.maps);

@@ -21,9 +21,6 @@ use crate::source::guards::Guards;
 
 /// Creates the routes of the servers of one class of addresses; the variables in `known` have the same value in all of
 /// its requests.
-///
-/// # Errors
-/// When there are too many.
 pub(super) fn serve<'a>(
     work: &mut Work<'a>,
     servers: &[Server<'a>],
@@ -266,8 +263,8 @@ fn revocation<'a>(server: &Server<'a>) -> Option<&'a Directive> {
     directive.filter(|directive| verifies && directive.argument(0) != "off")
 }
 
-/// Whether a server accepts field names with underscores. nginx applies the setting of an address's default server to fields
-/// before Host, and the setting of the named server to those after it, so a server accepts them if either does.
+/// Whether a server accepts field names with underscores. nginx applies the setting of an address's default server to
+/// fields before Host, and the setting of the named server to those after it, so a server accepts them if either does.
 fn keeps_underscores(scope: &Scope<'_>) -> bool {
     scope.value("underscores_in_headers") == "on" || scope.value("ignore_invalid_headers") == "off"
 }

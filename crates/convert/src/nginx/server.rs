@@ -8,7 +8,6 @@ use crate::expression::pcre::of_caseless_host;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
-/// A `server` block.
 #[derive(Clone, Debug)]
 pub(super) struct Server<'a> {
     pub(super) directive: &'a Directive,

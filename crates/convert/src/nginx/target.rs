@@ -17,9 +17,6 @@ pub(super) struct Target<'t> {
 }
 
 /// Parses the argument of `proxy_pass` or `grpc_pass`.
-///
-/// # Errors
-/// When Onrush cannot forward to it, with what was expected.
 pub(super) fn parse(module: Module, text: &str) -> Result<Target<'_>, String> {
     match module {
         Module::Proxy => of_proxy(text),

@@ -1,4 +1,4 @@
-//! Whole configurations of nginx, and what becomes of them.
+//! Conversion of whole configurations of nginx.
 
 mod differences;
 mod expressions;
@@ -10,7 +10,7 @@ use super::*;
 use crate::source::note::{Notes, Outcome};
 use crate::written::{self, Written, outcome, verified};
 
-/// What a part of the conversion makes of these directives, as the inside of `http`.
+/// Runs a part of the conversion on these directives, as the inside of `http`.
 pub(super) fn work_of<T>(
     text: &str,
     part: impl for<'a> FnOnce(&mut Work<'a>, &'a [Directive]) -> T,
@@ -49,7 +49,7 @@ fn converted_files(mut files: Vec<(&'static str, String)>) -> Result<Conversion,
     )
 }
 
-/// A configuration whose result is one of Onrush.
+/// Converts a configuration and checks that Onrush accepts the result.
 #[track_caller]
 fn converted(text: &str) -> Conversion {
     let conversion = converted_files(vec![("/etc/nginx/nginx.conf", text.to_owned())]);
@@ -57,7 +57,7 @@ fn converted(text: &str) -> Conversion {
     verified(conversion)
 }
 
-/// The result without comments and empty lines.
+/// Lines of the result without comments, the route for TRACE, and default keys.
 fn lines(conversion: &Conversion) -> Vec<&str> {
     let usual = format!("upstream_headers = {}", hidden::usual());
     let mut lines: Vec<&str> = written::lines(conversion)
@@ -70,7 +70,7 @@ fn lines(conversion: &Conversion) -> Vec<&str> {
     lines
 }
 
-/// That a server's inside becomes these lines, without those of `[[listen]]`.
+/// Checks the lines of the result for the inside of a server, after `[[listen]]`.
 #[track_caller]
 fn check(server: &str, expected: &[&str]) {
     let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
@@ -525,7 +525,7 @@ fn a_field_that_clients_need_not_send_is_not_sent_empty() {
 
 #[test]
 fn what_cannot_be_asked_for_is_refused_where_it_refuses() {
-    // Each of them has a prefix or a condition around it that no expression can be asked for with.
+    // No expression can be combined with the condition or prefix around it.
     let conversion = converted(
         "http { server { root /srv; if ($uri ~ x$) { set $a 1; } location ~ a|^/b { deny all; } location / { } } }",
     );

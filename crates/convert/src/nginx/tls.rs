@@ -9,10 +9,7 @@ use crate::source::guards::Guards;
 
 const NOT_VERIFIED: &str = "certificates of servers are not verified";
 
-/// The value of a group's `tls`.
-///
-/// # Errors
-/// When a certificate revocation list has no equivalent, with the reason.
+/// The value of a group's `tls`. Fails if a certificate revocation list has no equivalent.
 pub(super) fn tls<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,

@@ -13,7 +13,6 @@ use crate::source::directive::{Directive, Place};
 use crate::source::note::Notes;
 use crate::source::{Files, Unusable};
 
-/// A configuration with all of its files.
 pub(super) struct Tree {
     pub(super) directives: Vec<Directive>,
     /// Notes on `include` directives.
@@ -21,9 +20,6 @@ pub(super) struct Tree {
 }
 
 /// Reads `path` and all files that it includes.
-///
-/// # Errors
-/// When the file cannot be read, or one of the files is not valid.
 pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Tree, Unusable> {
     let mut reader = Reader {
         files,
@@ -70,7 +66,6 @@ fn directory(path: &Path) -> PathBuf {
 
 struct Reader<'a> {
     files: &'a dyn Files,
-    /// Directory for relative names.
     directory: PathBuf,
     notes: Notes,
     directives: usize,
@@ -78,7 +73,6 @@ struct Reader<'a> {
     bytes: usize,
 }
 
-/// Nesting depth of a directive.
 #[derive(Clone, Copy)]
 struct Depth {
     blocks: usize,

@@ -12,10 +12,8 @@ use crate::settings::group::{Group, server};
 use crate::settings::unit::{bounded, nginx_time, written};
 use crate::source::directive::Directive;
 
-/// Adds the group to which a target belongs, and returns its name.
-///
-/// # Errors
-/// When the target is not a server, or a revocation list has no equivalent, with the reason.
+/// Adds the group to which a target belongs, and returns its name. Fails if the target is not a server, or a revocation
+/// list has no equivalent.
 pub(super) fn group<'a>(
     work: &mut Work<'a>,
     scope: &Scope<'a>,

@@ -86,7 +86,6 @@ pub(super) fn expanded(text: &str, constants: &Constants) -> String {
     pieces.collect()
 }
 
-/// The known value of a variable.
 pub(super) fn value_of<'a>(name: &str, constants: &'a Constants) -> Option<&'a str> {
     let mut known = constants.iter().rev();
     known
@@ -94,7 +93,6 @@ pub(super) fn value_of<'a>(name: &str, constants: &'a Constants) -> Option<&'a s
         .map(|(_, value)| value.as_str())
 }
 
-/// The names of the variables in a text.
 pub(super) fn names(text: &str) -> Vec<String> {
     let pieces = pieces(text).into_iter();
     pieces
@@ -105,10 +103,7 @@ pub(super) fn names(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The text as a template of Onrush.
-///
-/// # Errors
-/// With a variable that has no equivalent.
+/// The text as a template of Onrush, or the variable that has no equivalent.
 pub(super) fn template(text: &str, constants: &Constants) -> Result<String, String> {
     let text = expanded(text, constants);
     let mut template = String::new();

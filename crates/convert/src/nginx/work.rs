@@ -34,7 +34,6 @@ pub(super) struct Work<'a> {
     pub(super) http: &'a [Directive],
     /// Proxies whose X-Forwarded-For Onrush trusts, as networks.
     pub(super) trusted: Vec<String>,
-    /// Directory for relative names.
     pub(super) prefix: PathBuf,
     /// Whether any route sends the client address to servers.
     pub(super) forwards_clients: bool,
@@ -50,10 +49,6 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Adds a route.
-    ///
-    /// # Errors
-    /// When there are more than Onrush allows.
     pub(super) fn push(&mut self, route: Route) -> Result<(), TooMany> {
         if self.routes.len() >= limits::ROUTES_MAX {
             return Err(TooMany);

@@ -9,8 +9,8 @@ use crate::source::note::Notes;
 pub(crate) struct AccessLog<'a>(Option<(String, &'a Directive)>);
 
 impl<'a> AccessLog<'a> {
-    /// Logs to `place`, a destination in the syntax of Onrush. If `directive` is not the first and names another
-    /// destination, it only gets a note.
+    /// Logs to `place`, a destination in the syntax of Onrush. The first destination counts;
+    /// a directive with another one gets a note.
     pub(crate) fn say(&mut self, place: String, directive: &'a Directive, notes: &mut Notes) {
         let (known, first) = self.0.get_or_insert((place.clone(), directive));
         let how = match *known == place {
@@ -20,12 +20,10 @@ impl<'a> AccessLog<'a> {
         notes.approximated(directive, how);
     }
 
-    /// Whether there is an access log.
     pub(crate) fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// `[log]`.
     pub(crate) fn written(&self) -> Section {
         let mut section = Section::new("[log]");
         if let Some((place, directive)) = &self.0 {

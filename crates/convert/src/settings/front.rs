@@ -23,7 +23,7 @@ pub(crate) struct Class {
     pub(crate) owners: Vec<usize>,
     /// Condition that separates their requests from those of other classes; none if there is only one class.
     pub(crate) condition: Option<Atom>,
-    /// The scheme of the connections, if `condition` does not use the scheme.
+    /// The scheme of the connections; only set with [`By::Listener`].
     pub(crate) scheme: Option<Scheme>,
 }
 
@@ -35,7 +35,6 @@ impl Listener {
         }
     }
 
-    /// `[[listen]]`.
     pub(crate) fn written(&self) -> Section {
         let mut section = Section::new("[[listen]]");
         section.comments.push(self.origin.clone());

@@ -4,7 +4,6 @@ use crate::document::{Section, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Where the group comes from.
     pub(crate) comments: Vec<String>,
     /// Keys with values in the syntax of Onrush.
     pub(crate) keys: Vec<(String, Value)>,
@@ -26,13 +25,12 @@ impl Group {
     }
 }
 
-/// All groups of a result, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(Vec<(String, Group)>);
 
 impl Groups {
-    /// Adds a group and returns its name: `wished` with invalid characters replaced, and with a number if another group
-    /// has that name.
+    /// Returns the name of a group, and adds it unless it exists. The name is `wished` with invalid characters
+    /// replaced, and with a number if another group has it.
     pub(crate) fn name(&mut self, wished: &str, group: Group) -> String {
         let letters = wished.chars().map(|letter| match letter {
             'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => letter,

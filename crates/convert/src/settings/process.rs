@@ -18,10 +18,8 @@ pub(crate) enum Unfit {
     Invalid(String),
 }
 
-/// The section with this user and group; `origin` is the position of the directive.
-///
-/// # Errors
-/// When the section must not name this user.
+/// The section with this user and group; `origin` is the position of the directive. Fails for root and for invalid
+/// names.
 pub(crate) fn section(user: &str, group: Option<&str>, origin: String) -> Result<Section, Unfit> {
     if user == "root" || user.parse() == Ok(0) {
         return Err(Unfit::Root);

@@ -42,7 +42,6 @@ impl FieldEdits {
         self.set.push((name.to_owned(), value.into()));
     }
 
-    /// Adds a value to a field.
     pub(crate) fn add(&mut self, name: &str, value: impl Into<String>) {
         let is_it = |known: &String| known.eq_ignore_ascii_case(name);
         if self.remove.iter().any(is_it) {
@@ -51,7 +50,6 @@ impl FieldEdits {
         self.add.push((name.to_owned(), value.into()));
     }
 
-    /// Removes a field.
     pub(crate) fn remove(&mut self, name: &str) {
         self.forget(name);
         self.remove.push(name.to_owned());
@@ -63,14 +61,12 @@ impl FieldEdits {
             .retain(|known| !known.eq_ignore_ascii_case(name));
     }
 
-    /// Whether there is an edit of the field.
     pub(crate) fn changes(&self, name: &str) -> bool {
         let written = self.set.iter().chain(&self.add).map(|(known, _)| known);
         let mut names = written.chain(&self.remove);
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Drops all edits of the field.
     pub(crate) fn forget(&mut self, name: &str) {
         let is_other = |known: &str| !known.eq_ignore_ascii_case(name);
         self.set.retain(|(known, _)| is_other(known));
@@ -140,7 +136,6 @@ pub(crate) enum On {
     Statuses(Vec<u16>),
 }
 
-/// The action of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Response {
     Respond {
@@ -203,7 +198,6 @@ impl Response {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Where the route comes from.
     pub(crate) comments: Vec<String>,
     pub(crate) when: Condition,
     pub(crate) response: Response,
@@ -212,7 +206,6 @@ pub(crate) struct Route {
     pub(crate) response_on: On,
     /// Timeouts of this route, by key.
     pub(crate) timeouts: Vec<(&'static str, Duration)>,
-    /// Other keys.
     pub(crate) keys: Vec<(String, Value)>,
 }
 
@@ -242,10 +235,8 @@ impl Route {
         self.keys.push((key.to_owned(), value));
     }
 
-    /// Replaces `prefix` of the path by `replacement` in forwarded requests.
-    ///
-    /// # Errors
-    /// When not every path of the route is known to start with `prefix`.
+    /// Replaces `prefix` of the path by `replacement` in forwarded requests. Fails unless every path of the route is
+    /// known to start with `prefix`.
     pub(crate) fn replace_prefix(&mut self, prefix: &str, replacement: &str) -> Result<(), ()> {
         if prefix == replacement {
             return Ok(());

@@ -44,7 +44,6 @@ impl Directive {
         self.words.get(at + 1).map_or("", String::as_str)
     }
 
-    /// The directives in its block; empty without one.
     pub(crate) fn inside(&self) -> &[Directive] {
         self.block.as_deref().unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! What holds for any bytes that are given to the converter, for generated tests and the fuzzer.
+//! Properties of the converter that hold for any bytes, for generated tests and the fuzzer.
 
 use std::path::Path;
 
 use onrush_convert::{Conversion, Files, Guards, Unusable, haproxy, nginx};
 
-/// One file, which includes itself by whatever name, and a directory of a few names.
+/// One file that has every name, so that it includes itself, in a directory with a few names.
 struct One<'a>(&'a str);
 
 impl Files for One<'_> {
@@ -20,7 +20,7 @@ impl Files for One<'_> {
     }
 }
 
-/// What comes of a text is a configuration of Onrush, or a sentence whose line is one of the text.
+/// Checks that the result is a configuration of Onrush, or an error with an existing line.
 fn holds(text: &str, outcome: Result<Conversion, Unusable>) {
     match outcome {
         Ok(conversion) => {
@@ -36,7 +36,6 @@ fn holds(text: &str, outcome: Result<Conversion, Unusable>) {
     }
 }
 
-/// Of bytes as a configuration of nginx.
 pub(crate) fn nginx_any(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let path = Path::new("/etc/nginx/nginx.conf");
@@ -46,7 +45,6 @@ pub(crate) fn nginx_any(bytes: &[u8]) {
     );
 }
 
-/// Of bytes as a configuration of HAProxy.
 pub(crate) fn haproxy_any(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let path = Path::new("/etc/haproxy/haproxy.cfg");

@@ -1,4 +1,4 @@
-//! Carried expressions match the same texts as PCRE; the expected results are PCRE's.
+//! Translated expressions match the same texts as PCRE. The expected results are from PCRE2 10.42.
 
 use super::*;
 use crate::expression::pcre::translated;
@@ -39,7 +39,7 @@ const TEXTS: [&[u8]; 32] = [
     b"/.well-known/x",
 ];
 
-/// Expressions, and the texts in which PCRE2 10.42 finds them, by their places in [`TEXTS`].
+/// Expressions, and the indexes in [`TEXTS`] of the texts that they match in PCRE2 10.42.
 const CASES: [(&str, &[usize]); 57] = [
     (r"^/caf\xc3\xa9", &[9]),
     (r"^/z\303\251", &[10]),
@@ -146,7 +146,7 @@ const CASES: [(&str, &[usize]); 57] = [
     (r"\B-", &[17]),
 ];
 
-/// Expressions that are not carried, with the same.
+/// Expressions that cannot be translated, also with their matches.
 const REFUSED: [(&str, &[usize]); 24] = [
     (
         r"^/\pL",
@@ -223,12 +223,12 @@ fn what_cannot_be_carried_is_refused_and_its_wider_form_leaves_nothing_out() {
     for (pattern, _) in REFUSED {
         assert!(carried(pattern).is_err(), "{pattern}");
     }
-    // A byte that the file had and that is not known.
+    // A byte that is not UTF-8 and was replaced.
     assert!(carried("^/caf\u{FFFD}").is_err());
     assert_eq!(wider("^/caf\u{FFFD}"), None);
 }
 
-/// The places of the texts in which an expression is found.
+/// Indexes of the texts that an expression matches.
 fn found(pattern: &str) -> Vec<usize> {
     let regex = regex::bytes::Regex::new(&translated(pattern)).expect(pattern);
     let texts = TEXTS.iter().enumerate();

@@ -1,4 +1,4 @@
-//! The version of HTTP that is spoken with servers.
+//! HTTP version towards servers.
 
 use super::servers::{approximated, backend, carried, check, keys, left_out};
 use super::*;
@@ -37,7 +37,7 @@ fn one_server_says_what_its_group_speaks() {
     ];
     for (words, expected, is_said) in table {
         check(&format!(" server x 10.0.0.1:1 {words}"), expected, is_said);
-        // What stands before each of them is as good, and counts less.
+        // Options of `default-server` have the same result.
         check(
             &format!(" default-server {words}\n server x 10.0.0.1:1"),
             expected,

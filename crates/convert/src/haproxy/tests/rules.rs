@@ -1,4 +1,5 @@
-//! Rules in order: each condition sees the request as earlier rules have changed it, and rules with unknown conditions refuse.
+//! Rules in order: each condition sees the request as earlier rules have changed it, and rules with unknown conditions
+//! refuse.
 
 use super::*;
 

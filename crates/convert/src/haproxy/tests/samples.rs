@@ -1,8 +1,8 @@
-//! Samples match the same values as in HAProxy 2.6; the expected results are HAProxy's.
+//! Samples match the same values as in HAProxy 2.6, which produced the expected results.
 
 use super::*;
 
-/// Conditions, the values of the field for which they hold, and those for which they do not.
+/// Conditions, with field values that fulfil them and field values that do not.
 const SAMPLES: [(&str, &[&str], &[&str]); 16] = [
     (
         "hdr_dir(X-T) abc",
@@ -214,7 +214,7 @@ const SAMPLES: [(&str, &[&str], &[&str]); 16] = [
     ),
 ];
 
-/// The condition on a field in the route of a rule.
+/// The expression in the route of a condition on a field.
 fn pattern_of(sample: &str) -> String {
     let text = format!(
         "frontend f\n mode http\n bind :80\n use_backend other if {{ {sample} }}\n default_backend app\n{AROUND}"
@@ -251,7 +251,7 @@ fn samples_of_fields_hold_for_the_same_values() {
     }
 }
 
-/// The routes of a rule with this condition, which refuses, and of the rest.
+/// The routes of a frontend that refuses requests with this condition.
 fn refusing(sample: &str) -> Vec<String> {
     let rule = format!(" http-request deny if {{ method PUT }} {{ {sample} }}");
     let text = format!("frontend f\n mode http\n bind :80\n{rule}\n default_backend app\n{AROUND}");

@@ -1,8 +1,8 @@
-//! What servers of a backend say each for itself, and a group once.
+//! Options that HAProxy has per server and Onrush per group.
 
 use super::*;
 
-/// A frontend with a backend of these lines, as it is converted.
+/// Converts a frontend with a backend of these lines.
 #[track_caller]
 pub(super) fn backend(inside: &str) -> Conversion {
     converted(&format!(
@@ -10,14 +10,14 @@ pub(super) fn backend(inside: &str) -> Conversion {
     ))
 }
 
-/// The lines of its group behind `servers`.
+/// Keys of its group other than `servers`.
 pub(super) fn keys(conversion: &Conversion) -> Vec<&str> {
     let lines = lines(conversion);
     let group = lines.iter().skip_while(|line| **line != "[upstream.b]");
     group.skip(2).copied().collect()
 }
 
-/// That a backend has these keys besides its servers, and that this is said of its server `x`.
+/// Checks the keys of a backend's group, and the outcome of its server `x`.
 #[track_caller]
 pub(super) fn check(inside: &str, expected: &[&str], is_said: fn(&Outcome) -> bool) {
     let conversion = backend(inside);

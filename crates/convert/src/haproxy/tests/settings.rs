@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The result of a frontend and of a backend `app` with these lines.
+/// Converts a frontend and a backend `app` with these lines.
 fn of(front: &str, back: &str) -> Conversion {
     converted(&format!(
         "frontend f\n mode http\n bind :80\n{front}\n default_backend app\nbackend app\n mode http\n{back}\n"
@@ -40,7 +40,7 @@ fn small_bodies_are_compressed_as_haproxy_does() {
     );
 }
 
-/// The note of a line has these words.
+/// Checks that the note of a line contains these words.
 #[track_caller]
 fn check_note(conversion: &Conversion, line: &str, words: &str) {
     let said = format!("{:?}", outcome(conversion, line));
@@ -305,8 +305,8 @@ fn half_closed_tunnels_have_the_time_of_the_server_side() {
     }
 }
 
-/// Keys about client certificates of `bind :443 ssl` with these options and this `crt-list`; `None` if the result does not
-/// listen.
+/// Keys about client certificates of `bind :443 ssl` with these options and this `crt-list`; `None` if the result does
+/// not listen.
 fn clients(bind: &str, list: &str, guards: Guards) -> Option<String> {
     let text = format!(
         "frontend f\n mode http\n bind :443 ssl {bind}\n default_backend b\nbackend b\n mode http\n{SERVER}\n"

@@ -1,4 +1,4 @@
-//! Where a result differs from nginx, the notes say it; the rest is the same.
+//! Differences from nginx that the notes report, and results that are the same.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
     conversion
 }
 
-/// Checks that the note on a directive of a server has the words `said`.
+/// Checks that the note on a directive of a server contains the words `said`.
 #[track_caller]
 fn check_note(server: &str, directive: &str, said: &str) {
     let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
@@ -320,7 +320,7 @@ fn fields_that_nginx_keeps_for_itself_do_not_pass() {
     assert!(!files.contains("upstream_headers"), "{files}");
 }
 
-/// The result for the inside of a server when these files exist.
+/// The result for the inside of a server if these files exist.
 #[track_caller]
 fn text_beside(server: &str, files: &[(&'static str, &str)]) -> String {
     let text = format!("http {{ server {{ listen 80; {server} }} }}");

@@ -1,4 +1,4 @@
-//! Expressions of PCRE in places that refuse requests.
+//! PCRE expressions in rules that refuse requests.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! `grpc_pass`: servers that are spoken to by HTTP/2.
+//! `grpc_pass`: forwarding over HTTP/2.
 
 use super::*;
 
-/// That a location's inside becomes the group with these lines, and that nothing is left out.
+/// Checks the group for the inside of a location, and that nothing is left out.
 #[track_caller]
 fn check_group(http: &str, location: &str, expected: &[&str]) -> Conversion {
     let conversion = converted(&format!(

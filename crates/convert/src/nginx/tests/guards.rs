@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The lines of the routes of these servers, and the conversion.
+/// Routes of the result as text, and the conversion.
 #[track_caller]
 fn routes_of(http: &str) -> (String, Conversion) {
     let conversion = converted(&format!("http {{ {http} }}"));
@@ -116,7 +116,7 @@ fn a_map_of_joined_variables_is_not_one_of_a_field() {
         &[],
     );
     assert!(conversion.is_complete(), "{:?}", conversion.notes);
-    // Text beside a variable that is known when the file is converted.
+    // Text next to a variable whose value is known at conversion.
     check_routes(
         "map x$server_name $b { default 0; xa.org 1; }
          server { server_name a.org; location / { if ($b) { return 403; } proxy_pass http://a; } }",
@@ -141,7 +141,7 @@ fn a_geo_of_another_variable_is_not_one_of_the_client_address() {
 
 #[test]
 fn client_addresses_are_compared_as_text() {
-    // The text of an address is never that of a network, and other spellings of an address are not its text.
+    // An address is never equal to a network, nor to another spelling of itself.
     for text in ["10.0.0.0/8", "2001:DB8::1", "2001:db8:0::1", "010.0.0.1"] {
         let rule = format!("if ($remote_addr != {text}) {{ return 403; }}");
         check_routes(
@@ -244,14 +244,14 @@ fn a_target_that_matches_by_its_path_alone_is_carried() {
             Outcome::Approximated(_)
         ));
     }
-    // Wider than in nginx: with any query.
+    // Matches more than in nginx: any query.
     let text = "server { if ($request_uri ~ ^/a$) { return 403; } return 200; }";
     let conversion = check_routes(text, &["^/a\\n?$'\nrespond = { status = 403 }"], &[]);
     assert!(matches!(
         outcome(&conversion, "if"),
         Outcome::Approximated(_)
     ));
-    // A redirect.
+    // Redirects refuse nobody, so unknown parts are ignored.
     for rule in ["~ old.html", "~ old$", "= /old"] {
         let text =
             format!("server {{ if ($request_uri {rule}) {{ return 301 /new; }} return 200; }}");
@@ -323,7 +323,7 @@ fn an_address_that_nginx_does_not_take_from_a_field_is_not_compared() {
         panic!("{:?}", conversion.notes);
     };
     assert!(how.contains("everywhere"), "{how}");
-    // All servers take it from the same proxies.
+    // All servers trust the same proxies.
     check_routes(
         "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
          server { server_name a; allow 10.0.0.1; deny all; root /w; }

@@ -1,8 +1,9 @@
-//! What nginx refuses or keeps for itself is not given away by what is made of its configuration.
+//! Requests that nginx refuses, and files that it does not serve, stay so in the result.
 
 use super::*;
 
-/// That the last route of this server has none of these words, and that what is said of a directive contains that.
+/// Checks that the last route of a server contains none of these words, and that the note on a directive contains
+/// `said`.
 #[track_caller]
 fn check_missing(server: &str, missing: &[&str], directive: &str, said: &str) {
     let conversion = converted(&format!("http {{ server {{ listen 80; {server} }} }}"));
@@ -75,7 +76,7 @@ fn pages_of_errors_are_no_files_where_another_location_takes_them() {
     );
 }
 
-/// That a condition of these words is written so, in the first route that it makes, and what is said of it.
+/// Checks the routes for a condition, and the outcome of its `if`.
 #[track_caller]
 fn check_condition(http: &str, condition: &str, expected: &[&str], is_carried: Outcome) {
     let text =
@@ -303,7 +304,7 @@ fn a_field_that_cannot_be_written_is_not_the_clients() {
     );
 }
 
-/// The `tls` of the result, and its outcome, of servers with these directives.
+/// The `tls` of servers with these directives, and the conversion.
 #[track_caller]
 fn tls_of(servers: &[&str]) -> (String, Conversion) {
     let servers: String = servers
