@@ -433,7 +433,7 @@ fn exit_codes_say_how_a_conversion_went() {
             "nginx",
             "http {\n server {",
             1,
-            "conf:2: the file ends within the block",
+            "conf:2: the file ends inside the block",
         ),
         (
             "haproxy",
@@ -451,7 +451,7 @@ fn exit_codes_say_how_a_conversion_went() {
             "haproxy",
             "bind :1\n",
             1,
-            "conf:1: \"bind\" stands in no section",
+            "conf:1: \"bind\" is outside of a section",
         ),
     ] {
         fs::write(&path, text).expect("it is ours");

@@ -152,7 +152,7 @@ server {{ listen 127.0.0.1:{port}; server_name {}; location / {{ proxy_pass http
     assert!([expected[0], IN_A_ROW].contains(&&*found[0]), "{found:?}");
     assert_eq!(found[1..], expected[1..], "{}", converted.out);
     assert!(
-        converted.err.contains("failures count in a row"),
+        converted.err.contains("consecutive failures count"),
         "{converted:?}"
     );
 }

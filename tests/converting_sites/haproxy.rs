@@ -14,15 +14,18 @@ pub(super) const HAPROXY: &[Site] = &[
         requests: &[
             (
                 "GET /",
-                Content("a response that sets it does not say Cache-Control: private"),
+                Content("responses that set the cookie have no Cache-Control: private"),
             ),
-            ("GET /\nCookie: SRV=one", Content("servers see the cookie")),
+            (
+                "GET /\nCookie: SRV=one",
+                Content("the cookie is forwarded to servers"),
+            ),
         ],
     },
     Site {
         lines: "cookie SRV insert domain example\n server one $A cookie one",
         fields: &["set-cookie"],
-        requests: &[("GET /", Content("the cookie is for the host alone"))],
+        requests: &[("GET /", Content("the cookie is only valid for the host"))],
     },
     Site {
         lines: "http-request redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }\n server one $A",
@@ -39,7 +42,7 @@ pub(super) const HAPROXY: &[Site] = &[
         fields: &["x-a"],
         requests: &[(
             "GET /\nX-A: theirs",
-            Content("has 32 hexadecimal digits; HAProxy writes"),
+            Content("has 32 hexadecimal digits; in HAProxy it has the format"),
         )],
     },
     Site {
@@ -47,7 +50,7 @@ pub(super) const HAPROXY: &[Site] = &[
         fields: &["x_a"],
         requests: &[(
             "GET /\nX_A: 1",
-            Content("fields of clients pass whose names have other characters"),
+            Content("fields with characters other than letters"),
         )],
     },
     Site {
@@ -60,28 +63,34 @@ pub(super) const HAPROXY: &[Site] = &[
         fields: &["x-name"],
         requests: &[(
             "GET /\nX-Name: theirs",
-            Content("a request is the same for all servers of a group"),
+            Content("all servers of a group get the same request"),
         )],
     },
     Site {
         lines: "cookie SRV insert nocache indirect domain example\n server one $A cookie one",
         fields: &["set-cookie", "cache-control", "cookie"],
         requests: &[
-            ("GET /", Content("the cookie is for the host alone")),
-            ("GET /\nCookie: SRV=one", Content("servers see the cookie")),
+            ("GET /", Content("the cookie is only valid for the host")),
+            (
+                "GET /\nCookie: SRV=one",
+                Content("the cookie is forwarded to servers"),
+            ),
         ],
     },
     Site {
         lines: "cookie SRV insert\n server one $A",
         fields: &["set-cookie"],
-        requests: &[("GET /", Content("servers without a value of the cookie"))],
+        requests: &[("GET /", Content("servers without a cookie value"))],
     },
     Site {
         lines: "redirect prefix /new code 301 append-slash if { path_beg /prefix }\n redirect scheme https append-slash if { path_beg /scheme }\n redirect location /new append-slash if { path_beg /location }\n server one $A",
         fields: &["location"],
         requests: &[
             ("GET /prefix", Same),
-            ("GET /prefix/?x=1", Content("after a query no slash is put")),
+            (
+                "GET /prefix/?x=1",
+                Content("no slash is added after a query"),
+            ),
             ("GET /scheme", Same),
             ("GET /scheme?x=1", Same),
             ("GET /location", Same),
@@ -102,10 +111,7 @@ pub(super) const HAPROXY: &[Site] = &[
         fields: &["x_a"],
         requests: &[(
             "GET /\nX_A: 1",
-            Status(
-                "200",
-                "fields of clients pass whose names have other characters",
-            ),
+            Status("200", "fields with characters other than letters"),
         )],
     },
     Site {
@@ -149,7 +155,7 @@ pub(super) const HAPROXY: &[Site] = &[
             ),
             (
                 "GET /\nAccept-Encoding: gzip",
-                Content("a response without Content-Type is not compressed"),
+                Content("responses without Content-Type are not compressed"),
             ),
         ],
     },
@@ -159,7 +165,7 @@ pub(super) const HAPROXY: &[Site] = &[
         requests: &[
             ("GET /?x=1&x=2", Same),
             ("GET /?x=2&x=1", Same),
-            ("GET /?X=1", Status("403", "divides parameters at ;")),
+            ("GET /?X=1", Status("403", "separates parameters at ;")),
             ("GET /?x=1;y=2", Same),
             ("GET /?y=2;x=1", Same),
             ("GET /?x=%31", Status("403", "compared decoded")),
@@ -172,7 +178,10 @@ pub(super) const HAPROXY: &[Site] = &[
             ("GET /?x=1&x=2", Same),
             ("GET /?x=2&x=1", Same),
             ("GET /?X=1", Same),
-            ("GET /?x=1;y=2", Status("403", "HAProxy divides them at ;")),
+            (
+                "GET /?x=1;y=2",
+                Status("403", "HAProxy also separates them at ;"),
+            ),
             ("GET /?x=%31", Status("200", "compared decoded")),
         ],
     },
@@ -183,7 +192,7 @@ pub(super) const HAPROXY: &[Site] = &[
             ("GET /a//secret", Same),
             ("GET //secret", Same),
             ("GET /a/..%2fsecret", Same),
-            ("GET /secret", Status("403", "as the client writes them")),
+            ("GET /secret", Status("403", "as the client sent them")),
         ],
     },
     Site {
@@ -192,7 +201,7 @@ pub(super) const HAPROXY: &[Site] = &[
         requests: &[
             ("GET /%61", Same),
             ("GET /a/%2e%2e/b", Same),
-            ("GET /secret", Status("403", "as the client writes them")),
+            ("GET /secret", Status("403", "as the client sent them")),
         ],
     },
     Site {

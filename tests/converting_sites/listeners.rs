@@ -10,15 +10,21 @@ const LISTENERS: &[Site] = &[
         requests: &[
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /",
-                Content("nginx takes the address of the connection"),
+                Content("nginx uses the address of the connection"),
             ),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /in/a.html",
-                Status("501", "nginx looks at another address"),
+                Status(
+                    "501",
+                    "Onrush uses the client address in the PROXY header, and nginx another one",
+                ),
             ),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /if/a.html",
-                Status("403", "nginx looks at another address"),
+                Status(
+                    "403",
+                    "Onrush uses the client address in the PROXY header, and nginx another one",
+                ),
             ),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /geo/a.html",
@@ -35,7 +41,7 @@ const LISTENERS: &[Site] = &[
             ("PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /", Same),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /q\nX-A: theirs\nX-B: theirs",
-                Content("Onrush has nothing for $proxy_protocol_addr; the field is removed"),
+                Content("Onrush has no equivalent for $proxy_protocol_addr; the field is removed"),
             ),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /in/a.html",
@@ -85,11 +91,14 @@ const LISTENERS: &[Site] = &[
         requests: &[
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /",
-                Content("nginx takes the address of the connection"),
+                Content("nginx uses the address of the connection"),
             ),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /in/a.html",
-                Status("501", "nginx looks at another address"),
+                Status(
+                    "501",
+                    "Onrush uses the client address in the PROXY header, and nginx another one",
+                ),
             ),
         ],
     },
@@ -99,11 +108,14 @@ const LISTENERS: &[Site] = &[
         requests: &[
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /\nX-Forwarded-For: 203.0.113.9",
-                Content("the client is the address of the PROXY header"),
+                Content("the client address comes from the PROXY header"),
             ),
             (
                 "PROXY TCP4 192.0.2.7 192.0.2.1 1111 80\nGET /in/a.html\nX-Forwarded-For: 203.0.113.9",
-                Status("501", "nginx looks at another address"),
+                Status(
+                    "501",
+                    "Onrush uses the client address in the PROXY header, and nginx another one",
+                ),
             ),
         ],
     },

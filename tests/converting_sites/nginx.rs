@@ -45,7 +45,7 @@ pub(super) const NGINX: &[Site] = &[
         fields: &["x-a", "x-b"],
         requests: &[(
             "GET /\nX-A: theirs\nX-B: theirs",
-            Content("Onrush has nothing for $realip_remote_addr"),
+            Content("Onrush has no equivalent for $realip_remote_addr"),
         )],
     },
     Site {
@@ -72,7 +72,7 @@ pub(super) const NGINX: &[Site] = &[
         fields: &["x-a"],
         requests: &[
             ("GET /index.html", Same),
-            ("GET /", Content("is not said of index.html")),
+            ("GET /", Content("do not apply to index.html")),
         ],
     },
     Site {
@@ -85,7 +85,7 @@ pub(super) const NGINX: &[Site] = &[
         fields: &["location"],
         requests: &[
             ("GET /old?y=2", Same),
-            ("GET /old", Content("without a query from the client")),
+            ("GET /old", Content("without a query in the request")),
             ("GET /bare?y=2", Same),
         ],
     },
@@ -110,7 +110,7 @@ pub(super) const NGINX: &[Site] = &[
             ("GET /", Same),
             (
                 "GET /\nX-Forwarded-For: 192.0.2.1",
-                Content("the address of the client alone"),
+                Content("contains only the client address"),
             ),
         ],
     },
@@ -142,7 +142,7 @@ pub(super) const NGINX: &[Site] = &[
             ("GET /ignore\nX-Answer: X-Accel-Redirect: /i/a.html", Same),
             (
                 "GET /\nX-Answer: X-Accel-Redirect: /i/a.html",
-                Status("502", "a response with X-Accel-Redirect"),
+                Status("502", "response with X-Accel-Redirect"),
             ),
         ],
     },
@@ -189,7 +189,7 @@ pub(super) const NGINX: &[Site] = &[
                 "GET /a.html",
                 Status(
                     "403",
-                    "networks are compared with the address of the client",
+                    "networks can only be compared with the client address",
                 ),
             ),
         ],
@@ -212,10 +212,7 @@ pub(super) const NGINX: &[Site] = &[
         lines: "set $args x=1; location / { proxy_pass http://app; } location /r { return 301 /b?$args; } location /w { rewrite ^/w$ /b permanent; }",
         fields: &["location"],
         requests: &[
-            (
-                "GET /?y=2",
-                Content("keep the query that the client has sent"),
-            ),
+            ("GET /?y=2", Content("keep the query of the client")),
             ("GET /r?y=2", Same),
             ("GET /w?y=2", Same),
         ],
@@ -230,9 +227,9 @@ pub(super) const NGINX: &[Site] = &[
             // nginx joins the values from version 1.23 on.
             (
                 "GET /h\nX-B: 1\nX-B: 2",
-                Noted("the first one counts; nginx joins them"),
+                Noted("the first value of a repeated field is used; nginx joins"),
             ),
-            ("GET /h", Content("the field is there and empty")),
+            ("GET /h", Content("the field is sent empty")),
         ],
     },
     Site {
@@ -240,10 +237,10 @@ pub(super) const NGINX: &[Site] = &[
         fields: &["x-a", "x-c"],
         requests: &[
             ("GET /?x=1\nX-B: 1", Same),
-            ("GET /?x=1", Content("the field is there and empty")),
+            ("GET /?x=1", Content("the field is sent empty")),
             (
                 "GET /\nX-B: 1",
-                Content("a ? also when the client has sent no query"),
+                Content("a ? even if the request has no query"),
             ),
         ],
     },
@@ -270,10 +267,10 @@ pub(super) const NGINX: &[Site] = &[
         lines: "root $FILES/www; autoindex on; location /xml/ { alias $FILES/www/sub/; autoindex_format xml; } location /jsonp/ { alias $FILES/www/sub/; autoindex_format jsonp; }",
         fields: &[],
         requests: &[
-            ("GET /xml/", Content("a directory is HTML, or JSON")),
+            ("GET /xml/", Content("a directory listing is HTML, or JSON")),
             (
                 "GET /jsonp/?callback=x",
-                Content("a directory is HTML, or JSON"),
+                Content("a directory listing is HTML, or JSON"),
             ),
         ],
     },

@@ -138,7 +138,7 @@ impl Section {
 
     pub(crate) fn put_with_comment(&mut self, key: &str, value: Value, comment: String) {
         self.put(key, value);
-        let entry = self.entries.last_mut().expect("it has just been put there");
+        let entry = self.entries.last_mut().expect("an entry was pushed above");
         entry.comment = Some(comment);
     }
 

@@ -94,7 +94,7 @@ pub fn convert(
         file: path.to_owned(),
         line: None,
         message: format!(
-            "its conditions multiply to more routes than Onrush takes: expected at most {}",
+            "its conditions multiply to too many routes: expected at most {}",
             limits::ROUTES_MAX
         ),
     })
@@ -108,7 +108,7 @@ fn finish<'a>(
     let proxies = proxies(sections);
     for proxy in &proxies {
         if !proxy.is_http() {
-            let why = "Onrush forwards HTTP: it is for proxies with mode http";
+            let why = "not converted: Onrush only forwards HTTP (mode http)";
             work.notes.left_out(proxy.section, why);
         }
         for section in sections
@@ -127,7 +127,7 @@ fn finish<'a>(
     result.push(work.log.written());
     if work.routes.is_empty() {
         let mut route = Route::new(Condition::default(), Response::status(503));
-        route.comments.push("no frontend listens there".to_owned());
+        route.comments.push("no frontend was converted".to_owned());
         work.push(route)?;
     }
     result.extend(work.routes.iter().map(Route::written));
@@ -193,9 +193,9 @@ fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
     let either = |name: &str, number: &str| work.global(name).or_else(|| work.global(number));
     let (user, group) = (either("user", "uid"), either("group", "gid"));
     let Some(line) = user else {
-        comments.push(format!("HAProxy has no user there: {KEEPS_RIGHTS}."));
+        comments.push(format!("No user is set for HAProxy: {KEEPS_RIGHTS}."));
         if let Some(group) = group {
-            let how = "a group alone is not changed: [process] has one beside a user";
+            let how = "the group is not set: [process] has a group only together with a user";
             work.notes.approximated(group, how);
         }
         return Section::default();
@@ -209,7 +209,7 @@ fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
                     work.notes.carried(group);
                 }
                 None => {
-                    let how = "the process has the group of the user as well; HAProxy keeps the one that it is started with";
+                    let how = "the server also switches to the groups of the user; HAProxy keeps the group with which it was started";
                     work.notes.approximated(line, how);
                 }
             }
@@ -219,12 +219,12 @@ fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
             match unfit {
                 Unfit::Root => {
                     work.notes.without_effect(line, KEEPS_RIGHTS);
-                    comments.push(format!("HAProxy is root there: {KEEPS_RIGHTS}."));
+                    comments.push(format!("HAProxy runs as root: {KEEPS_RIGHTS}."));
                 }
                 Unfit::Invalid(why) => work.notes.left_out(line, why),
             }
             if let Some(group) = group {
-                let how = "a group alone is not changed: [process] has one beside a user";
+                let how = "the group is not set: [process] has a group only together with a user";
                 work.notes.approximated(group, how);
             }
             Section::default()
@@ -239,12 +239,12 @@ fn forwarded<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Section {
         section.put_with_comment(
             "send",
             Value::text("none"),
-            "HAProxy tells servers nothing of clients without option forwardfor".to_owned(),
+            "HAProxy sends no client address without option forwardfor".to_owned(),
         );
         let mut fronts = proxies.iter();
         let is_front = |proxy: &&Proxy<'_>| proxy.kind != Kind::Backend && proxy.is_http();
         if let Some(front) = fronts.find(is_front) {
-            let how = "what clients say in X-Forwarded-For and such passes from those in [forwarded] trust alone; HAProxy passes it from everybody";
+            let how = "X-Forwarded-For and similar fields are only forwarded from clients in [forwarded] trust; HAProxy forwards them from every client";
             work.notes.approximated(front.section, how);
         }
     }

@@ -91,7 +91,7 @@ pub fn convert(
         return Err(Unusable {
             file: path.to_owned(),
             line: None,
-            message: "this is no configuration of nginx: expected http { … }, or server { … }"
+            message: "not a configuration of nginx: expected http { … }, or server { … }"
                 .to_owned(),
         });
     }
@@ -122,7 +122,7 @@ pub fn convert(
         file: path.to_owned(),
         line: None,
         message: format!(
-            "its conditions multiply to more routes than Onrush takes: expected at most {}",
+            "its conditions multiply to too many routes: expected at most {}",
             limits::ROUTES_MAX
         ),
     })
@@ -176,7 +176,7 @@ fn finish<'a>(
     }
     if work.routes.is_empty() {
         let mut route = Route::new(Condition::default(), Response::status(404));
-        route.comments.push("nothing is served there".to_owned());
+        route.comments.push("no server was converted".to_owned());
         work.push(route)?;
     }
     for route in &mut work.routes {
@@ -265,11 +265,11 @@ fn constants(listeners: &[Listener], class: &Class) -> Constants {
 /// Keys before the first section.
 fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
     let mut top = Section::default();
-    let comment = "what nginx takes where nothing is said".to_owned();
+    let comment = "the default of nginx".to_owned();
     top.put_with_comment("request_body_max", Value::text("1m"), comment);
     let is_forward = |route: &Route| matches!(route.response, Response::Forward(_));
     if work.routes.iter().any(is_forward) {
-        let comment = "fields that nginx keeps for itself".to_owned();
+        let comment = "fields that nginx does not forward".to_owned();
         top.put_with_comment(hidden::KEY, hidden::usual(), comment);
     }
     for directive in directives {
@@ -284,7 +284,7 @@ fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
                 _ => work.notes.carried(directive),
             },
             "worker_cpu_affinity" => {
-                let how = "with as many cores as CPUs each is pinned to one; cpus names others";
+                let how = "if there are as many threads as CPUs, each is pinned to one; use cpus to choose others";
                 work.notes.approximated(directive, how);
             }
             _ => {}
@@ -304,7 +304,7 @@ fn process<'a>(
         // A file with servers only has no `user` directive, so the comment would mislead.
         if directives.iter().any(|directive| is("http")(&directive)) {
             comments.push(format!(
-                "Workers of nginx have the rights of nobody, or of the user that it was built with, where no user is named: {KEEPS_RIGHTS}."
+                "Without a user directive, the workers of nginx run as nobody or as the user chosen at build time: {KEEPS_RIGHTS}."
             ));
         }
         return Section::default();
@@ -319,7 +319,7 @@ fn process<'a>(
         }
         Err(Unfit::Root) => {
             work.notes.without_effect(line, KEEPS_RIGHTS);
-            comments.push(format!("Workers of nginx are root: {KEEPS_RIGHTS}."));
+            comments.push(format!("The workers of nginx run as root: {KEEPS_RIGHTS}."));
             Section::default()
         }
         Err(Unfit::Invalid(why)) => {
@@ -335,12 +335,12 @@ fn forwarded(work: &mut Work<'_>) -> Section {
         section.put("trust", Value::texts(work.trusted.clone()));
     }
     if let Some(directive) = work.passes.filter(|_| !work.forwards_clients) {
-        let how = "what clients say in X-Forwarded-For and such passes from those in [forwarded] trust alone; nginx passes it from everybody";
+        let how = "X-Forwarded-For and similar fields are only forwarded from clients in [forwarded] trust; nginx forwards them from every client";
         work.notes.approximated(directive, how);
         section.put_with_comment(
             "send",
             Value::text("none"),
-            "nginx tells servers nothing of clients by itself".to_owned(),
+            "nginx sends no client address by default".to_owned(),
         );
     }
     section

@@ -63,7 +63,7 @@ fn parsed(pattern: &str, unknown: Unknown) -> Result<String, String> {
     }
     match parser.open.is_empty() {
         true => Ok(parser.out),
-        false => Err("a parenthesis of the expression is not closed".to_owned()),
+        false => Err("an opening parenthesis of the expression is not closed".to_owned()),
     }
 }
 
@@ -97,7 +97,7 @@ struct Branch {
 
 /// The error for syntax that is not on the list.
 fn unlike(what: &str) -> String {
-    format!("{what} of PCRE has no equivalent in the expressions of Onrush")
+    format!("{what} of PCRE has no equivalent in regular expressions of Onrush")
 }
 
 impl<'p> Parser<'p> {
@@ -122,7 +122,7 @@ impl<'p> Parser<'p> {
             b'[' => self.class(),
             b'(' => self.open(),
             b')' if self.open.is_empty() => {
-                Err("a parenthesis of the expression is not open".to_owned())
+                Err("a closing parenthesis of the expression has no opening one".to_owned())
             }
             b')' => {
                 let inner = self.branch;
@@ -158,7 +158,7 @@ impl<'p> Parser<'p> {
     /// Writes a part that a quantifier may follow.
     fn put(&mut self, text: &str) -> Result<(), String> {
         if self.branch.is_before && self.takes_line_break(text) {
-            return Err(unlike("a line break behind $"));
+            return Err(unlike("a line break after $"));
         }
         self.out += text;
         self.can_repeat = true;
@@ -170,7 +170,7 @@ impl<'p> Parser<'p> {
     fn edge(&mut self, text: &str) -> Result<(), String> {
         match (text, self.branch.is_before) {
             ("$", _) => self.branch.is_before = true,
-            (_, true) => return Err(unlike("another edge behind $")),
+            (_, true) => return Err(unlike("another anchor after $")),
             _ => {}
         }
         self.out += text;
@@ -201,7 +201,7 @@ impl<'p> Parser<'p> {
     fn repeat(&mut self, length: usize) -> Result<(), String> {
         if !self.can_repeat {
             return Err(unlike(
-                "a quantifier of nothing, of an edge or of a quantifier",
+                "a quantifier after nothing, an anchor or another quantifier",
             ));
         }
         let begin = self.at - 1;

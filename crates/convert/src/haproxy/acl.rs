@@ -119,7 +119,7 @@ impl Reader<'_, '_, '_> {
             is_negated = false;
         }
         if all.is_empty() {
-            let why = "expected the name of an ACL, or one in braces";
+            let why = "expected the name of an ACL, or an anonymous ACL in braces";
             return Formula::Unknown(why.to_owned());
         }
         any.push(Formula::All(all));
@@ -130,7 +130,7 @@ impl Reader<'_, '_, '_> {
     fn named(&mut self, name: &str, effect: Effect) -> Formula {
         let lines: Vec<&Directive> = self.proxy.all(&["acl", name]).collect();
         if lines.is_empty() {
-            let unknown = || Formula::Unknown(format!("Onrush has no condition for ACL {name:?}"));
+            let unknown = || Formula::Unknown(format!("Onrush has no equivalent for ACL {name:?}"));
             return predefined(name).unwrap_or_else(unknown);
         }
         let mut any = Vec::new();
@@ -151,12 +151,12 @@ impl Reader<'_, '_, '_> {
             return self.password(&list);
         }
         if self.view.phase == Phase::Response && is_of_requests(name) {
-            let why = "in rules for responses HAProxy has no sample of the request, so this is never true";
+            let why = "never true: HAProxy has no samples of the request in rules for responses";
             self.work.notes.without_effect(line, why);
             return Formula::never();
         }
         if refuses(self.line) && sample::is_server_name(words) {
-            let why = "a client may send another name in Host than in the handshake (SNI)";
+            let why = "a client may send another name in Host than in the TLS handshake (SNI)";
             return Formula::Unknown(why.to_owned());
         }
         match sample::formula(self.work, words, &self.view.state.changed, effect) {

@@ -70,7 +70,7 @@ pub(super) fn gather<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Act<
 
 /// The entries of a map as conditions with their values; the default has an empty condition.
 fn mapped(work: &Work<'_, '_>, text: &str) -> Result<Vec<(Vec<String>, String)>, String> {
-    let dynamic = || "backends have names: they are not made of samples, but by maps".to_owned();
+    let dynamic = || "backend names cannot be computed from samples, except with a map".to_owned();
     let parts = split_outside(text, ',');
     let (map, sample) = parts.split_last().ok_or_else(dynamic)?;
     let (kind, arguments) = map.split_once('(').ok_or_else(dynamic)?;

@@ -103,27 +103,29 @@ pub(super) fn request<'a>(
         | "set-priority-class"
         | "set-priority-offset"
         | "disable-l7-retry" => {
-            let why = "no response differs: logs and marks are not there, or not here";
+            let why = "responses do not differ: it only concerns logs, packet marks, priorities or retries";
             work.notes.without_effect(line, why);
             Done::On
         }
         "set-var" | "set-var-fmt" | "unset-var" => {
-            work.notes
-                .without_effect(line, "what uses the variable is said where it stands");
+            work.notes.without_effect(
+                line,
+                "variables have no equivalent; rules that use them have notes of their own",
+            );
             Done::On
         }
         "normalize-uri" => {
-            let how = "paths are always compared as they are meant; servers get them as clients write them";
+            let how = "paths are always normalized for comparison; servers receive them as the client sent them";
             work.notes.approximated(line, how);
             Done::On
         }
         "use-service" => {
-            let why = "Onrush has nothing for it; the response is 501";
+            let why = "Onrush has no equivalent; the response is 501";
             work.notes.left_out(line, why);
             Done::Served(Response::status(501))
         }
         action if action.starts_with("track-sc") || action.starts_with("sc-") => {
-            let why = "Onrush has no stick tables; rate_limit counts requests of addresses";
+            let why = "Onrush has no stick tables; rate_limit limits requests per client address";
             work.notes.left_out(line, why);
             Done::On
         }
@@ -139,12 +141,12 @@ fn foreign<'a>(
     state: &mut State,
 ) -> Done {
     if action.starts_with("lua.") && work.guards == Guards::Closed {
-        let why = "Onrush runs no Lua, which may refuse requests; the response is 501 (--open-guards lets them pass)";
+        let why = "Onrush does not run Lua, and the script may refuse requests; the response is 501 (--open-guards lets requests pass)";
         work.notes.left_out(line, why);
         return Done::Served(Response::status(501));
     }
     work.notes
-        .left_out(line, format!("Onrush has nothing for {action}"));
+        .left_out(line, format!("Onrush has no equivalent for {action}"));
     blur(line, state);
     Done::On
 }
@@ -157,7 +159,7 @@ fn move_path<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State
     }
     work.notes.carried(line);
     if is_unanchored(line) {
-        let how = "paths that begin so are changed; HAProxy looks for it anywhere in a path";
+        let how = "only the start of a path is changed; HAProxy searches the whole path for the expression";
         work.notes.approximated(line, how);
     }
 }
@@ -203,9 +205,9 @@ fn denied<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
     };
     let status = status_of(&words, &["deny_status", "status"], default);
     let how = match line.argument(0) {
-        "tarpit" => "the response comes at once, with an empty body",
+        "tarpit" => "the response is sent at once, with an empty body",
         "silent-drop" => "the response is an empty 403; HAProxy sends nothing",
-        _ => "the body is empty; HAProxy has a page of its own",
+        _ => "the body is empty; HAProxy sends an error page",
     };
     if words
         .iter()
@@ -242,7 +244,9 @@ fn fixed<'a>(
             "lf-string" => {
                 let text = value();
                 match text.contains('%') {
-                    true => work.notes.left_out(line, "a fixed response has no samples"),
+                    true => work
+                        .notes
+                        .left_out(line, "a fixed response cannot contain samples"),
                     false => body = Some(text.to_owned()),
                 }
             }
@@ -251,7 +255,7 @@ fn fixed<'a>(
                 match work.files.read(&path) {
                     Ok(text) => body = Some(text),
                     Err(why) => {
-                        let why = format!("{} cannot be read: {why}", path.display());
+                        let why = format!("cannot read {}: {why}", path.display());
                         work.notes.left_out(line, why);
                     }
                 }
@@ -262,7 +266,7 @@ fn fixed<'a>(
                     true => fields.push((name.to_owned(), text.to_owned())),
                     false => work.notes.left_out(
                         line,
-                        format!("field {name:?} cannot be said in a fixed response"),
+                        format!("field {name:?} is not supported in a fixed response"),
                     ),
                 }
             }
@@ -313,7 +317,7 @@ pub(super) fn redirect<'a>(
             text => template(text, side).and_then(|prefix| Ok(format!("{prefix}{}", rest?))),
         },
         Some("location") => template(text, side),
-        _ => Err("a redirect without a place to go to".to_owned()),
+        _ => Err("a redirect without a location".to_owned()),
     };
     if let Some(how) = difference(text) {
         work.notes.approximated(line, how);
@@ -321,7 +325,7 @@ pub(super) fn redirect<'a>(
     for word in ["ignore-empty", "clear-cookie"] {
         if words.contains(&word) {
             work.notes
-                .left_out(line, format!("Onrush has nothing for {word}"));
+                .left_out(line, format!("Onrush has no equivalent for {word}"));
         }
     }
     if let Some(at) = words.iter().position(|word| *word == "set-cookie") {
@@ -338,12 +342,12 @@ pub(super) fn redirect<'a>(
             Response::Redirect { to, status }
         }
         Ok(to) => {
-            let why = format!("{to:?} is no place to go to; the response is 404");
+            let why = format!("{to:?} is not a valid location; the response is 404");
             work.notes.left_out(line, why);
             Response::status(404)
         }
         Err(sample) => {
-            let why = format!("Onrush has nothing for {sample}; the response is 404");
+            let why = format!("Onrush has no equivalent for {sample}; the response is 404");
             work.notes.left_out(line, why);
             Response::status(404)
         }
@@ -361,7 +365,7 @@ pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: 
             let words = words(line, 2);
             let status = status_of(&words, &["deny_status", "status"], 502);
             state.refused_response = Some(status);
-            let how = "the body is empty, and no server is asked";
+            let how = "the body is empty, and the request is not forwarded to a server";
             work.notes.approximated(line, how);
         }
         "allow" => {
@@ -373,11 +377,11 @@ pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: 
         }
         "set-log-level" | "capture" | "set-nice" | "set-mark" | "set-tos" | "set-var"
         | "strict-mode" => {
-            work.notes.without_effect(line, "no response differs");
+            work.notes.without_effect(line, "responses do not differ");
         }
         action => work.notes.left_out(
             line,
-            format!("Onrush has nothing for {action} of responses"),
+            format!("Onrush has no equivalent for {action} of responses"),
         ),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
         None => reuse(work, proxy, servers.protocol, &mut group),
         Some(_) => {
             if let Some(line) = proxy.last(&["http-reuse"]) {
-                let how = "no connection is used twice: its PROXY header names one client";
+                let how = "connections are not reused, because their PROXY header names one client";
                 work.notes.approximated(line, how);
             }
         }
@@ -64,7 +64,7 @@ pub(super) fn name_server<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, edits:
     };
     let name = line.argument(0);
     if !is_changeable(name) || name.eq_ignore_ascii_case("host") {
-        let why = format!("{name:?} cannot be the name of a field that says this");
+        let why = format!("{name:?} is not a field that Onrush can set to the name of a server");
         return work.notes.left_out(line, why);
     }
     let servers: Vec<&Directive> = proxy.all(&["server"]).collect();
@@ -76,7 +76,7 @@ pub(super) fn name_server<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, edits:
         }
         _ => {
             edits.remove(name);
-            let why = "a request is the same for all servers of a group; none has this field";
+            let why = "the field is removed: all servers of a group get the same request, so it cannot contain the name of the server";
             work.notes.left_out(line, why);
         }
     }
@@ -99,11 +99,11 @@ fn reuse<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, protocol: Protocol, gro
         }
         (Protocol::Http1, _) => {
             group.put("reuse", Value::text("safe"));
-            work.notes.approximated(line, "as safe");
+            work.notes.approximated(line, "treated as safe");
         }
         (Protocol::Http2, "always") => work.notes.carried(line),
         (Protocol::Http2, _) => {
-            let how = "requests of all clients share connections of HTTP/2";
+            let how = "requests of all clients share HTTP/2 connections";
             work.notes.approximated(line, how);
         }
     }
@@ -144,13 +144,13 @@ fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
         "hash" if argument == "src" => "address".to_owned(),
         "hash" if argument == "path" => "path".to_owned(),
         _ => {
-            let why = "Onrush hashes addresses, paths, fields and cookies; servers take turns";
+            let why = "Onrush can hash addresses, paths, fields and cookies; requests are balanced round-robin instead";
             return work.notes.left_out(line, why);
         }
     };
     group.put("balance", Value::text("hash"));
     group.put("hash", Value::Text(hash));
-    let how = "the same for the same key, by a hash of its own that moves few keys when a server comes or goes";
+    let how = "the same key selects the same server, but by Onrush's own consistent hash";
     work.notes.approximated(line, how);
 }
 
@@ -161,7 +161,7 @@ fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     let words = line.arguments();
     let has = |word: &str| words.iter().any(|known| known == word);
     if has("rewrite") || has("prefix") || !has("insert") {
-        let why = "Onrush sets a cookie of its own, and changes none of a server's";
+        let why = "Onrush only supports cookie insert, with a cookie of its own";
         return work.notes.left_out(line, why);
     }
     let life = words.iter().position(|word| word == "maxlife");
@@ -175,18 +175,19 @@ fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
         None => name,
     };
     group.put("sticky", value);
-    let how = "its values are Onrush's own, so clients with one of HAProxy's get a new one, and it is HttpOnly, SameSite=Lax and over https Secure";
+    let how = "cookie values are Onrush's own, so clients with a HAProxy cookie get a new one; the cookie is HttpOnly, SameSite=Lax, and Secure over https";
     work.notes.approximated(line, how);
     let has_value = |server: &Directive| server.words.iter().any(|word| word == "cookie");
     if !proxy.all(&["server"]).all(has_value) {
-        let how = "servers without a value of the cookie get one as well";
+        let how = "servers without a cookie value also get one";
         work.notes.approximated(line, how);
     }
     if has("indirect") {
-        work.notes.approximated(line, "servers see the cookie");
+        work.notes
+            .approximated(line, "the cookie is forwarded to servers");
     }
     if has("nocache") {
-        let how = "a response that sets it does not say Cache-Control: private";
+        let how = "responses that set the cookie have no Cache-Control: private";
         work.notes.approximated(line, how);
     }
     for word in [
@@ -194,8 +195,8 @@ fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     ] {
         if has(word) {
             let why = match word {
-                "domain" => "the cookie is for the host alone that has set it".to_owned(),
-                word => format!("Onrush has nothing for {word}"),
+                "domain" => "the cookie is only valid for the host that set it".to_owned(),
+                word => format!("Onrush has no equivalent for {word}"),
             };
             work.notes.left_out(line, why);
         }
@@ -223,7 +224,7 @@ fn health<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, mut keys: Vec<(String,
     ];
     for name in others {
         if let Some(line) = proxy.option(name) {
-            let how = "a server is well when it accepts a connection";
+            let how = "a server is healthy if it accepts a connection";
             work.notes.approximated(line, how);
         }
     }
@@ -243,7 +244,7 @@ fn health<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, mut keys: Vec<(String,
         expect(work, line, &mut keys);
     }
     for line in proxy.all(&["http-check", "disable-on-404"]) {
-        work.notes.approximated(line, "404 is a failed check");
+        work.notes.approximated(line, "404 fails the check");
     }
     Value::Table(keys)
 }
@@ -254,7 +255,7 @@ fn checked<'a>(
     proxy: &Proxy<'a>,
     option: &'a Directive,
 ) -> (String, Option<String>) {
-    const BY_GET: &str = "checks ask by GET";
+    const BY_GET: &str = "health checks use GET";
     let words: Vec<&str> = option.words[2..].iter().map(String::as_str).collect();
     let (mut method, mut path) = match words[..] {
         [] => ("OPTIONS", "/"),
@@ -287,7 +288,7 @@ fn checked<'a>(
                         true => host = value.map(str::to_owned),
                         false => work
                             .notes
-                            .approximated(line, "checks have no other fields than Host"),
+                            .approximated(line, "health checks can only set the field Host"),
                     }
                 }
                 _ => work.notes.approximated(line, BY_GET),
@@ -306,7 +307,7 @@ fn checked<'a>(
             .all(|byte| byte.is_ascii_graphic() && byte != b'#');
     if !is_path {
         work.notes
-            .left_out(option, "checks ask for a path; this one for /");
+            .left_out(option, "expected a path for the health check; / is used");
     }
     let path = if is_path { path } else { "/" };
     (path.to_owned(), host)
@@ -328,7 +329,7 @@ fn expect<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, keys: &mut Vec<(Stri
                 ("status", Value::texts(["2xx", "3xx"]))
             }
             _ => {
-                let why = "statuses of a check are numbers, ranges and classes; this one takes 200 to 399";
+                let why = "health checks accept statuses as numbers, ranges and classes; 200 to 399 are accepted";
                 return work.notes.left_out(line, why);
             }
         },
@@ -338,7 +339,7 @@ fn expect<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, keys: &mut Vec<(Stri
         ),
         ["rstring", pattern] => ("body", Value::Text(format!("~{pattern}"))),
         _ => {
-            let why = "a check looks at the status or into the body, without \"not\"";
+            let why = "health checks can test the status or the body, without negation";
             return work.notes.left_out(line, why);
         }
     };
@@ -379,7 +380,7 @@ fn retries<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
                 Ok(status @ 400..=599) => statuses.push(Value::Number(status)),
                 _ => work
                     .notes
-                    .left_out(line, format!("Onrush has nothing for {word}")),
+                    .left_out(line, format!("Onrush has no equivalent for {word}")),
             },
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn gather<'a>(
             Ok(options) => options,
             Err(Closed(why)) => {
                 let why = format!(
-                    "{why}; the result does not listen there (--open-guards asks no client for a certificate)"
+                    "{why}; the result does not listen on this address (--open-guards listens without client certificates)"
                 );
                 work.notes.left_out(line, why);
                 continue;
@@ -71,7 +71,7 @@ fn addresses(text: &str, line: &Directive) -> Vec<Result<String, String>> {
     }
     if text.contains('@') {
         return vec![Err(format!(
-            "{text:?}: Onrush listens on addresses and Unix sockets"
+            "{text:?}: Onrush only listens on IP addresses and Unix sockets"
         ))];
     }
     let Some((host, ports)) = text.rsplit_once(':') else {
@@ -84,10 +84,12 @@ fn addresses(text: &str, line: &Directive) -> Vec<Result<String, String>> {
     };
     let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
     let (Ok(first), Ok(last)) = (first.parse::<u16>(), last.parse::<u16>()) else {
-        return vec![Err(format!("{ports:?} is no port"))];
+        return vec![Err(format!("{ports:?} is not a port"))];
     };
     if last.saturating_sub(first) >= RANGE_MAX {
-        return vec![Err(format!("a range of more than {RANGE_MAX} ports"))];
+        return vec![Err(format!(
+            "expected a range of at most {RANGE_MAX} ports"
+        ))];
     }
     let takes_both = host == "[::]" && line.words.iter().any(|word| word == "v4v6");
     let mut addresses = Vec::new();
@@ -148,7 +150,7 @@ const OF_TLS: [&str; 9] = [
     "tls-ticket-keys",
 ];
 
-const OWN_PROFILE: &str = "the profile of Onrush has its own versions, ciphers and tickets";
+const OWN_PROFILE: &str = "Onrush's TLS profile sets versions, ciphers and session tickets";
 
 /// Options without a value that do not change responses.
 const ALONE: [&str; 14] = [
@@ -209,12 +211,12 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, 
             "alpn" | "npn" => drop(words.next()),
             "proto" => {
                 if words.next().is_some_and(|list| list.contains("h2")) {
-                    let how = "clients may speak HTTP/1.1 there, too";
+                    let how = "clients may also use HTTP/1.1";
                     work.notes.approximated(line, how);
                 }
             }
             "strict-sni" => {
-                let how = "a client that asks for another name is shown the first certificate";
+                let how = "a client that requests an unknown name gets the first certificate";
                 work.notes.approximated(line, how);
             }
             word if WITH_VALUE.contains(&word) => drop(words.next()),
@@ -228,7 +230,7 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, 
                     words.next();
                 }
                 work.notes
-                    .left_out(line, format!("Onrush has nothing for {other:?}"));
+                    .left_out(line, format!("Onrush has no equivalent for {other:?}"));
             }
         }
     }
@@ -255,14 +257,16 @@ fn clients<'a>(
     match (rules(asked, &certificates.shown), work.guards) {
         (Ok(Rules::Whole(rule)), _) => Ok(rule),
         (Ok(Rules::Wider(rule)), _) => {
-            let how = "clients are asked for certificates for all names of this address";
+            let how = "clients are asked for a certificate for all names of this address";
             work.notes.approximated(line, how);
             Ok(rule)
         }
         (Err(closed), Guards::Closed) => Err(closed),
         (Err(Closed(why)), Guards::Open) => {
-            work.notes
-                .left_out(line, format!("{why}: no client is asked for one"));
+            work.notes.left_out(
+                line,
+                format!("{why}: clients are not asked for a certificate"),
+            );
             Ok(Rule::new())
         }
     }
@@ -295,7 +299,7 @@ fn tls<'a>(
         Ok([Value::Table(pair)]) => Value::Table([pair, entries].concat()),
         Ok([other]) => other,
         Err(several) if several.is_empty() => {
-            let why = "no certificate was found: the result makes one for itself";
+            let why = "no certificate found: the server generates a self-signed one";
             work.notes.left_out(line, why);
             self_signed(entries)
         }

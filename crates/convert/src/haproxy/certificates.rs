@@ -34,7 +34,7 @@ impl Certificates {
         let mut inside = work.files.list(Path::new(&path));
         if inside.is_empty() {
             if path.ends_with('/') {
-                let why = format!("{path} cannot be looked into for its certificates");
+                let why = format!("cannot list the certificates in {path}");
                 return work.notes.left_out(line, why);
             }
             return self.push(&path, Shown::default());
@@ -50,7 +50,7 @@ impl Certificates {
         for name in inside.iter().filter(is_pair) {
             self.push(&format!("{path}/{name}"), Shown::default());
         }
-        let how = "the certificates in the directory now, each chosen by the names in it";
+        let how = "certificates that are in the directory now are used; the names in each certificate decide which one a client gets";
         work.notes.approximated(line, how);
     }
 
@@ -101,10 +101,11 @@ impl Certificates {
             shown.others = others.filter(is_host).map(owned).collect();
             self.push(&work.path(file, "crt-base"), shown);
         }
-        let how = "each certificate is chosen by the names in it";
+        let how = "the names in each certificate decide which one a client gets";
         work.notes.approximated(line, how);
     }
 }
 
 /// Note about a line with both `ca-file` and `ca-verify-file`.
-pub(super) const ONE_FILE: &str = "clients have certificates of the authorities in ca-file alone";
+pub(super) const ONE_FILE: &str =
+    "client certificates are only verified with the authorities in ca-file";

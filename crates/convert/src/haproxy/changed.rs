@@ -78,8 +78,7 @@ struct Field {
     is_unclear: bool,
 }
 
-const UNCLEAR: &str =
-    "a rule before it changes the value that it compares, and the new value is not known";
+const UNCLEAR: &str = "an earlier rule changes the value to compare, and the new value is unknown";
 
 fn unclear() -> Formula {
     Formula::Unknown(UNCLEAR.to_owned())

@@ -61,7 +61,7 @@ impl Asked {
                 Ok(client_certificates::rule(file.clone(), revoked, kind))
             }
             None => Err(Closed(
-                "certificates of clients need a file of authorities, which is missing",
+                "client certificates need a file of authorities, which is missing",
             )),
         }
     }
@@ -126,7 +126,7 @@ pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
             Ok(Rules::Wider(first.clone()))
         }
         _ => Err(Closed(
-            "certificates of several authorities are required, each for the names in a certificate, which are not read here",
+            "client certificates of several authorities are required, depending on the names in certificates, which the converter does not read",
         )),
     }
 }

@@ -89,8 +89,12 @@ impl<'f> Environment<'f> {
     /// Note for the current line; none if all values come from the file.
     pub(super) fn difference(&mut self) -> Option<String> {
         let names = std::mem::take(&mut self.foreign);
-        let how = "as it is where this runs; where it is not set there, its default or nothing";
-        (!names.is_empty())
-            .then(|| format!("{}: the value of the environment {how}", names.join(", ")))
+        let how = "is the one in the environment of the converter; if it is not set there, its default, or nothing";
+        (!names.is_empty()).then(|| {
+            format!(
+                "{}: the value of the environment variable {how}",
+                names.join(", ")
+            )
+        })
     }
 }

@@ -121,7 +121,7 @@ impl Fetch {
             self.method != Method::Pattern || !bare.contains('[') || !bare.contains(['-', ':'])
         };
         if values.iter().any(|value| value.contains(is_other)) || !values.iter().all(is_clear) {
-            return Err("a value has letters that the converter of the sample changes".to_owned());
+            return Err("a value has letters that the converter of the sample (lower or upper) never produces".to_owned());
         }
         self.case = Case::Ignored;
         Ok(())
@@ -143,7 +143,7 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
     };
     if argument.contains(',') {
         return Err(format!(
-            "Onrush has no condition on one of several values, as in {first}"
+            "Onrush has no condition on a single value of several, as in {first}"
         ));
     }
     let name = name.strip_prefix("req.").unwrap_or(name);
@@ -214,9 +214,7 @@ fn converted<'t>(
                 if matches!(subject, Subject::Host | Subject::ServerName) => {}
             "url_dec" if is_decoded => {}
             other => {
-                return Err(format!(
-                    "Onrush has no condition on what {other} makes of it"
-                ));
+                return Err(format!("Onrush has no condition on the result of {other}"));
             }
         }
     }
@@ -275,6 +273,6 @@ pub(super) fn method(name: &str) -> Result<Method, String> {
         "dir" => Method::Directory,
         "dom" => Method::Domain,
         "found" => Method::Found,
-        other => return Err(format!("Onrush does not compare by {other:?}")),
+        other => return Err(format!("Onrush has no comparison {other:?}")),
     })
 }

@@ -52,7 +52,8 @@ fn edit<'a>(
         Ok(FieldChange::Removed) => match line.argument(2) {
             "" | "if" | "unless" if !name.eq_ignore_ascii_case("host") => edits.remove(name),
             _ => {
-                let why = "fields are removed by their whole names, and Host never is";
+                let why =
+                    "fields can only be removed by their full names, and Host cannot be removed";
                 return work.notes.left_out(line, why);
             }
         },
@@ -62,11 +63,11 @@ fn edit<'a>(
         // The server must not take the client's own value for the rule's.
         Err(sample) if line.argument(0) == "set-header" && !name.eq_ignore_ascii_case("host") => {
             edits.remove(name);
-            let why = format!("Onrush has nothing for {sample}; the field is removed");
+            let why = format!("Onrush has no equivalent for {sample}; the field is removed");
             return work.notes.left_out(line, why);
         }
         Err(sample) => {
-            let why = format!("Onrush has nothing for {sample}");
+            let why = format!("Onrush has no equivalent for {sample}");
             return work.notes.left_out(line, why);
         }
     }

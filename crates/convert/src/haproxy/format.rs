@@ -44,25 +44,27 @@ pub(super) fn template(text: &str, side: Side<'_>) -> Result<String, String> {
 pub(super) fn difference(text: &str) -> Option<&'static str> {
     let is_server = ["%s", "srv_name"].iter().any(|name| text.contains(name));
     if is_server && !text.contains("%sslv") && !text.contains("%sslc") {
-        return Some("a server is shown by its address; HAProxy shows its name");
+        return Some(
+            "the value is the address of the server; in HAProxy it is the name of the server",
+        );
     }
     if ["unique-id", "uuid", "%ID"]
         .iter()
         .any(|name| text.contains(name))
     {
         return Some(
-            "the number of a request has 32 hexadecimal digits; HAProxy writes it as unique-id-format is, or not at all",
+            "a request ID has 32 hexadecimal digits; in HAProxy it has the format of unique-id-format, or is missing",
         );
     }
     if text.contains("ssl_c_s_dn") {
-        return Some("the parts of the subject of a certificate are joined in another way");
+        return Some("the parts of a certificate's subject are joined differently");
     }
     let mut rest = text;
     while let Some(at) = rest.find("hdr(") {
         rest = &rest[at + 4..];
         if !rest.to_ascii_lowercase().starts_with("host)") {
             return Some(
-                "of a field that is repeated or a list the first line is taken; HAProxy takes the last value",
+                "for repeated fields and lists the first line is used; HAProxy uses the last value",
             );
         }
     }

@@ -14,7 +14,7 @@ enum Kind {
 const KNOWN: &[(Kind, &str, &[&str])] = &[
     (
         Kind::WithoutEffect,
-        "nothing that is served uses it",
+        "not in use",
         &[
             "acl",
             "backend",
@@ -60,7 +60,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "its log of itself is standard error, and formats of the access log are its own",
+        "Onrush logs to standard error, and its access log has its own formats",
         &[
             "capture",
             "declare",
@@ -87,7 +87,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "how the process is started is not in Onrush's configuration: systemd does it, or a shell",
+        "the process is started by systemd or a shell, not from Onrush's configuration",
         &[
             "chroot",
             "daemon",
@@ -127,7 +127,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "Onrush needs no such setting: buffers, tables and events are its own affair",
+        "Onrush needs no such setting: it sizes buffers, tables and events itself",
         &[
             "cpu-map",
             "cpu-policy",
@@ -205,12 +205,12 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "names are resolved as the system is set up for it, at the start and when they expire",
+        "names are resolved by the system resolver, at startup and when they expire",
         &["resolvers"],
     ),
     (
         Kind::WithoutEffect,
-        "it is for those who look after HAProxy; clients get nothing from there",
+        "for administrators of HAProxy only; it does not affect clients",
         &[
             "stats socket",
             "stats timeout",
@@ -225,12 +225,12 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "Onrush has its own times for handshakes, checks and refusals",
+        "Onrush has its own timeouts for handshakes, checks and refusals",
         &["timeout tarpit", "timeout check", "timeout client-hs"],
     ),
     (
         Kind::Approximated,
-        "the profile of Onrush has its own ciphers, curves and tickets: those that are safe",
+        "Onrush's TLS profile sets ciphers, curves and session tickets",
         &[
             "ssl-default-*",
             "ssl-dh-param-file",
@@ -243,17 +243,17 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "clients wait in the queue of the kernel when open files are used up",
+        "if file descriptors run out, clients wait in the accept queue of the kernel",
         &["maxconn"],
     ),
     (
         Kind::Approximated,
-        "the number of a request has 32 hexadecimal digits",
+        "a request ID has 32 hexadecimal digits",
         &["unique-id-format"],
     ),
     (
         Kind::Approximated,
-        "what is no HTTP is refused",
+        "invalid HTTP is refused",
         &[
             "option accept-invalid-*",
             "option accept-unsafe-*",
@@ -264,17 +264,17 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "names are taken from the file, and certificates below /etc or beside the file",
+        "the converter resolves relative names of files",
         &["ca-base", "crt-base"],
     ),
     (
         Kind::LeftOut,
-        "Onrush keeps no copies of responses: each request is forwarded",
+        "Onrush does not cache responses: every request is forwarded",
         &["cache"],
     ),
     (
         Kind::LeftOut,
-        "nothing is decided when the file is read: what stands between .if and .endif counts, whatever the condition",
+        "conditions are not evaluated: all lines between .if and .endif are converted",
         &[".if", ".elif", ".else", ".endif"],
     ),
 ];
@@ -303,8 +303,6 @@ pub(super) fn unread(line: &Directive) -> Outcome {
         Some((_, Kind::WithoutEffect, why, _)) => Outcome::WithoutEffect((*why).to_owned()),
         Some((_, Kind::Approximated, how, _)) => Outcome::Approximated((*how).to_owned()),
         Some((_, Kind::LeftOut, why, _)) => Outcome::LeftOut((*why).to_owned()),
-        None => Outcome::LeftOut(
-            "Onrush has nothing for it, or the converter does not know it".to_owned(),
-        ),
+        None => Outcome::LeftOut("no equivalent in Onrush, or unknown to the converter".to_owned()),
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
             None if directive.name().starts_with('.') => sections.push(directive),
             None => {
                 let message = format!(
-                    "{:?} stands in no section: expected one such as global, defaults, frontend, backend or listen before it",
+                    "{:?} is outside of a section: expected a section such as global, defaults, frontend, backend or listen before it",
                     directive.name()
                 );
                 return Err(Unusable::at(&file, at + 1, message));
@@ -100,7 +100,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
     }
     if sections.is_empty() {
         let message =
-            "this is no configuration of HAProxy: expected sections such as frontend and backend";
+            "not a configuration of HAProxy: expected sections such as frontend and backend";
         return Err(whole(message.to_owned()));
     }
     Ok(Text {
@@ -145,14 +145,12 @@ fn words(line: &str, environment: &mut Environment<'_>) -> Result<Vec<String>, S
         if words.len() > limits::WORDS_MAX {
             let most = limits::WORDS_MAX;
             return Err(format!(
-                "this line has too many words: expected at most {most}"
+                "too many words in this line: expected at most {most}"
             ));
         }
     }
     if let Some(quote) = quote {
-        return Err(format!(
-            "a quoted word has no end in this line: expected {quote}"
-        ));
+        return Err(format!("unclosed quote in this line: expected {quote}"));
     }
     words.extend(word);
     Ok(words)

@@ -14,7 +14,7 @@ pub(super) enum Move {
     Whole(Path, String),
 }
 
-const WHY: &str = "Onrush replaces the beginning of a path, and no other part of it";
+const WHY: &str = "Onrush can only replace the start of a path";
 
 /// The condition of a rule, combined with the path that the rule changes.
 pub(super) fn narrowed(line: &Directive, formula: Formula, changed: &Changed) -> Formula {

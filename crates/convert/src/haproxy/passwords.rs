@@ -19,9 +19,9 @@ pub(super) fn auth<'a>(
             state.authorized = Some(list.clone());
             users(work, line, list)
         }
-        ([_], Some(_)) => Err("Onrush asks for the password of one list".to_owned()),
+        ([_], Some(_)) => Err("Onrush can only require passwords from one userlist".to_owned()),
         _ => Err(
-            "expected one userlist in the condition, by http_auth or http_auth_group".to_owned(),
+            "expected one userlist in the condition, with http_auth or http_auth_group".to_owned(),
         ),
     };
     let mut users = users.unwrap_or_else(|why| {
@@ -61,7 +61,7 @@ fn users<'a>(
     let section =
         sections.find(|section| section.name() == "userlist" && section.argument(0) == list.name);
     let Some(section) = section else {
-        return Err(format!("no section userlist {:?}", list.name));
+        return Err(format!("section userlist {:?} does not exist", list.name));
     };
     if list
         .groups
@@ -69,7 +69,7 @@ fn users<'a>(
         .flatten()
         .any(|name| name.starts_with('-'))
     {
-        return Err("groups are compared by their names".to_owned());
+        return Err("flags are not supported: expected names of groups".to_owned());
     }
     work.notes.carried(section);
     work.notes.carried(line);
@@ -93,7 +93,7 @@ fn users<'a>(
             }
             None => work.notes.left_out(
                 user,
-                "hashes are bcrypt, argon2id or SHA-crypt, such as openssl passwd -6 makes; this user is not let in",
+                "the user cannot log in: expected a hash in bcrypt, argon2id or SHA-crypt, such as the output of openssl passwd -6",
             ),
         }
     }

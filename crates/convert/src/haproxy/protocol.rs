@@ -122,15 +122,14 @@ impl Protocol {
 
     /// Treatment of a server to which HAProxy speaks `spoken`.
     pub(super) fn fit(self, spoken: Spoken) -> Fit {
-        const NOT_ALL: &str =
-            "its group speaks HTTP/1.1, since not all servers of it are said to speak HTTP/2";
+        const NOT_ALL: &str = "its group uses HTTP/1.1, because not all servers of the group are configured for HTTP/2";
         match (self, spoken) {
             (_, Spoken::Other) => Fit::Out(
-                "Onrush speaks HTTP/1.1 and HTTP/2 with servers and nothing else: it is not in the group",
+                "not in the group: Onrush only supports HTTP/1.1 and HTTP/2 towards servers",
             ),
             (Protocol::Http1, Spoken::Http1) => Fit::Same,
             (Protocol::Http1, Spoken::Http1First) => {
-                Fit::Near("it is asked by HTTP/1.1; HAProxy offers HTTP/2 as well")
+                Fit::Near("it gets HTTP/1.1; HAProxy also offers HTTP/2")
             }
             (Protocol::Http1, Spoken::Http2First) => Fit::Near(NOT_ALL),
             (Protocol::Http1, Spoken::Http2 | Spoken::Http2Unasked | Spoken::Http2Clear) => {
@@ -138,16 +137,16 @@ impl Protocol {
             }
             (Protocol::Http2, Spoken::Http2 | Spoken::Http2Clear) => Fit::Same,
             (Protocol::Http2, Spoken::Http2First) => Fit::Near(
-                "it has to speak HTTP/2: Onrush does not fall back to HTTP/1.1, also not for WebSockets, which get 501 unless it takes them over HTTP/2 (RFC 8441)",
+                "it must support HTTP/2: Onrush does not fall back to HTTP/1.1, not even for WebSockets, which get 501 unless the server accepts them over HTTP/2 (RFC 8441)",
             ),
             (Protocol::Http2, Spoken::Http2Unasked) => Fit::Near(
-                "it has to agree on HTTP/2 by ALPN, which HAProxy does not ask for without alpn h2",
+                "it must negotiate HTTP/2 with ALPN, which HAProxy does not require without alpn h2",
             ),
             (Protocol::Http2, Spoken::Http1First) => Fit::Near(
-                "its group speaks HTTP/2, since another server of it says proto h2 without ssl",
+                "its group uses HTTP/2, because another server of the group has proto h2 without ssl",
             ),
             (Protocol::Http2, Spoken::Http1) => Fit::Out(
-                "its group speaks HTTP/2, since another server of it says proto h2 without ssl: it is not in the group",
+                "not in the group, which uses HTTP/2 because another server has proto h2 without ssl",
             ),
         }
     }

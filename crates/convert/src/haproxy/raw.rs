@@ -24,8 +24,9 @@ impl Effect {
     }
 }
 
-const PATH: &str = "paths are compared decoded and normalized, and HAProxy compares them as the client writes them";
-const QUERY: &str = "HAProxy also divides parameters at ;";
+const PATH: &str =
+    "paths are compared decoded and normalized; HAProxy compares them as the client sent them";
+const QUERY: &str = "HAProxy also separates parameters at ;";
 
 /// Adds an unknown part to a condition whose result may differ from HAProxy's: if it refuses requests, it may have to
 /// refuse more; if it admits requests, it may have to admit fewer.

@@ -8,7 +8,7 @@ use crate::source::directive::Directive;
 
 /// Note on a rule that refuses requests.
 pub(super) const CLOSED: &str =
-    "every request that may reach it is refused (--open-guards lets them pass)";
+    "every request that may reach the rule is refused (--open-guards lets requests pass)";
 
 /// Refusal by a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,7 +100,7 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
             },
             Act::Monitor(_) => {
                 self.work.notes.carried(line);
-                let how = "the body is empty; HAProxy has a page of its own";
+                let how = "the body is empty; HAProxy sends a page of its own";
                 self.work.notes.approximated(line, how);
                 Response::status(200)
             }
@@ -143,7 +143,7 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
     fn inexpressible(&mut self, act: &Act<'a>, _state: &State) -> Unasked {
         let line = act.line();
         if self.unknown.is_empty() {
-            let why = "Onrush cannot ask for this together with the conditions before it";
+            let why = "Onrush cannot combine this condition with the conditions before it";
             self.unknown.push(why.to_owned());
         }
         for why in std::mem::take(&mut self.unknown) {
@@ -284,14 +284,14 @@ impl<'a> Rules<'_, '_, 'a> {
             return self.push(Some(line), response, state, given);
         }
         if !to.ends_with("{path}") {
-            let how = "after a query no slash is put where the path ends with one";
+            let how = "no slash is added after a query if the path ends with one";
             self.work.notes.approximated(line, how);
         }
         match given.and(&Atom::Path(Path::Suffix("/".to_owned()))) {
             Both::Is(with) => self.push(Some(line), response, state, &with)?,
             Both::Never => {}
             Both::Inexpressible => {
-                let how = "a path that ends with a slash gets another one";
+                let how = "a path that ends with a slash gets a second one";
                 self.work.notes.approximated(line, how);
             }
         }
@@ -308,13 +308,12 @@ impl<'a> Rules<'_, '_, 'a> {
     ) -> Result<(), TooMany> {
         let is_backend = |proxy: &&Proxy<'a>| proxy.name() == name && proxy.kind != Kind::Frontend;
         let Some(backend) = self.proxies.iter().find(is_backend) else {
-            let why = format!("there is no backend {name:?}; the response is 503");
+            let why = format!("backend {name:?} does not exist; the response is 503");
             self.work.notes.left_out(line, why);
             return self.push(Some(line), Response::status(503), &state, given);
         };
         if !backend.is_http() {
-            let why =
-                format!("backend {name:?} does not speak HTTP (mode http); the response is 503");
+            let why = format!("backend {name:?} does not have mode http; the response is 503");
             self.work.notes.left_out(line, why);
             return self.push(Some(line), Response::status(503), &state, given);
         }

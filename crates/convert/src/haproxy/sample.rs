@@ -32,7 +32,7 @@ pub(super) fn formula(
                 fetch.method = method(rest.next().map_or("", String::as_str))?;
                 let is_truth = matches!(fetch.subject, Subject::Scheme | Subject::Truth(_));
                 if is_truth && fetch.method == Method::Same {
-                    return Err("Onrush does not compare truth values as texts".to_owned());
+                    return Err("Onrush does not compare Booleans as strings".to_owned());
                 }
             }
             "-f" if are_flags => {
@@ -48,7 +48,7 @@ pub(super) fn formula(
         }
     }
     if fetch.subject == Subject::Port && changed.is_unclear(Part::Port) {
-        return Err("a rule before it changes the port".to_owned());
+        return Err("an earlier rule changes the port".to_owned());
     }
     fetch.ignore_converted_case(&values)?;
     let written = values.clone();
@@ -78,13 +78,13 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     let is_bare = !converters.iter().any(|part| name.contains(part));
     match fetch.subject {
         Subject::Host if is_bare && name.contains("hdr") && fetch.counts != Counts::Number => Some(
-            "a port that the client names in Host is not compared, and case does not matter; HAProxy compares the port, and without -i the case",
+            "the port in Host is not compared, and case is ignored; HAProxy compares the port, and case without -i",
         ),
-        Subject::ServerName => {
-            Some("the name in Host is compared; HAProxy compares the one of the handshake (SNI)")
-        }
+        Subject::ServerName => Some(
+            "the name in Host is compared; HAProxy compares the name in the TLS handshake (SNI)",
+        ),
         Subject::Query(_) => Some(
-            "parameters are compared decoded, and any of several counts; HAProxy divides them at ; too",
+            "parameters are compared decoded, and any of several values may match; HAProxy also separates them at ;",
         ),
         _ => None,
     }
@@ -96,7 +96,7 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
     }
     if fetch.counts == Counts::Number {
         if !matches!(fetch.method, Method::Same | Method::Number) {
-            return Err("Onrush asks whether there is a field, not how many".to_owned());
+            return Err("Onrush can test whether a field exists, but cannot count it".to_owned());
         }
         let test = count(values)?;
         return Ok(Formula::Atom(field(&fetch.subject, test)));
@@ -113,22 +113,24 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
             false => Scheme::Http,
         }),
         Subject::Method if fetch.method != Method::Same || fetch.case == Case::Ignored => {
-            return Err("methods are compared as a whole, in capitals".to_owned());
+            return Err(
+                "methods can only be compared as a whole and in capital letters".to_owned(),
+            );
         }
         Subject::Method => Atom::Method(methods(values)?),
         Subject::Client
             if values.is_empty() || !matches!(fetch.method, Method::Same | Method::Address) =>
         {
-            return Err("expected a network to compare with".to_owned());
+            return Err("expected a network as the value".to_owned());
         }
         Subject::Client => {
             let networks = values
                 .iter()
-                .map(|value| network(value).ok_or_else(|| format!("{value:?} is no network")));
+                .map(|value| network(value).ok_or_else(|| format!("{value:?} is not a network")));
             Atom::From(networks.collect::<Result<_, _>>()?)
         }
         Subject::Port if !matches!(fetch.method, Method::Same | Method::Number) => {
-            return Err("expected a port to compare with".to_owned());
+            return Err("expected a port as the value".to_owned());
         }
         Subject::Port => return ports(listeners, values),
         Subject::Path => return path(fetch, values),
@@ -178,7 +180,7 @@ fn is_true(fetch: &Fetch, values: &[String]) -> Result<bool, String> {
         (Method::Same | Method::Boolean, _) => Ok(true),
         (Method::Number, ["1"] | ["eq", "1"] | ["ge", "1"] | ["gt", "0"]) => Ok(true),
         (Method::Number, ["0"] | ["eq", "0"] | ["lt", "1"] | ["le", "0"]) => Ok(false),
-        _ => Err("expected 0 or 1 to compare with".to_owned()),
+        _ => Err("expected 0 or 1 as the value".to_owned()),
     }
 }
 
@@ -187,7 +189,7 @@ fn is_true(fetch: &Fetch, values: &[String]) -> Result<bool, String> {
 fn ports(listeners: &[String], values: &[String]) -> Result<Formula, String> {
     let number = |text: &str| {
         let number = text.parse::<u16>();
-        number.map_err(|_| format!("{text:?} is no port"))
+        number.map_err(|_| format!("{text:?} is not a port"))
     };
     let mut ranges = Vec::new();
     let mut operator = "eq";
@@ -203,7 +205,7 @@ fn ports(listeners: &[String], values: &[String]) -> Result<Formula, String> {
             ("gt", None) => (number(value)?.saturating_add(1), u16::MAX),
             ("le", None) => (0, number(value)?),
             ("lt", None) => (0, number(value)?.saturating_sub(1)),
-            _ => return Err(format!("{value:?} is no port")),
+            _ => return Err(format!("{value:?} is not a port")),
         });
     }
     let is_meant = |listener: &&String| {
@@ -251,7 +253,7 @@ fn count(values: &[String]) -> Result<Test, String> {
     match words[..] {
         ["gt", "0"] | ["ge", "1"] => Ok(Test::Present),
         ["0"] | ["eq", "0"] | ["lt", "1"] => Ok(Test::Absent),
-        _ => Err("Onrush asks whether there is a field, not how many".to_owned()),
+        _ => Err("Onrush can test whether a field exists, but cannot count it".to_owned()),
     }
 }
 
@@ -267,7 +269,9 @@ fn methods(values: &[String]) -> Result<Vec<String>, String> {
         .collect();
     match !names.is_empty() && names.iter().all(|name| is_method(&name)) {
         true => Ok(names),
-        false => Err("methods are in capitals, and CONNECT is refused before routes".to_owned()),
+        false => Err(
+            "methods must be in capital letters, and CONNECT is refused before routes".to_owned(),
+        ),
     }
 }
 
@@ -280,7 +284,7 @@ fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
         fetch.method,
         Method::Address | Method::Boolean | Method::Number
     ) {
-        return Err("paths are compared as texts".to_owned());
+        return Err("paths can only be compared as strings".to_owned());
     }
     if fetch.values == Values::WithQuery {
         return target(fetch, values);
@@ -303,7 +307,7 @@ fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     for path in paths {
         match &path {
             Path::Exact(text) | Path::Prefix(text) if text.contains('?') => {
-                return Err("conditions on paths do not see the query".to_owned());
+                return Err("conditions on paths do not include the query".to_owned());
             }
             // No path can match.
             Path::Exact(text) | Path::Prefix(text)

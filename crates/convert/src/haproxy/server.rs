@@ -144,7 +144,7 @@ impl<'a> Server<'a> {
                 }
                 "addr" | "track" | "source" | "redir" | "socks4" | "namespace" | "interface"
                 | "usesrc" => {
-                    let why = format!("Onrush has nothing for {word}");
+                    let why = format!("Onrush has no equivalent for {word}");
                     work.notes.left_out(line, why);
                     words.next();
                 }
@@ -163,7 +163,7 @@ impl<'a> Server<'a> {
             Ok(weight) => put(&mut self.keys, "weight", Value::Number(weight.min(1000))),
             Err(_) => work
                 .notes
-                .left_out(self.line, "expected a number as weight"),
+                .left_out(self.line, "expected a number as the weight"),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Server<'a> {
             ("rise", Ok(count @ 1..=1000)) => ("rise", Value::Number(count)),
             ("fall", Ok(count @ 1..=1000)) => ("fall", Value::Number(count)),
             _ => {
-                let why = format!("expected a number behind {word}");
+                let why = format!("expected a number after {word}");
                 return work.notes.left_out(self.line, why);
             }
         };
@@ -193,7 +193,7 @@ impl<'a> Server<'a> {
                 match fixed.and_then(|rest| rest.strip_suffix(')')) {
                     Some(name) => put(tls, "name", Value::text(name)),
                     None => {
-                        let how = "the name that a server is asked for (SNI) is its own host";
+                        let how = "the requested name (SNI) is the host name of the server";
                         work.notes.approximated(self.line, how);
                     }
                 }
@@ -229,7 +229,7 @@ fn address(text: &str, transport: Transport) -> Result<String, String> {
             false => text.to_owned(),
         },
         Some((_, port)) if port.starts_with(['+', '-']) => {
-            return Err("the port of a server does not depend on the client's".to_owned());
+            return Err("the port of a server cannot depend on the port of the client".to_owned());
         }
         _ => match transport {
             Transport::Clear => format!("{text}:80"),
@@ -253,7 +253,7 @@ const OF_TLS: [&str; 7] = [
     "ssl-min-ver",
 ];
 
-const OWN_PROFILE: &str = "servers are asked with TLS 1.2 or 1.3 and ciphers of Onrush's own";
+const OWN_PROFILE: &str = "connections to servers use TLS 1.2 or 1.3 with Onrush's own ciphers";
 
 /// Options with a value that change nothing in the result.
 const WITH_VALUE: [&str; 28] = [

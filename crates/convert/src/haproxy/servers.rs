@@ -52,7 +52,7 @@ fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>>
         let (written, skipped) = match line.name() {
             "server" => (line.argument(1), 2),
             _ => {
-                let how = "each address of the name is a server";
+                let how = "each address of the name becomes a server";
                 work.notes.approximated(line, how);
                 (line.argument(2), 3)
             }
@@ -71,21 +71,21 @@ fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>>
             continue;
         }
         if server.may_be_revoked() && work.guards == Guards::Closed {
-            let why = "a group has no revocation lists, so the server is not in it (--open-guards takes revoked certificates)";
+            let why = "not in the group, because groups have no revocation lists (--open-guards accepts revoked certificates)";
             work.notes.left_out(line, why);
             continue;
         }
         if server.may_be_revoked() {
             work.notes
-                .left_out(line, "certificates that have been revoked are accepted");
+                .left_out(line, "revoked certificates are accepted");
         }
         if server.is_disabled {
-            let how = "it is disabled, so it is not in the group";
+            let how = "not in the group, because the server is disabled";
             work.notes.approximated(line, how);
             continue;
         }
         if servers.iter().any(|known| known.address == server.address) {
-            let how = "its address is in the group already; a weight would give it more";
+            let how = "the address is already in the group; set a weight to send it more requests";
             work.notes.approximated(line, how);
             continue;
         }
@@ -132,7 +132,7 @@ fn health<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     let mut checked = servers.iter().filter(|server| server.is_checked);
     let first = checked.next()?;
     for other in checked.filter(|other| !is_same(&other.health, &first.health)) {
-        let how = "inter, rise, fall and port hold for all servers of the group: those of the first that is checked";
+        let how = "inter, rise, fall and port are set per group: the values of the first checked server apply";
         work.notes.approximated(other.line, how);
     }
     Some(first.health.clone())
@@ -150,10 +150,10 @@ fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     for other in servers {
         let why = match other.transport {
             Transport::Clear => {
-                "a group speaks TLS to all of its servers or to none: to this one, too, since another one says ssl"
+                "TLS is set per group: connections to this server also use TLS, because another server has ssl"
             }
             Transport::Tls if !is_same(&other.tls, &first.tls) => {
-                "a group has one table tls: of the first server whose certificate is verified, or of the first server with ssl"
+                "TLS options are set per group: the options of the first server with a verified certificate apply, or of the first server with ssl"
             }
             Transport::Tls => continue,
         };
@@ -170,7 +170,8 @@ fn proxy_protocol<'a>(
     let version = servers.iter().find_map(|server| server.proxy_protocol)?;
     if protocol == Protocol::Http2 {
         for server in servers.iter().filter(|one| one.proxy_protocol.is_some()) {
-            let why = "connections of HTTP/2 carry requests of many clients, and no header of the PROXY protocol";
+            let why =
+                "HTTP/2 connections carry requests of many clients, so they have no PROXY header";
             work.notes.left_out(server.line, why);
         }
         return None;
@@ -178,7 +179,7 @@ fn proxy_protocol<'a>(
     for other in servers {
         if other.proxy_protocol != Some(version) {
             let why = format!(
-                "connections to all servers of the group begin with the header of the PROXY protocol: {version}, as the first says that has one"
+                "the PROXY protocol is set per group: the version of the first server that has one applies ({version})"
             );
             work.notes.left_out(other.line, why);
         }
@@ -192,7 +193,7 @@ fn slow_start<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Str
         .find_map(|server| server.slow_start.as_ref())?;
     for other in servers {
         if other.slow_start.as_ref() != Some(time) {
-            let how = format!("slowstart holds for all servers of the group: {time}");
+            let how = format!("slowstart is set per group: {time}");
             work.notes.approximated(other.line, how);
         }
     }

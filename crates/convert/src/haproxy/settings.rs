@@ -20,22 +20,23 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut S
     compression(work, proxy, state);
     fields(work, proxy, state);
     for line in proxy.all(&["errorfile"]) {
-        let how = "errors of Onrush have the same status and one line of reason";
+        let how = "error responses of Onrush have the same status and a one-line body";
         work.notes.approximated(line, how);
     }
     for line in proxy.all(&["errorfiles"]) {
-        let how = "errors of Onrush have the same status and one line of reason";
+        let how = "error responses of Onrush have the same status and a one-line body";
         work.notes.approximated(line, how);
     }
     for name in ["errorloc", "errorloc302", "errorloc303"] {
         for line in proxy.all(&[name]) {
-            work.notes.left_out(line, "errors are no redirects");
+            work.notes
+                .left_out(line, "error responses cannot be redirects");
         }
     }
     for name in ["stats", "stick-table", "stick"] {
         for line in proxy.all(&[name]) {
             let why = match name {
-                "stats" => "Onrush has no page of statistics yet",
+                "stats" => "Onrush has no statistics page",
                 _ => "Onrush has no stick tables",
             };
             work.notes.left_out(line, why);
@@ -65,7 +66,8 @@ fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     match place {
         Some(place) => work.log.say(place, said, &mut work.notes),
         None => {
-            let why = "Onrush logs to standard output or to a syslog at an address";
+            let why =
+                "Onrush can only log to standard output or to a syslog server at an IP address";
             work.notes.without_effect(said, why);
         }
     }
@@ -121,7 +123,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         }
     }
     if let Some(line) = proxy.last(&["timeout", "client-fin"]).filter(|_| is_front) {
-        let why = "HAProxy applies it after the server has closed its side of a tunnel, when it forwards nothing more; after the client has closed its side, timeout server-fin applies";
+        let why = "HAProxy applies it when a server has closed its side of a tunnel and nothing more is forwarded; when the client has closed its side, timeout server-fin applies";
         work.notes.without_effect(line, why);
     }
 }
@@ -139,15 +141,14 @@ fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) 
             _ => {
                 work.forwards_clients = true;
                 state.is_forwarded = true;
-                let how = "[forwarded] says so of all requests, with X-Forwarded-Proto and X-Forwarded-Host; what clients say of themselves is believed only from proxies in trust";
+                let how = "[forwarded] applies to all requests and also sends X-Forwarded-Proto and X-Forwarded-Host; fields of clients are only accepted from proxies in trust";
                 work.notes.approximated(line, how);
             }
         }
     }
     if let Some(line) = proxy.option("forwarded") {
         work.forwards_clients = true;
-        let how =
-            "[forwarded] says so by X-Forwarded-For; send = \"forwarded\" says it by Forwarded";
+        let how = "[forwarded] sends X-Forwarded-For; set send = \"forwarded\" to send Forwarded";
         work.notes.approximated(line, how);
     }
 }
@@ -167,9 +168,7 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
         return;
     };
     if !line.arguments().iter().any(|word| word == "gzip") {
-        return work
-            .notes
-            .left_out(line, "of these codings Onrush has gzip");
+        return work.notes.left_out(line, "Onrush only supports gzip");
     }
     work.notes.carried(line);
     let mut entries = vec![
@@ -194,7 +193,7 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
         }
     } else {
         entries.push(("types".to_owned(), Value::texts(ALL_TYPES)));
-        let how = "a response without Content-Type is not compressed";
+        let how = "responses without Content-Type are not compressed";
         work.notes.approximated(line, how);
     }
     if let Some(line) = proxy.last(&["compression", "offload"]) {
@@ -210,7 +209,7 @@ fn fields<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
         match line.argument(1) {
             "preserve" => work.notes.carried(line),
             _ => {
-                let why = "fields of clients pass whose names have other characters than letters, digits and hyphens";
+                let why = "fields with characters other than letters, digits and hyphens in their names are forwarded";
                 work.notes.left_out(line, why);
             }
         }
@@ -226,11 +225,11 @@ fn fields<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     }
     let name = line.argument(0);
     if !is_changeable(name) {
-        let why = format!("{name:?} cannot be the name of a field that a route sets");
+        let why = format!("{name:?} is not a field that a route can set");
         return work.notes.left_out(line, why);
     }
     state.last.add(name, "{request_id}");
     work.notes.carried(line);
-    let how = "a request has 32 hexadecimal digits in the place of this format";
+    let how = "a request ID has 32 hexadecimal digits, not this format";
     work.notes.approximated(format, how);
 }

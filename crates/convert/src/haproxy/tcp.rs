@@ -25,13 +25,13 @@ pub(super) fn request<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &
             Done::Allowed
         }
         "capture" | "set-mark" | "set-tos" | "set-var" | "set-var-fmt" | "unset-var" => {
-            let why = "no response differs; conditions on variables have notes of their own";
+            let why = "responses do not differ; conditions on variables have notes of their own";
             work.notes.without_effect(line, why);
             Done::On
         }
         action => {
             work.notes
-                .left_out(line, format!("Onrush has nothing for {action}"));
+                .left_out(line, format!("Onrush has no equivalent for {action}"));
             Done::On
         }
     }

@@ -300,7 +300,7 @@ fn what_is_left_out_is_said_with_its_place() {
     };
     assert_eq!(
         said("frontend t"),
-        "/h.cfg:1: left out: frontend t: Onrush forwards HTTP: it is for proxies with mode http"
+        "/h.cfg:1: left out: frontend t: not converted: Onrush only forwards HTTP (mode http)"
     );
     assert_eq!(
         said("stick-table"),
@@ -308,7 +308,7 @@ fn what_is_left_out_is_said_with_its_place() {
     );
     assert_eq!(
         said("frobnicate"),
-        "/h.cfg:8: left out: frobnicate on: Onrush has nothing for it, or the converter does not know it"
+        "/h.cfg:8: left out: frobnicate on: no equivalent in Onrush, or unknown to the converter"
     );
 }
 
@@ -317,15 +317,15 @@ fn what_is_no_configuration_is_said_with_its_place() {
     for (text, expected) in [
         (
             "",
-            "/h.cfg: this is no configuration of HAProxy: expected sections such as frontend and backend",
+            "/h.cfg: not a configuration of HAProxy: expected sections such as frontend and backend",
         ),
         (
             "\nbind :80",
-            "/h.cfg:2: \"bind\" stands in no section: expected one such as global, defaults, frontend, backend or listen before it",
+            "/h.cfg:2: \"bind\" is outside of a section: expected a section such as global, defaults, frontend, backend or listen before it",
         ),
         (
             "global\n log \"x",
-            "/h.cfg:2: a quoted word has no end in this line: expected \"",
+            "/h.cfg:2: unclosed quote in this line: expected \"",
         ),
     ] {
         let said = converted_files(vec![("/h.cfg", text.to_owned())]);
@@ -406,14 +406,14 @@ fn the_user_is_that_of_the_process() {
     for (global, comment) in [
         (
             " user root",
-            "# HAProxy is root there: without [process] user",
+            "# HAProxy runs as root: without [process] user",
         ),
-        (" uid 0", "# HAProxy is root there: without [process] user"),
+        (" uid 0", "# HAProxy runs as root: without [process] user"),
         (
             " group haproxy",
-            "# HAProxy has no user there: without [process] user",
+            "# No user is set for HAProxy: without [process] user",
         ),
-        ("", "# HAProxy has no user there: without [process] user"),
+        ("", "# No user is set for HAProxy: without [process] user"),
     ] {
         let (its, conversion) = process(global);
         assert!(its.is_empty(), "{global}: {its:?}");

@@ -10,8 +10,9 @@ const END: &str = "[ \\t]*(?:,|$)";
 
 /// An expression for a field whose comma-separated elements are compared one by one.
 pub(super) fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<String, String> {
-    let whole =
-        || "Onrush looks at the whole field, and HAProxy at each part between commas".to_owned();
+    let whole = || {
+        "Onrush compares the whole field, HAProxy each element of a comma-separated list".to_owned()
+    };
     if values.is_empty() {
         return Err("expected a value to compare with".to_owned());
     }
@@ -36,7 +37,7 @@ pub(super) fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<Stri
             let addresses: Option<Vec<String>> =
                 values.iter().map(|value| address(value)).collect();
             let addresses = addresses.ok_or_else(|| {
-                "Onrush does not look for networks and addresses of IPv6 in fields".to_owned()
+                "Onrush cannot search fields for networks or IPv6 addresses".to_owned()
             })?;
             format!("{BEGIN}(?:{}){END}", addresses.join("|"))
         }
@@ -101,7 +102,7 @@ pub(super) fn pattern_of_cookie(
     }
     let is_part = |value: &String| !value.contains([';', ',']);
     if values.is_empty() || !values.iter().all(is_part) {
-        return Err("expected the value of a cookie".to_owned());
+        return Err("expected a cookie value without ; and ,".to_owned());
     }
     let values: Vec<String> = values.iter().map(|value| regex::escape(value)).collect();
     let flags = match fetch.case {
@@ -112,7 +113,7 @@ pub(super) fn pattern_of_cookie(
     match fetch.method {
         Method::Same => Ok(format!("{pattern}[ \\t]*(?:[;,]|$)")),
         Method::Begin => Ok(pattern),
-        _ => Err("Onrush looks for a cookie by its value or its beginning".to_owned()),
+        _ => Err("Onrush can only compare a cookie with a whole value or its start".to_owned()),
     }
 }
 
@@ -155,7 +156,7 @@ pub(super) fn one_pattern(fetch: &Fetch, values: &[String]) -> Result<String, St
 }
 
 fn numbers() -> String {
-    "Onrush compares texts, not numbers and addresses".to_owned()
+    "Onrush compares strings, not numbers or addresses".to_owned()
 }
 
 fn in_case(case: Case, pattern: String) -> String {

@@ -64,7 +64,7 @@ impl<'a> Work<'_, 'a> {
     pub(super) fn lines_of(&self, name: &str) -> Result<Vec<String>, String> {
         let path = self.directory.join(name);
         let text = self.files.read(&path);
-        let text = text.map_err(|why| format!("{} cannot be read: {why}", path.display()))?;
+        let text = text.map_err(|why| format!("cannot read {}: {why}", path.display()))?;
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         Ok(lines.map(str::to_owned).collect())

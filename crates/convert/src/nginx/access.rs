@@ -51,10 +51,9 @@ pub(super) fn write<'a>(
     limits(work, scope, route);
     if let Some(directive) = scope.one("satisfy") {
         match directive.argument(0) {
-            "any" => work.notes.left_out(
-                directive,
-                "a client has to fulfil both: its network and its password",
-            ),
+            "any" => work
+                .notes
+                .left_out(directive, "clients must fulfil both: network and password"),
             _ => work.notes.carried(directive),
         }
     }
@@ -67,10 +66,10 @@ fn unasked<'a>(work: &mut Work<'a>, directive: &'a Directive, why: &str) -> Entr
         Guards::Closed => (
             Entry::Closed,
             format!(
-                "{why}; the response is {CLOSED_STATUS} for every client (--open-guards lets all of them in)"
+                "{why}; the response is {CLOSED_STATUS} for every client (--open-guards lets all clients in)"
             ),
         ),
-        Guards::Open => (Entry::Open, format!("{why}; every client is let in")),
+        Guards::Open => (Entry::Open, format!("{why}; all clients are let in")),
     };
     work.notes.left_out(directive, how);
     entry
@@ -85,8 +84,8 @@ fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
             continue;
         }
         let why = match directive.name() {
-            "auth_request" => "Onrush asks no other server who is let in",
-            _ => "Onrush does not have this module, which decides who is let in",
+            "auth_request" => "Onrush cannot ask another server for authorization",
+            _ => "Onrush does not have this module, which controls access",
         };
         if unasked(work, directive, why) == Entry::Closed {
             entry = Entry::Closed;
@@ -116,7 +115,7 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
             break;
         }
         let Some(network) = network(text) else {
-            let why = "Onrush has networks here, and clients of a Unix socket are in none";
+            let why = "expected a network: clients of a Unix socket have no address";
             let is_unused = text == "unix:" && !has_sockets;
             match is_allow || is_unused {
                 true => work.notes.left_out(directive, why),
@@ -126,10 +125,9 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
         };
         is_reordered |= !is_allow && !allowed.is_empty();
         match is_reordered {
-            true => work.notes.approximated(
-                directive,
-                "what is denied is looked at before what is allowed",
-            ),
+            true => work
+                .notes
+                .approximated(directive, "denied networks are checked before allowed ones"),
             false => work.notes.carried(directive),
         }
         let list = if is_allow { &mut allowed } else { &mut denied };
@@ -203,7 +201,8 @@ fn passwords<'a>(
         if names
             .any(|name| work.uncertain.contains(&name) || why_unknown(&name, constants).is_some())
         {
-            let why = "whether nginx asks for a password depends on a condition that Onrush does not have";
+            let why =
+                "nginx asks for a password depending on a condition that Onrush cannot evaluate";
             return unasked(work, realm, why);
         }
         work.notes.carried(realm);
@@ -216,10 +215,10 @@ fn passwords<'a>(
     };
     let path = expanded(file.argument(0), constants);
     if path.contains('$') {
-        return unasked(work, file, "the name of a file has no variables");
+        return unasked(work, file, "file names cannot contain variables");
     }
     if said.contains('$') {
-        let how = "the realm has no variables, and everybody is asked for a password";
+        let how = "the realm cannot contain variables, and every client is asked for a password";
         work.notes.approximated(realm, how);
     }
     let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '"' | '\\' | '$');
@@ -229,7 +228,7 @@ fn passwords<'a>(
         Hashes::All => vec![("file".to_owned(), Value::text(path))],
         Hashes::Some(users, others) => {
             let how = format!(
-                "{others} have hashes that Onrush does not take (expected bcrypt, argon2id or SHA-crypt) and cannot log in; the others are in the result"
+                "{others} cannot log in, because Onrush does not support their hashes (expected bcrypt, argon2id or SHA-crypt); the other users are in the result"
             );
             work.notes.approximated(file, how);
             vec![("users".to_owned(), Value::Table(users))]
@@ -238,7 +237,7 @@ fn passwords<'a>(
             return unasked(
                 work,
                 file,
-                "Onrush accepts none of its hashes: expected bcrypt, argon2id or SHA-crypt",
+                "Onrush supports none of its hashes: expected bcrypt, argon2id or SHA-crypt",
             );
         }
     };
@@ -247,8 +246,7 @@ fn passwords<'a>(
     }
     route.put("basic_auth", Value::Table(entries));
     work.notes.carried(realm);
-    let how =
-        "its hashes have to be bcrypt, argon2id or SHA-crypt: onrush check says which are not";
+    let how = "hashes must be bcrypt, argon2id or SHA-crypt; onrush check reports others";
     work.notes.approximated(file, how);
     Entry::Open
 }
@@ -265,7 +263,7 @@ fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
             _ => "limit_conn_zone",
         };
         let Some((zone, by)) = zone(work, directive, kind) else {
-            let why = "its zone counts by something that Onrush does not: addresses, fields, or all requests of a route";
+            let why = "the key of its zone is not supported: expected the client address, a field, or one key for all requests of a route";
             work.notes.left_out(directive, why);
             continue;
         };
@@ -275,7 +273,7 @@ fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
             _ => "concurrent",
         };
         if is_other || entries.iter().any(|(known, _)| known == part) {
-            let why = "a route has one limit of each kind, and one key for both";
+            let why = "a route can have one limit of each kind, and both use the same key";
             work.notes.left_out(directive, why);
             continue;
         }
@@ -302,7 +300,7 @@ fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
 }
 
 const STATUS: &str =
-    "above it the response is 429 with Retry-After, and each route counts by itself";
+    "above the limit the response is 429 with Retry-After, and each route has its own counter";
 
 /// The zone that a limit names, and the corresponding key of Onrush.
 fn zone<'a>(work: &Work<'a>, directive: &Directive, kind: &str) -> Option<(&'a Directive, String)> {
@@ -357,7 +355,7 @@ fn rate<'a>(
     work.notes.carried(zone);
     let is_delayed = burst > 0 && !directive.arguments().iter().any(|word| word == "nodelay");
     let how = match is_delayed {
-        true => format!("requests of the burst are not held back; {STATUS}"),
+        true => format!("requests within the burst are not delayed; {STATUS}"),
         false => STATUS.to_owned(),
     };
     work.notes.approximated(directive, how);
@@ -373,7 +371,7 @@ fn concurrent<'a>(
         Ok(number) if number > 0 => {
             entries.push(("concurrent".to_owned(), Value::Number(number.into())));
             work.notes.carried(zone);
-            let how = format!("requests count, not connections; {STATUS}");
+            let how = format!("concurrent requests are limited, not connections; {STATUS}");
             work.notes.approximated(directive, how);
         }
         _ => work

@@ -36,7 +36,8 @@ pub(super) fn try_files<'a>(
             return Tried::default();
         }
         ["$uri", "=404"] => {
-            let how = "a directory is redirected to, and its index file is sent";
+            let how =
+                "a directory is redirected to the path with a slash, and its index file is sent";
             work.notes.approximated(directive, how);
             return Tried::default();
         }
@@ -49,7 +50,7 @@ pub(super) fn try_files<'a>(
     let last = last.trim_end_matches("$is_args$args");
     if let Some(other) = internal::stranger(state, last) {
         let why = format!(
-            "{last} is {}'s, which does something else with it; what is missing is 404",
+            "{last} is matched by {}, which treats it differently; the response is 404 if no file is found",
             other.directive.shown()
         );
         work.notes.left_out(directive, why);
@@ -59,7 +60,7 @@ pub(super) fn try_files<'a>(
         !file.is_empty() && !file.contains('$') && !file.ends_with('/') && !file.ends_with(".php")
     });
     let Some(file) = file else {
-        let why = "the file that was asked for is looked for, or a directory's index; what is missing is 404";
+        let why = "only the requested file, or the index file of a directory, is searched for; the response is 404 if no file is found";
         work.notes.left_out(directive, why);
         return Tried::default();
     };
@@ -69,10 +70,10 @@ pub(super) fn try_files<'a>(
     };
     let how = match looks_for {
         LooksFor::Index => {
-            "the file is served with what is said here, also where a directory has no index file"
+            "the file is served with the settings of this location, also if a directory has no index file"
         }
         LooksFor::FilesAlone => {
-            "the file is served with what is said here; a directory without a slash behind it is redirected to the one with it"
+            "the file is served with the settings of this location; a directory without a slash at its end is redirected to the path with the slash"
         }
     };
     work.notes.approximated(directive, how);

@@ -16,7 +16,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut G
             }
             "least_time" => {
                 group.put("balance", Value::text("peak_ewma"));
-                let how = "of two servers by chance the one that is expected to respond sooner";
+                let how = "the server with the lower expected response time, of two selected at random";
                 work.notes.approximated(directive, how);
             }
             "random" if first == "two" => {
@@ -30,7 +30,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut G
             "ip_hash" => {
                 hash(group, "address");
                 let how =
-                    "the whole address is hashed, and few clients move when a server comes or goes";
+                    "the whole address is hashed, with a consistent hash";
                 work.notes.approximated(directive, how);
             }
             "hash" => match hash_key(first) {
@@ -44,7 +44,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut G
                 }
                 None => work.notes.left_out(
                     directive,
-                    "Onrush hashes addresses, paths, fields and cookies; servers take turns",
+                    "Onrush can hash addresses, paths, fields and cookies; requests are balanced round-robin instead",
                 ),
             },
             "sticky" => sticky(work, directive, group),
@@ -52,7 +52,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut G
                 if let Ok(count) = first.parse::<u64>() {
                     let max = Value::Number(count.min(1_000_000));
                     group.put("queue", Value::table([("max", max)]));
-                    let how = "so many requests wait on each core";
+                    let how = "the limit applies to each core";
                     work.notes.approximated(directive, how);
                 }
             }
@@ -97,10 +97,10 @@ fn hash_key(text: &str) -> Option<(String, Option<&'static str>)> {
 
 fn sticky<'a>(work: &mut Work<'a>, directive: &'a Directive, group: &mut Group) {
     if directive.argument(0) != "cookie" || directive.argument(1).is_empty() {
-        let why = "Onrush is sticky by a cookie of its own only";
+        let why = "Onrush only supports sticky cookie";
         return work.notes.left_out(directive, why);
     }
     group.put("sticky", Value::text(directive.argument(1)));
-    let how = "the cookie has no other attributes than Onrush gives it";
+    let how = "the cookie has Onrush's own attributes";
     work.notes.approximated(directive, how);
 }

@@ -11,7 +11,7 @@ use crate::settings::unit::nginx_time;
 use crate::source::directive::Directive;
 
 const NO_EXPIRES: &str =
-    "Cache-Control says how long; there is no Expires beside it, which HTTP/1.1 does not need";
+    "only Cache-Control is sent, without Expires, which HTTP/1.1 does not need";
 
 /// Statuses that get the field. In Onrush 206 and 304 count as the 200 that they stand for.
 const STATUSES: [&str; 2] = ["2xx", "3xx"];
@@ -110,13 +110,13 @@ pub(super) fn write<'a>(
         }) if rules.is_empty() => return work.notes.carried(directive),
         Some(Rules { rules, is_whole }) => {
             if !is_whole {
-                let how = "types without a rule of their own say nothing: some are off, or an expression that is no name of types";
+                let how = "types without a rule of their own get no Cache-Control, because some types are off, or an expression does not match whole types";
                 work.notes.approximated(directive, how);
             }
             rules
         }
         None => {
-            let why = "Onrush has no times of the day or of files for this, and of variables those alone that a map makes of the media type";
+            let why = "Onrush has no equivalent for times of day, times relative to the file, or variables other than a map of $sent_http_content_type";
             return work.notes.left_out(directive, why);
         }
     };
@@ -133,7 +133,7 @@ fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, rout
             }
             _ => work.notes.left_out(
                 directive,
-                "it depends on the media type, and there is an add_header of Cache-Control",
+                "it depends on the media type, and add_header also sets Cache-Control",
             ),
         };
     }

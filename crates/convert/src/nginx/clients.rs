@@ -52,7 +52,7 @@ fn rule<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Rule {
             return Vec::new();
         }
         _ => {
-            let why = "certificates of clients are required or optional, and verified: clients are not asked for one here";
+            let why = "expected on or optional, with verification; clients are not asked for a certificate";
             work.notes.left_out(verify, why);
             return Vec::new();
         }
@@ -63,14 +63,15 @@ fn rule<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Rule {
     ];
     let mut authorities = said.into_iter().flatten();
     let Some(authority) = authorities.next() else {
-        let why = "there is neither ssl_client_certificate nor ssl_trusted_certificate";
+        let why = "neither ssl_client_certificate nor ssl_trusted_certificate is set";
         work.notes.left_out(verify, why);
         return Vec::new();
     };
     work.notes.carried(authority);
     work.notes.carried(verify);
     if let Some(other) = authorities.next() {
-        let how = "clients have certificates of the authorities in ssl_client_certificate alone";
+        let how =
+            "client certificates are only verified with the authorities in ssl_client_certificate";
         work.notes.approximated(other, how);
     }
     let list = scope.one("ssl_crl");

@@ -35,7 +35,7 @@ pub(super) fn condition(
         return Err("Onrush has no conditions on files".to_owned());
     }
     let Some(name) = subject.strip_prefix('$') else {
-        return Err(format!("{subject:?} is no variable"));
+        return Err(format!("{subject:?} is not a variable"));
     };
     let name = &*canonical(name.trim_start_matches('{').trim_end_matches('}'));
     let (operator, value) = match rest.split_once(char::is_whitespace) {
@@ -52,7 +52,7 @@ pub(super) fn condition(
             .any(|piece| matches!(piece, Piece::Variable(_)))
     {
         return Err(format!(
-            "Onrush compares ${name} with texts, and {value:?} has variables"
+            "${name} can only be compared with fixed strings, and {value:?} has variables"
         ));
     }
     let (is_negated, wanted) = match operator {
@@ -63,7 +63,7 @@ pub(super) fn condition(
         "~*" => (false, matches("(?i)")?),
         "!~" => (true, matches("")?),
         "!~*" => (true, matches("(?i)")?),
-        other => return Err(format!("{other:?} is no operator of nginx")),
+        other => return Err(format!("{other:?} is not an operator of nginx")),
     };
     let formula = compare(name, &wanted, constants, maps)?;
     Ok(match is_negated {
@@ -91,7 +91,9 @@ fn compare(
     }
     let atom = match name {
         "host" => host(wanted)?,
-        "server_name" => return Err("the first name of the server is an expression".to_owned()),
+        "server_name" => {
+            return Err("the first name of the server is a regular expression".to_owned());
+        }
         "scheme" => return scheme(wanted, &["http", "https"]),
         "https" => return scheme(wanted, &["", "on"]),
         "request_method" => return method(wanted),
@@ -131,13 +133,13 @@ pub(super) fn key(
         if map.variable().as_deref() != Some("remote_addr") {
             let source = map.source();
             return Err(format!(
-                "networks are compared with the address of the client, not with {source}"
+                "networks can only be compared with the client address, not with {source}"
             ));
         }
         if let Some(why) = why_unknown("remote_addr", constants) {
             return Err(why);
         }
-        let network = network(key).ok_or_else(|| format!("{key:?} is no network"))?;
+        let network = network(key).ok_or_else(|| format!("{key:?} is not a network"))?;
         return Ok(Formula::Atom(Atom::From(vec![network])));
     }
     let wanted = match (key.strip_prefix('\\'), key.strip_prefix('~')) {
@@ -192,7 +194,9 @@ fn compare_map(
         let key = key(map, at, constants, maps)?;
         let value = expanded(map.value(at), constants);
         if value.contains('$') {
-            return Err(format!("{value:?} is not known before a request comes"));
+            return Err(format!(
+                "the value of {value:?} is only known during a request"
+            ));
         }
         let is_wanted = match wanted {
             Wanted::Equal(text) => value == *text,
@@ -234,7 +238,11 @@ fn compare_text(
         ([] | [Piece::Text(_)], Wanted::Found(pattern)) => find(pattern, text)?,
         // Counts as set, because there usually is text next to the variables.
         (_, Wanted::Set) => true,
-        _ => return Err(format!("{text:?} is not known before a request comes")),
+        _ => {
+            return Err(format!(
+                "the value of {text:?} is only known during a request"
+            ));
+        }
     };
     Ok(match holds {
         true => Formula::always(),
@@ -310,7 +318,9 @@ fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
         Wanted::Equal(text) => (*text).to_owned(),
         Wanted::Alike(text) => text.to_ascii_lowercase(),
         Wanted::Found(_) => {
-            return Err("conditions on clients are networks, not expressions".to_owned());
+            return Err(
+                "client addresses can be compared with networks, not with expressions".to_owned(),
+            );
         }
         Wanted::Set => return Ok(Formula::always()),
     };
@@ -318,7 +328,9 @@ fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
         Ok(address) if address.to_string() != text => Ok(Formula::never()),
         Ok(_) => network(&text)
             .map(|address| Formula::Atom(Atom::From(vec![address])))
-            .ok_or_else(|| format!("{text:?} is an IPv4 address, which Onrush compares as one")),
+            .ok_or_else(|| {
+                format!("{text:?} is an IPv4-mapped address, which Onrush compares as IPv4")
+            }),
         Err(_) if text.starts_with("unix:") => Err(format!("{text:?} is not an address")),
         Err(_) => Ok(Formula::never()),
     }

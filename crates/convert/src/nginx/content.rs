@@ -62,7 +62,7 @@ pub(super) fn internal<'a>(
     directive: &'a Directive,
     comments: &[String],
 ) -> Result<(), TooMany> {
-    let how = "clients get 404 here; Onrush has no internal redirects, and a response with X-Accel-Redirect becomes 502";
+    let how = "clients get 404; Onrush has no internal redirects, and a server's response with X-Accel-Redirect becomes 502";
     work.notes.approximated(directive, how);
     let spot = Spot {
         when: &given.condition,
@@ -84,7 +84,7 @@ fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &
     {
         route.response = Response::status(FOREIGN_STATUS);
         let why = format!(
-            "the converter does not know it, and it may be what responds here; the response is {FOREIGN_STATUS}"
+            "the converter does not know it, and it may generate the response; the response is {FOREIGN_STATUS}"
         );
         return work.notes.left_out(directive, why);
     }
@@ -94,7 +94,7 @@ fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &
         }
         Some(Handler::Foreign(directive)) => {
             route.response = Response::status(FOREIGN_STATUS);
-            let why = format!("Onrush has nothing for this; the response is {FOREIGN_STATUS}");
+            let why = format!("Onrush has no equivalent; the response is {FOREIGN_STATUS}");
             work.notes.left_out(directive, why);
         }
         None => {
@@ -237,11 +237,11 @@ pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mu
         }
     }
     for (name, how) in [
+        ("gzip_vary", "Vary: Accept-Encoding is sent where necessary"),
         (
-            "gzip_vary",
-            "Vary: Accept-Encoding is said wherever it matters",
+            "gzip_proxied",
+            "responses to proxies are compressed like all others",
         ),
-        ("gzip_proxied", "clients behind proxies get what others get"),
     ] {
         if let Some(directive) = scope.one(name) {
             work.notes.approximated(directive, how);
@@ -275,7 +275,7 @@ fn rewritten_files<'a>(
         Some(directory) => files(work, state, spot, Some(&directory)),
         None => {
             let why = format!(
-                "Onrush cannot serve files for this changed path; the response is {FOREIGN_STATUS}"
+                "Onrush cannot serve files for the rewritten path; the response is {FOREIGN_STATUS}"
             );
             work.notes.left_out(rewrite, why);
             Response::status(FOREIGN_STATUS)

@@ -70,7 +70,7 @@ pub(super) fn files<'a>(
         work.notes.carried(directive);
         if directive.argument(0) == "on" {
             keys.push(("listing".to_owned(), Value::Truth(true)));
-            let how = "the page of a directory is Onrush's own";
+            let how = "directory listings have Onrush's own format";
             work.notes.approximated(directive, how);
             listings(work, scope);
         }
@@ -90,7 +90,7 @@ fn directory<'a>(
         Some(directive) => {
             let text = expanded(directive.argument(0), spot.constants);
             if text.contains('$') {
-                let why = "a directory has no variables; the response is 404";
+                let why = "directory names cannot contain variables; the response is 404";
                 work.notes.left_out(directive, why);
                 return None;
             }
@@ -111,17 +111,17 @@ fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
             "html" => work.notes.carried(format),
             "json" => work.notes.approximated(
                 format,
-                "a directory is JSON for clients whose Accept prefers it",
+                "a directory listing is JSON for clients whose Accept prefers it",
             ),
             _ => work.notes.left_out(
                 format,
-                "a directory is HTML, or JSON for clients whose Accept prefers it",
+                "a directory listing is HTML, or JSON for clients whose Accept prefers it",
             ),
         }
     }
     for name in ["autoindex_exact_size", "autoindex_localtime"] {
         if let Some(directive) = scope.one(name) {
-            let how = "sizes and times are written in Onrush's own way";
+            let how = "sizes and times have Onrush's own format";
             work.notes.approximated(directive, how);
         }
     }
@@ -143,11 +143,11 @@ fn index<'a>(
         let is_name = !name.contains(['/', '$']) && !matches!(name.as_str(), "" | "." | "..");
         let other = internal::stranger_to_index(state, name);
         let why = match other {
-            _ if !is_name => "index files have names without slashes and variables".to_owned(),
+            _ if !is_name => "names of index files cannot contain slashes or variables".to_owned(),
             None => {
                 if let Some(own) = internal::stricter_for_index(state, name) {
                     let how = format!(
-                        "what it says is not said of {name} where a directory or try_files leads to it"
+                        "its settings do not apply to {name} as an index file or through try_files"
                     );
                     work.notes.approximated(own.directive, how);
                 }
@@ -155,7 +155,7 @@ fn index<'a>(
                 continue;
             }
             Some(other) => format!(
-                "{name} of a directory may be {}'s, which does something else with it: it is not sent",
+                "{name} in a directory may be matched by {}, which treats it differently: it is not used as an index file",
                 other.directive.shown()
             ),
         };
@@ -180,12 +180,14 @@ fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
 /// Checks that the path after the route's prefix is the path below the directory.
 fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str> {
     let (Path::Prefix(prefix), true) = (spot.when.path(), spot.when.path().is_literal()) else {
-        return Err("Onrush looks for files by the path after a prefix; the response is 404");
+        return Err(
+            "Onrush finds files by the path after a prefix, and this location has none; the response is 404",
+        );
     };
     let ends = |text: &str| text.ends_with('/');
     match ends(prefix) && !ends(directive.argument(0)) {
         true => Err(
-            "the last part of the directory and of the path become one name; the response is 404",
+            "the alias has no slash at its end, so nginx joins its last part with the path to one name; the response is 404",
         ),
         false => Ok(()),
     }

@@ -48,7 +48,7 @@ fn page<'a>(
     };
     let changes_status = statuses.iter().any(|status| status.starts_with('='));
     if !place.starts_with('/') || place.contains(['$', '?']) || changes_status {
-        let why = "pages of errors are files, with the status of the error";
+        let why = "error pages must be files, with the status of the error";
         return work.notes.left_out(directive, why);
     }
     let file = match file(work, state, place) {
@@ -60,7 +60,7 @@ fn page<'a>(
         match status.parse::<u16>() {
             Ok(401 | 403) if is_guarded => work.notes.left_out(
                 directive,
-                "who is refused here is refused the page of 401 and 403, too",
+                "access rules of the page refuse the same clients, so there is no page for 401 and 403",
             ),
             Ok(400..=599) => {
                 if !pages.iter().any(|(known, _)| known == status) {
@@ -69,11 +69,10 @@ fn page<'a>(
             }
             _ => work
                 .notes
-                .left_out(directive, "pages are for statuses from 400 to 599"),
+                .left_out(directive, "expected statuses from 400 to 599"),
         }
     }
-    let how =
-        "the page is the file itself, read at the start; fixed responses stay as they are written";
+    let how = "the page is a file that is read at startup; fixed responses keep their bodies";
     work.notes.approximated(directive, how);
 }
 
@@ -85,12 +84,12 @@ fn file(work: &Work<'_>, state: &State<'_>, place: &str) -> Result<String, Strin
     {
         let shown = location.directive.shown();
         return Err(format!(
-            "{place} is {shown}'s, which does something else with it"
+            "{place} is matched by {shown}, which treats it differently"
         ));
     }
     let root = scope.one("root").map_or("html", |root| root.argument(0));
     match root.contains('$') {
-        true => Err("a directory has no variables".to_owned()),
+        true => Err("directory names cannot contain variables".to_owned()),
         false => Ok(format!("{}{place}", work.path(root).trim_end_matches('/'))),
     }
 }

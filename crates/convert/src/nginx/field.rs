@@ -64,7 +64,7 @@ pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Fo
     let joints: Vec<usize> = of_field.match_indices('-').map(|(at, _)| at).collect();
     if joints.len() > JOINTS_MAX {
         return Err(format!(
-            "too many fields may be ${name}: expected a name with fewer underscores"
+            "${name} may be one of too many fields: expected a name with fewer underscores"
         ));
     }
     let spelt = (0..1_usize << joints.len()).map(|spelling| {
@@ -153,11 +153,10 @@ pub(super) fn difference(formula: &Formula, words: &str, maps: &[Map<'_>]) -> Op
         return Some(how);
     }
     if has_target {
-        let how =
-            "the path is compared as it is meant and without its query, not as the client wrote it";
+        let how = "the normalized path without the query is compared, not the raw request target";
         return Some(how);
     }
-    let how = "it is long: its keys are compared as they are written, and case matters";
+    let how = "the map has many entries, so its keys are compared case-sensitively";
     names.iter().any(is_long).then_some(how)
 }
 
@@ -177,14 +176,16 @@ fn of_atoms(formula: &Formula) -> Option<&'static str> {
         Formula::All(parts) | Formula::Any(parts) => parts.iter().find_map(of_atoms),
         Formula::Unknown(_) => None,
         Formula::Atom(Atom::Query(..)) => Some(
-            "parameters are found by their names in the case that is written, decoded, and any of several counts; nginx takes the first in either case, as it came",
+            "parameter names are case-sensitive, values are decoded, and any of several may match; nginx ignores case and uses the first raw value",
         ),
         Formula::Atom(Atom::Header(name, Test::Matches(_) | Test::Is(_))) => {
             match name.to_ascii_lowercase().as_str() {
                 "host" => None,
-                "cookie" => Some("of several cookies of the name any counts, not only the first"),
+                "cookie" => {
+                    Some("any of several cookies with this name may match; nginx uses the first")
+                }
                 _ => Some(
-                    "of a field that comes several times each value is compared; nginx joins them with commas before",
+                    "each value of a repeated field is compared; nginx joins them with commas first",
                 ),
             }
         }

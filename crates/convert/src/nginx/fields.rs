@@ -24,7 +24,7 @@ pub(super) fn response<'a>(
     let has_always = added.iter().any(is_always);
     for directive in &added {
         if has_always && !is_always(directive) {
-            let how = "it is said in errors, too, as the other fields here that say always";
+            let how = "the field is also added to errors, because others here have always";
             work.notes.approximated(directive, how);
         }
         add(work, directive, spot, route);
@@ -59,7 +59,7 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         }
         Ok(value) => value.replace(char::is_control, " "),
         Err(variable) => {
-            let why = format!("Onrush has nothing for {variable}");
+            let why = format!("Onrush has no equivalent for {variable}");
             return work.notes.left_out(directive, why);
         }
     };

@@ -18,7 +18,7 @@ enum Kind {
 const KNOWN: &[(Kind, &str, &[&str])] = &[
     (
         Kind::Used,
-        "nothing that is served uses it",
+        "not in use",
         &[
             "absolute_redirect",
             "add_header",
@@ -113,7 +113,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "Onrush needs no such setting: buffers, tables and events are its own affair",
+        "Onrush needs no such setting: it sizes buffers, tables and events itself",
         &[
             "accept_mutex",
             "accept_mutex_delay",
@@ -181,7 +181,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "how the process is started is not in Onrush's configuration: systemd does it, or a shell",
+        "the process is started by systemd or a shell, not from Onrush's configuration",
         &[
             "daemon",
             "env",
@@ -196,7 +196,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "its log of itself is standard error, and formats of the access log are its own",
+        "Onrush logs to standard error, and its access log has its own formats",
         &[
             "access_log",
             "debug_connection",
@@ -211,7 +211,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "Onrush keeps no copies of responses: each request is forwarded",
+        "Onrush does not cache responses: every request is forwarded",
         &[
             "proxy_cache",
             "proxy_cache_*",
@@ -223,32 +223,32 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::WithoutEffect,
-        "a field of a response changes nothing in Onrush but the X-Accel-Redirect that it refuses",
+        "response fields of servers do not control Onrush; it only refuses X-Accel-Redirect",
         &["grpc_ignore_headers"],
     ),
     (
         Kind::WithoutEffect,
-        "Onrush has modules of its own, all of them in the binary",
+        "all modules of Onrush are built in",
         &["load_module"],
     ),
     (
         Kind::WithoutEffect,
-        "names are resolved as the system is set up for it, at the start and when they expire",
+        "names are resolved by the system resolver, at startup and when they expire",
         &["resolver", "resolver_timeout"],
     ),
     (
         Kind::Approximated,
-        "a connection of a client ends when it is idle, not after a number of requests or a time",
+        "client connections are closed when they are idle, not after a number of requests or a time",
         &["keepalive_requests", "keepalive_time"],
     ),
     (
         Kind::Approximated,
-        "responses say Server: onrush",
+        "responses have Server: onrush",
         &["server_tokens"],
     ),
     (
         Kind::Approximated,
-        "the profile of Onrush has its own ciphers, curves and tickets: those that are safe",
+        "Onrush's TLS profile sets ciphers, curves and session tickets",
         &[
             "ssl_buffer_size",
             "ssl_ciphers",
@@ -265,7 +265,7 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "Onrush staples no OCSP responses; clients may ask for them themselves",
+        "Onrush does not staple OCSP responses",
         &[
             "ssl_stapling",
             "ssl_stapling_file",
@@ -276,22 +276,22 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "clients speak HTTP/2 or HTTP/1.1, as they like, within the bounds of Onrush: it has no HTTP/3 yet",
+        "clients may use HTTP/2 or HTTP/1.1, with Onrush's own limits; there is no HTTP/3",
         &["http2", "http2_*", "http3", "http3_*", "quic_*"],
     ),
     (
         Kind::Approximated,
-        "Onrush makes an ETag for each file and honours all conditions",
+        "Onrush sends an ETag for each file and evaluates all conditional requests",
         &["etag", "if_modified_since"],
     ),
     (
         Kind::Approximated,
-        "media types follow from the names of files by a table of Onrush's own; what that does not know is application/octet-stream",
+        "media types follow from file extensions by Onrush's own table; the default is application/octet-stream",
         &["default_type", "types"],
     ),
     (
         Kind::Approximated,
-        "text is said to be UTF-8",
+        "text types have charset UTF-8",
         &[
             "charset",
             "charset_types",
@@ -301,22 +301,22 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::Approximated,
-        "symbolic links are followed as long as they stay beneath the root",
+        "symbolic links are followed if they stay below the root",
         &["disable_symlinks"],
     ),
     (
         Kind::Approximated,
-        "slashes in a row are always merged before paths are compared: a location for paths with several slashes gets no requests; if it restricts access, it refuses the paths with one slash",
+        "repeated slashes are always merged before paths are compared: a location for paths with repeated slashes gets no requests; if it restricts access, it refuses the paths with one slash",
         &["merge_slashes"],
     ),
     (
         Kind::Approximated,
-        "fields with underscores in their names pass, unless servers could confuse them with a field that Onrush sets; in values, $http_a_b is the field a-b only",
+        "fields with underscores in their names are forwarded, unless servers could confuse them with a field that Onrush sets; in values, $http_a_b is the field a-b only",
         &["underscores_in_headers"],
     ),
     (
         Kind::Approximated,
-        "files have ranges, up to 100 in a request",
+        "files are served with up to 100 ranges per request",
         &["max_ranges"],
     ),
     (
@@ -326,12 +326,12 @@ const KNOWN: &[(Kind, &str, &[&str])] = &[
     ),
     (
         Kind::LeftOut,
-        "Onrush speaks HTTP to servers and nothing else",
+        "Onrush only supports HTTP towards servers",
         &["fastcgi_*", "memcached_*", "scgi_*", "uwsgi_*"],
     ),
     (
         Kind::LeftOut,
-        "Onrush forwards HTTP, not bytes of other protocols",
+        "Onrush only forwards HTTP",
         &["stream", "mail"],
     ),
 ];
@@ -353,7 +353,7 @@ pub(super) fn is_known(name: &str) -> bool {
 pub(super) fn unread(directive: &Directive) -> Outcome {
     let name = directive.name();
     if name == "default_type" && directive.argument(0) == "application/octet-stream" {
-        let why = "it is what Onrush says where it knows no type";
+        let why = "it is also the default of Onrush";
         return Outcome::WithoutEffect(why.to_owned());
     }
     if name == "merge_slashes" && directive.argument(0) == "on" {
@@ -365,8 +365,6 @@ pub(super) fn unread(directive: &Directive) -> Outcome {
         }
         Some((Kind::Approximated, how, _)) => Outcome::Approximated((*how).to_owned()),
         Some((Kind::LeftOut, why, _)) => Outcome::LeftOut((*why).to_owned()),
-        None => Outcome::LeftOut(
-            "Onrush has nothing for it, or the converter does not know it".to_owned(),
-        ),
+        None => Outcome::LeftOut("no equivalent in Onrush, or unknown to the converter".to_owned()),
     }
 }

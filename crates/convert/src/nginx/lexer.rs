@@ -79,7 +79,7 @@ impl<'a> Lexer<'a> {
                 return Ok(());
             }
         }
-        let message = "this block has no end: expected \"}\"";
+        let message = "unclosed block: expected \"}\"";
         Err(Unusable::at(self.file, begin, message))
     }
 
@@ -101,9 +101,8 @@ impl<'a> Lexer<'a> {
             None | Some(';' | '{' | ')') => Ok(word),
             Some(letter) if letter.is_ascii_whitespace() => Ok(word),
             Some(letter) => {
-                let message = format!(
-                    "{letter:?} behind the end of a quoted word: expected a space, \";\" or \"{{\""
-                );
+                let message =
+                    format!("{letter:?} after a quoted word: expected a space, \";\" or \"{{\"");
                 Err(Unusable::at(self.file, self.line, message))
             }
         }
@@ -118,7 +117,7 @@ impl<'a> Lexer<'a> {
                 letter => word.push(letter),
             }
         }
-        let message = format!("this quoted word has no end: expected {quote}");
+        let message = format!("unclosed quote: expected {quote}");
         Err(Unusable::at(self.file, begin, message))
     }
 
@@ -161,7 +160,7 @@ impl<'a> Lexer<'a> {
 /// The error for a directive with too many words.
 pub(super) fn too_many_words(file: &str, line: usize) -> Unusable {
     let message = format!(
-        "this directive has no end within {} words: expected \";\" or \"{{\"",
+        "no end of the directive within {} words: expected \";\" or \"{{\"",
         limits::WORDS_MAX
     );
     Unusable::at(file, line, message)
@@ -214,14 +213,11 @@ mod tests {
     fn a_quote_ends_and_nothing_stands_behind_it() {
         assert_eq!(
             tokens("a\nb \"c"),
-            Err("f:2: this quoted word has no end: expected \"".to_owned())
+            Err("f:2: unclosed quote: expected \"".to_owned())
         );
         assert_eq!(
             tokens("a \"b\"c;"),
-            Err(
-                "f:1: 'c' behind the end of a quoted word: expected a space, \";\" or \"{\""
-                    .to_owned()
-            )
+            Err("f:1: 'c' after a quoted word: expected a space, \";\" or \"{\"".to_owned())
         );
     }
 }

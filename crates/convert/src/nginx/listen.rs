@@ -33,7 +33,7 @@ pub(super) fn gather<'a>(
         listen(work, server, scope, directive, listeners);
     }
     if !is_listed {
-        let origin = "nginx listens there where nothing is said".to_owned();
+        let origin = "the default of nginx without listen".to_owned();
         put(new("0.0.0.0:80", origin), server, Part::Other, listeners);
     }
 }
@@ -93,7 +93,7 @@ fn listen<'a>(
             "proxy_protocol" => {
                 listener.proxy_protocol = Some(proxy_protocol(work, scope, directive));
                 if believes_header(scope) {
-                    let how = "the client is the address of the PROXY header; nginx takes the address of the connection without real_ip_header proxy_protocol";
+                    let how = "the client address comes from the PROXY header; nginx uses the address of the connection without real_ip_header proxy_protocol";
                     work.notes.approximated(directive, how);
                 }
             }
@@ -101,9 +101,9 @@ fn listen<'a>(
             "http2" => {}
             "spdy" => work
                 .notes
-                .approximated(directive, "clients speak HTTP/2 or HTTP/1.1"),
+                .approximated(directive, "clients may use HTTP/2 or HTTP/1.1"),
             "quic" => {
-                let how = "Onrush has no HTTP/3 yet: clients come by TCP";
+                let how = "Onrush does not support HTTP/3: clients use TCP";
                 return work.notes.approximated(directive, how);
             }
             "reuseport" | "backlog" | "ipv6only" | "bind" | "deferred" | "so_keepalive"
@@ -145,7 +145,7 @@ fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>, directive: &'a Dir
     if trusted.is_empty() {
         return Value::Truth(true);
     }
-    let how = "connections from the networks of set_real_ip_from begin with a PROXY header and no others; nginx expects one on every connection";
+    let how = "only connections from the networks of set_real_ip_from begin with a PROXY header; nginx expects one on every connection";
     work.notes.approximated(directive, how);
     Value::table([("from", Value::texts(trusted))])
 }
@@ -168,7 +168,7 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
             if names.iter().any(|name| {
                 name.contains('$') || name.starts_with("data:") || name.starts_with("engine:")
             }) {
-                let why = "certificates are files, whose names have no variables";
+                let why = "certificates must be files, and their names cannot contain variables";
                 work.notes.left_out(certificate, why);
                 continue;
             }
@@ -182,7 +182,7 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
         }
         profile(work, scope, &mut entries);
         if let Some(directive) = scope.one("ssl_reject_handshake") {
-            let how = "a client that asks for this name is shown the first certificate, and a server that listens with TLS alone responds with 421 (--open-guards serves its content)";
+            let how = "a client that requests this name gets the first certificate, and a server with only TLS listeners responds with 421 (--open-guards serves its content)";
             work.notes.approximated(directive, how);
         }
     }
@@ -211,10 +211,10 @@ fn profile<'a>(work: &mut Work<'a>, scope: &Scope<'a>, entries: &mut Vec<(String
         .iter()
         .any(|version| !matches!(version.as_str(), "TLSv1.2" | "TLSv1.3"))
     {
-        let how = "Onrush speaks TLS 1.2 and 1.3, and nothing older";
+        let how = "Onrush only supports TLS 1.2 and 1.3";
         work.notes.approximated(directive, how);
     } else if has("TLSv1.2") && !has("TLSv1.3") {
-        let how = "Onrush speaks TLS 1.3, too";
+        let how = "Onrush also supports TLS 1.3";
         work.notes.approximated(directive, how);
     } else {
         work.notes.carried(directive);

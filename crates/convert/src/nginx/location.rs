@@ -28,7 +28,7 @@ pub(super) struct Location<'a> {
 
 /// Note on a location that refuses requests and that Onrush cannot match together with the conditions around it.
 pub(super) const REFUSED_EVERYWHERE: &str =
-    "Onrush cannot ask for this and what is around it together: all paths like this are refused";
+    "Onrush cannot combine this path with the conditions around it: all of its paths are refused";
 
 impl Location<'_> {
     /// Whether its path is a regular expression, which is tried in order.
@@ -132,7 +132,7 @@ fn reachable<'a>(notes: &mut Notes, found: Vec<Location<'a>>) -> Vec<Location<'a
     for (location, rival) in found.iter().zip(&rivals) {
         if let Some(rival) = rival {
             let shown = rival.directive.shown();
-            let why = format!("no request comes here: its paths are those of {shown}");
+            let why = format!("no request reaches it: {shown} matches its paths");
             notes.without_effect(location.directive, why);
         }
     }
@@ -230,7 +230,7 @@ fn narrowed<'a>(
                 continue;
             }
             Both::Inexpressible => {
-                let why = "Onrush cannot ask for this expression and the path around it together";
+                let why = "Onrush cannot combine this expression with the path around it";
                 notes.left_out(pattern.directive, why);
                 continue;
             }
@@ -316,7 +316,7 @@ fn gather<'a>(
             known.kind == kind && known.path == location.path && known.outer == location.outer
         };
         if kind != Kind::Pattern && found.iter().any(is_known) {
-            notes.without_effect(directive, "there is a location of this name before it");
+            notes.without_effect(directive, "an earlier location has the same path");
             continue;
         }
         found.push(location);
@@ -346,9 +346,7 @@ fn read(
         return Err("the path has bytes that are not UTF-8".to_owned());
     }
     if outer.is_some_and(|outer| outer.kind == Kind::Pattern) {
-        return Err(
-            "Onrush cannot ask for this path and the expression around it together".to_owned(),
-        );
+        return Err("Onrush cannot combine this path with the expression around it".to_owned());
     }
     let is_path = text.starts_with('/');
     let prefix = || plain(Path::Prefix(text.to_owned()));
@@ -357,7 +355,7 @@ fn read(
         "" if is_path => Ok(Some((Kind::Prefix, prefix()))),
         "^~" if is_path => Ok(Some((Kind::Preferred, prefix()))),
         "=" | "" | "^~" => Err(format!(
-            "{text:?} does not begin with a slash: no request matches it"
+            "{text:?} does not start with a slash: no request matches it"
         )),
         "~" | "~*" => {
             let pattern = match modifier {
@@ -375,7 +373,9 @@ fn read(
             };
             within(path, outer).map(Some)
         }
-        other => Err(format!("{other:?} is none of =, ~, ~* and ^~")),
+        other => Err(format!(
+            "{other:?} is not a modifier: expected =, ~, ~* or ^~"
+        )),
     }
 }
 
@@ -385,7 +385,7 @@ fn within(path: Simple, outer: Option<&Location<'_>>) -> Result<(Kind, Simple), 
         None => Ok((Kind::Pattern, path)),
         Some(outer) => match path.path.and(&outer.path.path) {
             Both::Is(_) => Ok((Kind::Exact, outer.path.clone())),
-            _ => Err("no request has this path within the one around it".to_owned()),
+            _ => Err("no request can match both this path and the path around it".to_owned()),
         },
     }
 }

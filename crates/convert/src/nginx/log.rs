@@ -27,8 +27,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Rout
         match place {
             Some(place) => work.log.say(place, directive, &mut work.notes),
             None => {
-                let why =
-                    "Onrush logs to one file, to standard output or to a syslog at an address";
+                let why = "Onrush can only log to one file, to standard output or to a syslog server at an IP address";
                 work.notes.without_effect(directive, why);
             }
         }

@@ -54,8 +54,7 @@ fn found(pattern: &str) -> Result<Formula, String> {
     let is_unknown = Formula::All(vec![
         Formula::Not(Box::new(one_of(others))),
         Formula::Unknown(
-            "the expression is compared with the methods of nginx, not with any other method"
-                .to_owned(),
+            "the expression can only be compared with the methods that nginx knows".to_owned(),
         ),
     ]);
     Ok(match found.is_empty() {

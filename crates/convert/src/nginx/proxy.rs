@@ -64,7 +64,7 @@ fn said_of_all<'a>(
     let says_host = |field: &&Directive| field.argument(0).eq_ignore_ascii_case("host");
     if scope.one("proxy_redirect").is_none() && !fields.iter().any(says_host) {
         let how = format!(
-            "a Location that names {}, as the server is asked for it, passes as it is; nginx leads it here",
+            "a Location with {} in a server's response is not changed; nginx replaces it by the address of this location",
             target.authority
         );
         work.notes.approximated(directive, how);
@@ -99,19 +99,19 @@ fn path<'a>(
     });
     let Some((stripped, target)) = moved else {
         if uri.is_some() {
-            let why = "the path in the URL takes the place of a prefix, and there is none here";
+            let why = "the path in the URL replaces a prefix, and this location has none";
             work.notes.left_out(directive, why);
         }
         return;
     };
     if route.replace_prefix(&stripped, &target).is_err() {
-        let why = "the path in the URL takes the place of a prefix, and there is none here";
+        let why = "the path in the URL replaces a prefix, and this location has none";
         return work.notes.left_out(directive, why);
     }
     if stripped.ends_with('/') != target.ends_with('/')
         && matches!(spot.when.path(), Path::Prefix(_))
     {
-        let how = "one slash stands between the path in the URL and the rest of the client's";
+        let how = "there is exactly one slash between the path in the URL and the rest of the client's path";
         work.notes.approximated(directive, how);
     }
 }
@@ -180,7 +180,7 @@ fn request_field<'a>(
     match template(written, spot.constants) {
         // The server is selected later.
         Ok(value) if value.contains("{server}") => {
-            let why = "a request may be tried on several servers, so the field is removed";
+            let why = "the field is removed, because a request may be sent to several servers";
             work.notes.left_out(directive, why);
             edits.remove(name);
             None
@@ -189,13 +189,13 @@ fn request_field<'a>(
         Err(variable) => {
             // Clients must not be able to set the value that nginx would have written.
             let how = match name.eq_ignore_ascii_case("host") {
-                true => format!("the server sees {own}"),
+                true => format!("the server gets {own}"),
                 false => {
                     edits.remove(name);
                     "the field is removed".to_owned()
                 }
             };
-            let why = format!("Onrush has nothing for {variable}; {how}");
+            let why = format!("Onrush has no equivalent for {variable}; {how}");
             work.notes.left_out(directive, why);
             None
         }
@@ -214,7 +214,7 @@ fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str
     let value = directive.argument(1);
     match name {
         "connection" if value == "close" => {
-            let how = "connections to servers are used again";
+            let how = "connections to servers are reused";
             work.notes.approximated(directive, how);
             true
         }
@@ -224,7 +224,7 @@ fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str
         }
         name if is_own_word(name, value) => {
             work.forwards_clients = true;
-            let how = "[forwarded] says so of all requests; what clients say of themselves is believed only from proxies in trust";
+            let how = "[forwarded] applies to all requests; fields of clients are only accepted from proxies in trust";
             work.notes.approximated(directive, how);
             true
         }
@@ -273,7 +273,7 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, route: &
 fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     for name in ["proxy_buffering", "proxy_request_buffering"] {
         if let Some(directive) = scope.one(name) {
-            let why = "bodies stream in both directions and are never held whole";
+            let why = "bodies are streamed in both directions and never buffered as a whole";
             work.notes.without_effect(directive, why);
         }
     }
@@ -282,7 +282,7 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
             "1.1" => work.notes.carried(directive),
             _ => work
                 .notes
-                .approximated(directive, "servers are asked by HTTP/1.1"),
+                .approximated(directive, "requests to servers use HTTP/1.1"),
         }
     }
     if let Some(directive) = scope.one("proxy_redirect") {
@@ -290,10 +290,10 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
             "off" => work.notes.carried(directive),
             "default" => work
                 .notes
-                .approximated(directive, "Location of servers passes as it is"),
+                .approximated(directive, "Location fields of servers are not changed"),
             _ => work
                 .notes
-                .left_out(directive, "Location of servers passes as it is"),
+                .left_out(directive, "Location fields of servers are not changed"),
         }
     }
     for name in [
@@ -308,7 +308,7 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
             match directive.argument(0) {
                 "off" if name.starts_with("proxy_cookie") => work.notes.carried(directive),
                 "on" if name.starts_with("proxy_pass_") => work.notes.carried(directive),
-                _ => work.notes.left_out(directive, "Onrush has nothing for it"),
+                _ => work.notes.left_out(directive, "Onrush has no equivalent"),
             }
         }
     }
@@ -319,7 +319,7 @@ fn bind<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
     if let Some(directive) = scope.one(&module.directive("bind")) {
         match directive.argument(0) {
             "off" => work.notes.carried(directive),
-            _ => work.notes.left_out(directive, "Onrush has nothing for it"),
+            _ => work.notes.left_out(directive, "Onrush has no equivalent"),
         }
     }
 }

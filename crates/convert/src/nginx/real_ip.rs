@@ -46,13 +46,13 @@ pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
 pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'static str> {
     if believes_header(scope) {
         return Some(
-            "nginx looks at another address than that of the PROXY header, which Onrush takes (expected real_ip_header proxy_protocol with set_real_ip_from)",
+            "Onrush uses the client address in the PROXY header, and nginx another one (expected real_ip_header proxy_protocol with set_real_ip_from)",
         );
     }
     let is_same = match source(scope) {
         Source::Field => {
             return Some(
-                "nginx looks at the address in a field that Onrush does not read (expected real_ip_header X-Forwarded-For)",
+                "nginx uses the client address in a field that Onrush does not read (expected real_ip_header X-Forwarded-For)",
             );
         }
         Source::Connection | Source::ProxyHeader => trusted.is_empty(),
@@ -64,7 +64,7 @@ pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'s
         }
     };
     (!is_same).then_some(
-        "Onrush takes the client address from X-Forwarded-For of the same proxies everywhere, and nginx from other ones here (expected the same set_real_ip_from in all servers)",
+        "Onrush trusts X-Forwarded-For of the same proxies everywhere, and nginx of other proxies here (expected the same set_real_ip_from in all servers)",
     )
 }
 
@@ -91,7 +91,7 @@ pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String>
                 networks.push(network);
             }
             None => {
-                let why = "Onrush trusts networks, not names or sockets";
+                let why = "trusted proxies must be networks, not names or sockets";
                 work.notes.left_out(directive, why);
             }
         }
@@ -125,7 +125,7 @@ pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[Scope<'a>]) -> Vec<Stri
             }
             Source::Field => {
                 let from = scope.one("set_real_ip_from");
-                let why = "Onrush reads clients out of X-Forwarded-For and Forwarded; nginx takes X-Real-IP where nothing is written";
+                let why = "Onrush takes client addresses from X-Forwarded-For or Forwarded; the default of nginx is X-Real-IP";
                 if let Some(directive) = header.or(from) {
                     work.notes.left_out(directive, why);
                 }
@@ -144,7 +144,7 @@ pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[Scope<'a>]) -> Vec<Stri
             work.notes.carried(directive);
         }
         if let Some(directive) = recursive.or(header).filter(|_| !is_on) {
-            let how = "proxies in trust are passed over in the list of addresses; nginx takes the last address of the list";
+            let how = "trusted proxies in the list of addresses are skipped; nginx uses the last address of the list";
             work.notes.approximated(directive, how);
         }
     }
@@ -154,7 +154,7 @@ pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[Scope<'a>]) -> Vec<Stri
             .iter()
             .flat_map(|scope| scope.all("set_real_ip_from"));
         for directive in from {
-            let how = "Onrush takes the client address from X-Forwarded-For of these proxies everywhere, not here alone";
+            let how = "Onrush trusts X-Forwarded-For of these proxies everywhere, not only here";
             work.notes.approximated(directive, how);
         }
     }

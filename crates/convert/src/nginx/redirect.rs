@@ -26,12 +26,12 @@ pub(super) fn returned<'a>(
         return redirect(work, directive, text, status, state, given);
     }
     if status == 444 {
-        let how = "the response is an empty 403; nginx closes the connection without any";
+        let how = "the response is an empty 403; nginx closes the connection without a response";
         work.notes.approximated(directive, how);
         return Response::status(403);
     }
     if !(200..=599).contains(&status) {
-        let how = "Onrush responds with 200 to 599: this is a 500";
+        let how = "expected a status from 200 to 599; the response is 500";
         work.notes.approximated(directive, how);
         return Response::status(500);
     }
@@ -42,13 +42,13 @@ pub(super) fn returned<'a>(
         match piece {
             Piece::Text(text) => literal += &text,
             Piece::Variable(name) => {
-                let why = format!("a fixed response has no variables: ${name} is left out of it");
+                let why = format!("a fixed response cannot contain variables: ${name} is omitted");
                 work.notes.left_out(directive, why);
             }
         }
     }
     if !has_text && status >= 300 {
-        let how = "the body is empty; nginx has a page of its own";
+        let how = "the body is empty; nginx sends an error page";
         work.notes.approximated(directive, how);
     }
     if literal.is_empty() || matches!(status, 204 | 205 | 304) {
@@ -96,22 +96,21 @@ fn redirect<'a>(
     match location(written, state, given) {
         Ok(to) => {
             if to.contains("&{query}") {
-                let how = "without a query from the client the location ends with &";
+                let how = "without a query in the request the location ends with &";
                 work.notes.approximated(directive, how);
             }
             for how in differences(written) {
                 work.notes.approximated(directive, how);
             }
             if to.contains("?{query}") {
-                let how =
-                    "where the client has sent no query, a ? stands at the end of the location";
+                let how = "without a query in the request the location ends with ?";
                 work.notes.approximated(directive, how);
             }
             work.notes.carried(directive);
             Response::Redirect { to, status }
         }
         Err(why) => {
-            let why = format!("Onrush has nothing for {why}; the response is 404");
+            let why = format!("Onrush has no equivalent for {why}; the response is 404");
             work.notes.left_out(directive, why);
             Response::status(404)
         }
@@ -141,7 +140,7 @@ fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String
     // nginx turns a path into an absolute URL; browsers do that themselves.
     let begins = out.starts_with(['/', '{']) || out.contains("://");
     if !begins || out.contains(char::is_whitespace) {
-        return Err(format!("{out:?}, which is no place to go to"));
+        return Err(format!("{out:?}, which is not a valid location"));
     }
     let behind_scheme = out.split_once("://").map(|(_, behind)| behind);
     let is_open = |text: &str| {

@@ -7,7 +7,7 @@ use crate::expression::condition::{Atom, Path};
 use crate::expression::decide::Formula;
 use crate::expression::pcre::translated;
 
-const NO_QUERY: &str = "conditions on paths do not see the query";
+const NO_QUERY: &str = "conditions on paths do not include the query";
 const DECODED: &str = "paths are compared decoded, without dot segments and empty segments";
 
 /// The condition that the target has the wanted value.

@@ -67,7 +67,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 if is_internal(directive) {
                     // It has no effect in the result, so it needs no condition.
                     let why =
-                        "Onrush looks for a route once: a path that was changed finds no other one";
+                        "Onrush selects a route once: a rewritten path does not select another one";
                     self.work.notes.left_out(directive, why);
                     return Formula::never();
                 }
@@ -176,7 +176,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 match &*name {
                     "args" => self.work.notes.left_out(
                         directive,
-                        "requests and redirects keep the query that the client has sent",
+                        "requests and redirects keep the query of the client",
                     ),
                     "limit_rate" => self
                         .work
@@ -208,7 +208,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
     }
 
     fn inexpressible(&mut self, act: &Act<'a>, state: &State<'a>) -> Unasked {
-        let why = "Onrush cannot ask for this together with the conditions around it";
+        let why = "Onrush cannot combine this condition with the conditions around it";
         let unknown = self.unknown.take();
         self.undecided(act, state, unknown.as_deref().unwrap_or(why))
     }
@@ -377,7 +377,9 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
                 && names(replacement).iter().all(is_known);
             let pattern = match is_path {
                 true => carried(directive.argument(0)),
-                false => Err("Onrush builds a path from groups, without a query".to_owned()),
+                false => {
+                    Err("Onrush can only build a path from groups, without a query".to_owned())
+                }
             };
             match pattern {
                 Ok(pattern) => {

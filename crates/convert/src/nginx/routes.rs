@@ -41,15 +41,14 @@ pub(super) fn serve<'a>(
             Some(Both::Is(given)) => given,
             Some(Both::Never) => continue,
             Some(Both::Inexpressible) => {
-                let why =
-                    "Onrush cannot ask for the name and the port in a Host by two expressions";
+                let why = "Onrush cannot combine an expression for the name in Host with one for the port";
                 work.notes.left_out(server.directive, why);
                 continue;
             }
         };
         match unclear {
             Some(said) => {
-                let why = "the response for each host that it may match is 421 (with --open-guards, other servers respond to these hosts)";
+                let why = "the response is 421 for each host that it may match (with --open-guards, other servers respond to these hosts)";
                 work.notes.left_out(said, why);
                 misdirected(work, server, given)?;
             }
@@ -68,7 +67,7 @@ fn one<'a>(
     let level = server.directive.inside();
     let comments = [server.origin()];
     if work.unverified.contains(&server.directive.number) {
-        let why = "its rule about certificates of clients differs from that of the default server, and its names are expressions, which Onrush does not compare with the name that a client asks for";
+        let why = "its rule for client certificates differs from that of the default server, and its names are expressions, which Onrush cannot compare with the requested name (SNI)";
         match work.guards {
             Guards::Closed => return unverified(work, server, &given, (comments, why)),
             Guards::Open => work.notes.left_out(server.directive, why),
@@ -81,7 +80,7 @@ fn one<'a>(
     if let Some(directive) = revocation(server)
         && work.guards == Guards::Closed
     {
-        let why = "nginx asks for revoked certificates before the rules of the server; the response is 501 for every client (--open-guards lets all of them in)";
+        let why = "nginx checks for revoked certificates before the rules of the server; the response is 501 for every client (--open-guards lets all clients in)";
         work.notes.left_out(directive, why);
         let mut route = Route::new(given.condition, Response::status(501));
         route.comments = comments.into();
@@ -206,7 +205,7 @@ fn unverified<'a>(
     given: &Given,
     (comments, why): ([String; 1], &str),
 ) -> Result<(), TooMany> {
-    let why = format!("{why}; the response is 403 (--open-guards lets every client in)");
+    let why = format!("{why}; the response is 403 (--open-guards lets all clients in)");
     work.notes.left_out(server.directive, why);
     let mut route = Route::new(given.condition.clone(), Response::status(403));
     route.comments = comments.into();
@@ -222,7 +221,7 @@ fn unasked<'a>(
     origin: &str,
 ) -> Result<(), TooMany> {
     if !location.closes(work.guards) {
-        let why = "Onrush cannot ask for its path together with the conditions around it";
+        let why = "Onrush cannot combine its path with the conditions around it";
         work.notes.left_out(location.directive, why);
         return Ok(());
     }
@@ -329,7 +328,7 @@ fn slashes<'a>(
         };
         fields::response(work, &location.scope, &spot, &mut route);
         work.push(route)?;
-        let how = format!("the redirect of {short} ends with ? when the client sends no query");
+        let how = format!("the redirect of {short} ends with ? if the request has no query");
         work.notes.approximated(directive, how);
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::handler::Module;
 use crate::expression::condition::Scheme;
 
-const VARIABLE: &str = "servers have names and addresses, not variables";
+const VARIABLE: &str = "servers must be names or addresses, without variables";
 
 /// A server or group to forward to.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ fn of_proxy(text: &str) -> Result<Target<'_>, String> {
         (Some(rest), _) => (Scheme::Http, rest),
         (None, Some(rest)) => (Scheme::Https, rest),
         (None, None) => {
-            return Err("a server is a URL of http or https without variables".to_owned());
+            return Err("expected a URL with http or https, without variables".to_owned());
         }
     };
     let (authority, uri) = match rest.strip_prefix("unix:") {
@@ -61,7 +61,7 @@ fn of_proxy(text: &str) -> Result<Target<'_>, String> {
         return Err(VARIABLE.to_owned());
     }
     if uri.is_some_and(|uri| uri.contains(['$', '?', '#', ' '])) {
-        return Err("the path of a server has no variables and no query".to_owned());
+        return Err("the path in the URL cannot contain variables or a query".to_owned());
     }
     Ok(Target {
         module: Module::Proxy,
@@ -83,7 +83,7 @@ fn of_grpc(text: &str) -> Result<Target<'_>, String> {
     }
     if authority.contains(['/', '?']) && !authority.starts_with("unix:") {
         return Err(
-            "grpc_pass has a server, perhaps with grpc:// or grpcs:// before it, and no path behind it, as nginx wants it"
+            "grpc_pass expects a server with an optional grpc:// or grpcs://, and no path after it, as in nginx"
                 .to_owned(),
         );
     }

@@ -45,7 +45,7 @@ pub(super) fn tls<'a>(
         }
         if directive.argument(0).contains('$') {
             work.notes
-                .left_out(directive, "the name of a file has no variables");
+                .left_out(directive, "file names cannot contain variables");
             entries.retain(|(known, _)| !matches!(known.as_str(), "certificate" | "key"));
             is_whole &= key == "ca";
             continue;
@@ -67,7 +67,7 @@ pub(super) fn tls<'a>(
         match is_name {
             false => work.notes.left_out(
                 directive,
-                "the name in a server's certificate is a host without variables: the server's own host is asked for",
+                "the server's own host name is requested (SNI): expected a host name without variables",
             ),
             true => {
                 entries.push(("name".to_owned(), Value::text(name)));
@@ -96,12 +96,12 @@ fn revocation<'a>(
     match (verified, work.guards) {
         (Verified::Yes, Guards::Closed) => {
             let why =
-                "a group has no revocation lists (--open-guards accepts revoked certificates)";
+                "groups have no revocation lists (--open-guards accepts revoked certificates)";
             work.notes.left_out(directive, why);
             return Err(why.to_owned());
         }
         (Verified::Yes, Guards::Open) => {
-            let why = "certificates that have been revoked are accepted";
+            let why = "revoked certificates are accepted";
             work.notes.left_out(directive, why);
         }
         (Verified::No, _) => work.notes.without_effect(directive, NOT_VERIFIED),
@@ -120,12 +120,12 @@ fn tls_of_its_own<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
         "ssl_conf_command",
     ] {
         if let Some(directive) = scope.one(&module.directive(name)) {
-            let how = "Onrush always names the server (SNI), and speaks TLS 1.2 or 1.3 with its own ciphers";
+            let how = "Onrush always sends the server name (SNI), and uses TLS 1.2 or 1.3 with its own ciphers";
             work.notes.approximated(directive, how);
         }
     }
     if let Some(directive) = scope.one(&module.directive("ssl_password_file")) {
         work.notes
-            .left_out(directive, "keys are read without a password");
+            .left_out(directive, "keys cannot have a password");
     }
 }

@@ -140,8 +140,8 @@ impl Reader<'_> {
                 Token::Close if words.is_empty() && begin.is_some() => return Ok(directives),
                 Token::Close => {
                     let message = match words.is_empty() {
-                        true => "\"}\" ends nothing: expected a directive".to_owned(),
-                        false => format!("\"}}\" behind {:?}: expected \";\"", words[0]),
+                        true => "unexpected \"}\": expected a directive".to_owned(),
+                        false => format!("\"}}\" after {:?}: expected \";\"", words[0]),
                     };
                     return Err(Unusable::at(file, line, message));
                 }
@@ -171,10 +171,10 @@ impl Reader<'_> {
         words: &[String],
     ) -> Result<(), Unusable> {
         let message = match (words.first(), begin) {
-            (Some(word), _) => format!("the file ends behind {word:?}: expected \";\" or \"{{\""),
+            (Some(word), _) => format!("the file ends after {word:?}: expected \";\" or \"{{\""),
             (None, Some(line)) => {
                 format!(
-                    "the file ends within the block that begins in line {line}: expected \"}}\""
+                    "the file ends inside the block that starts in line {line}: expected \"}}\""
                 )
             }
             (None, None) => return Ok(()),
@@ -219,7 +219,7 @@ impl Reader<'_> {
         }
         if depth.blocks >= limits::NESTING_MAX {
             let message = format!(
-                "blocks within blocks are too many: expected at most {}",
+                "too many nested blocks: expected at most {}",
                 limits::NESTING_MAX
             );
             return Err(Unusable::at(file, *line, message));
@@ -245,7 +245,7 @@ impl Reader<'_> {
         }
         if includes >= limits::INCLUDES_MAX {
             let message = format!(
-                "files include each other in a chain that is too long: expected at most {}",
+                "too many nested includes: expected at most {}",
                 limits::INCLUDES_MAX
             );
             return Err(Unusable::at(&file, line, message));
@@ -259,12 +259,11 @@ impl Reader<'_> {
         for path in paths {
             match self.open(&path) {
                 Ok(text) => directives.extend(self.file(&path, &text, includes + 1)?),
-                Err(_) if is_types(&name) => self.notes.without_effect(
-                    &directive,
-                    "Onrush takes the media type of a file from a table of its own",
-                ),
+                Err(_) if is_types(&name) => self
+                    .notes
+                    .without_effect(&directive, "Onrush has its own table of media types"),
                 Err(why) => {
-                    let why = format!("{} cannot be read: {why}", path.display());
+                    let why = format!("cannot read {}: {why}", path.display());
                     self.notes.left_out(&directive, why);
                 }
             }

@@ -8,7 +8,7 @@ use crate::source::guards::Guards;
 
 /// Note on an `if` that refuses requests.
 pub(super) const CLOSED: &str =
-    "every request that reaches it is refused (--open-guards lets them pass)";
+    "every request that reaches the condition is refused (--open-guards lets requests pass)";
 
 /// State of requests inside such an `if`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(super) fn set(name: &str, value: &str, constants: &mut Constants) {
 pub(super) fn why_unknown(name: &str, constants: &Constants) -> Option<String> {
     let mark = mark_of(name, constants)?;
     Some(match value_of(&format!("{mark}{name}"), constants) {
-        Some("") | None => format!("${name} is set under a condition that Onrush cannot ask"),
+        Some("") | None => format!("${name} is set under a condition that Onrush cannot evaluate"),
         Some(why) => why.to_owned(),
     })
 }

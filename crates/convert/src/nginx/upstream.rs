@@ -83,7 +83,7 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
             }
         };
         if addresses.contains(&address) {
-            let how = "its address is in the group already; a weight would give it more";
+            let how = "the address is already in the group; set a weight to send it more requests";
             work.notes.approximated(directive, how);
             continue;
         }
@@ -102,10 +102,8 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
             .collect();
     }
     if servers.is_empty() {
-        work.notes.left_out(
-            block,
-            "none of its servers is in the group; the response is 502",
-        );
+        work.notes
+            .left_out(block, "the group has no usable server; the response is 502");
         // A group needs a server. Port 9 (discard) usually refuses connections.
         servers.push(server("127.0.0.1:9", vec![]));
     }
@@ -131,7 +129,7 @@ fn idle<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module, group: &m
                 }
             }
             ("keepalive", Module::Grpc) => {
-                let why = "with grpc_pass requests share connections: none waits for a single one";
+                let why = "with grpc_pass requests share connections, so there are no idle connections to limit";
                 work.notes.without_effect(directive, why);
             }
             ("keepalive_timeout", Module::Proxy | Module::Grpc) => match nginx_time(said) {
@@ -194,7 +192,8 @@ fn server_keys<'a>(
             ("weight", Ok(weight @ 1..=1000)) => keys.push(("weight", Value::Number(weight))),
             ("weight", Ok(_)) => {
                 keys.push(("weight", Value::Number(1000)));
-                work.notes.approximated(directive, "weights end at 1000");
+                work.notes
+                    .approximated(directive, "the weight is limited to 1000");
             }
             ("max_conns", Ok(0)) => {}
             ("max_conns", Ok(most)) => {
@@ -205,7 +204,7 @@ fn server_keys<'a>(
                 keys.push(("backup", Value::Truth(true)));
             }
             ("down", _) => {
-                let how = "it is down, so it is not in the group";
+                let how = "not in the group, because the server is down";
                 work.notes.approximated(directive, how);
                 return None;
             }
@@ -220,7 +219,8 @@ fn server_keys<'a>(
                 );
                 failures.max.get_or_insert(max);
                 if max > 1 {
-                    let how = "failures count in a row; nginx counts those within fail_timeout";
+                    let how =
+                        "consecutive failures count; nginx counts failures within fail_timeout";
                     work.notes.approximated(directive, how);
                 }
             }
@@ -239,12 +239,13 @@ fn server_keys<'a>(
             ("slow_start" | "route" | "service" | "drain", _) => {
                 work.notes.left_out(
                     directive,
-                    format!("Onrush has nothing for {name} of a server"),
+                    format!("Onrush has no equivalent for {name} of a server"),
                 );
             }
-            _ => work
-                .notes
-                .left_out(directive, format!("Onrush has nothing for {argument}")),
+            _ => work.notes.left_out(
+                directive,
+                format!("Onrush has no equivalent for {argument}"),
+            ),
         }
     }
     Some((keys, role))
@@ -252,8 +253,7 @@ fn server_keys<'a>(
 
 fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>) {
     if let Some(what) = what {
-        let how =
-            format!("{what} holds for all servers of the group: that of the first which says it");
+        let how = format!("{what} is set per group: the first value applies");
         work.notes.approximated(directive, how);
     }
 }
@@ -263,9 +263,10 @@ fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &m
     if let Some(directive) = scope.one(&module.directive("next_upstream_timeout")) {
         match directive.argument(0) {
             "0" => work.notes.carried(directive),
-            _ => work
-                .notes
-                .approximated(directive, "attempts end with their count, not with a time"),
+            _ => work.notes.approximated(
+                directive,
+                "the number of attempts is limited, not their time",
+            ),
         }
     }
     let tries = scope.one(&module.directive("next_upstream_tries"));
@@ -293,13 +294,16 @@ fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &m
             "invalid_header" => on.push("garbage"),
             "non_idempotent" => work.notes.left_out(
                 directive,
-                "what may not be repeated is sent to another server only where nothing of it was sent",
+                "requests that are not idempotent are only retried if no part of them was sent",
             ),
-            word => match word.strip_prefix("http_").and_then(|status| status.parse::<u64>().ok()) {
+            word => match word
+                .strip_prefix("http_")
+                .and_then(|status| status.parse::<u64>().ok())
+            {
                 Some(status @ 400..=599) => statuses.push(Value::Number(status)),
                 _ => work
                     .notes
-                    .left_out(directive, format!("Onrush has nothing for {word}")),
+                    .left_out(directive, format!("Onrush has no equivalent for {word}")),
             },
         }
     }
@@ -307,7 +311,7 @@ fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &m
     entries.extend(count.map(|count| ("count".to_owned(), Value::Number(count))));
     entries.push(("on".to_owned(), Value::texts(on)));
     if !statuses.is_empty() {
-        let how = "a response with such a status does not count as a failure of its server";
+        let how = "a response with this status does not count as a failure of the server";
         work.notes.approximated(directive, how);
         entries.push(("statuses".to_owned(), Value::List(statuses)));
     }

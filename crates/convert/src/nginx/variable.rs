@@ -145,14 +145,12 @@ pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
         .any(|name| name == "uri" || name == "document_uri");
     let is_field = |name: &String| name.starts_with("http_") && name != "http_host";
     let has_field = names.iter().any(is_field);
-    let path =
-        "$uri is the path as the client has written it; nginx decodes it and resolves its dots";
-    let field =
-        "of a field that comes several times the first one counts; nginx joins them with commas";
+    let path = "$uri is the path as the client sent it; nginx decodes it and resolves dot segments";
+    let field = "the first value of a repeated field is used; nginx joins the values with commas";
     let has_senders = names.iter().any(|name| name == "proxy_add_x_forwarded_for");
-    let senders = "the field has the address of the client alone; nginx puts X-Forwarded-For of the client before it";
+    let senders = "the field contains only the client address; nginx puts the client's X-Forwarded-For before it";
     let has_subject = names.iter().any(|name| name == "ssl_client_s_dn");
-    let subject = "the parts of the subject of a certificate are joined in another way";
+    let subject = "the parts of a certificate's subject are joined differently";
     let found = [
         (has_path, path),
         (has_field, field),
@@ -165,8 +163,7 @@ pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Note on a field whose value may be empty.
-pub(super) const EMPTY: &str =
-    "where there is no such value the field is there and empty; nginx leaves it out";
+pub(super) const EMPTY: &str = "if there is no value, the field is sent empty; nginx omits it";
 
 /// Whether a template consists of variables that may all be empty in some requests.
 pub(super) fn may_be_empty(template: &str) -> bool {
@@ -181,7 +178,7 @@ pub(super) fn may_be_empty(template: &str) -> bool {
 /// Note on `$is_args`, which is empty in nginx for requests without a query.
 pub(super) fn lone_mark(text: &str, template: &str) -> Option<&'static str> {
     let has_mark = names(text).iter().any(|name| name == "is_args") && template.contains('?');
-    has_mark.then_some("the field has a ? also when the client has sent no query")
+    has_mark.then_some("the field has a ? even if the request has no query")
 }
 
 /// The variable of Onrush for a variable of nginx.

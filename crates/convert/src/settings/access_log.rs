@@ -14,8 +14,11 @@ impl<'a> AccessLog<'a> {
     pub(crate) fn say(&mut self, place: String, directive: &'a Directive, notes: &mut Notes) {
         let (known, first) = self.0.get_or_insert((place.clone(), directive));
         let how = match *known == place {
-            true => "lines have the format combined; format may say another".to_owned(),
-            false => format!("there is one log for all requests: that of {}", first.place),
+            true => "lines have the format combined; set format to change it".to_owned(),
+            false => format!(
+                "there is one access log for all requests: the one of {}",
+                first.place
+            ),
         };
         notes.approximated(directive, how);
     }

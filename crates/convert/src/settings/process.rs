@@ -6,8 +6,7 @@ use onrush_config::value::parse_run_as;
 use crate::document::{Section, Value};
 
 /// Explains a result without `[process] user`.
-pub(crate) const KEEPS_RIGHTS: &str =
-    "without [process] user the server keeps the rights that it is started with, those of root too";
+pub(crate) const KEEPS_RIGHTS: &str = "without [process] user the server keeps the privileges with which it is started, even those of root";
 
 /// Why a user cannot be written into `[process]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

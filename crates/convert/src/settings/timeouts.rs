@@ -44,8 +44,8 @@ impl<'a> Timeouts<'a> {
                 }
                 let (value, place) = (written(time), &from.place);
                 let how = match said == longest {
-                    true => format!("{key} = \"{value}\", the nearest that is taken"),
-                    false => format!("{key} holds for all requests: \"{value}\", of {place}"),
+                    true => format!("{key} = \"{value}\", the nearest supported value"),
+                    false => format!("{key} applies to all requests: \"{value}\", from {place}"),
                 };
                 notes.approximated(directive, how);
             }

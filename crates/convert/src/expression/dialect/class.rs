@@ -38,15 +38,15 @@ impl Parser<'_> {
                     self.at += 1;
                     let high = self.take().unwrap_or(b']');
                     let Item::Byte(high) = self.item(high)? else {
-                        return Err(unlike("a range to a class"));
+                        return Err(unlike("a range that ends with a class"));
                     };
                     if high < low {
-                        return Err(unlike("a range that ends before it begins"));
+                        return Err(unlike("a range in descending order"));
                     }
                     inside += &format!("{}-{}", written(low), written(high));
                 }
                 Item::Byte(byte) => inside += &written(byte),
-                _ if is_range => return Err(unlike("a range from a class")),
+                _ if is_range => return Err(unlike("a range that starts with a class")),
                 Item::Set(set) => inside += &set,
                 Item::Unknown => is_known = false,
             }

@@ -65,7 +65,7 @@ fn the_name_of_the_only_server_is_sent() {
 fn differences_of_sticky_cookies_are_reported() {
     for (words, expected) in [
         ("insert", "HttpOnly"),
-        ("insert indirect", "servers see the cookie"),
+        ("insert indirect", "the cookie is forwarded to servers"),
         ("insert nocache", "Cache-Control"),
     ] {
         let conversion = of("", &format!(" cookie SRV {words}\n{SERVER} cookie a"));
@@ -246,14 +246,14 @@ fn notes_have_the_differences_beside_what_is_left_out() {
     let conversion = of("", &format!("{cookie}\n{SERVER}"));
     for words in [
         "LeftOut",
-        "for the host alone",
-        "servers see the cookie",
+        "only valid for the host",
+        "the cookie is forwarded to servers",
         "Cache-Control: private",
     ] {
         check_note(&conversion, "cookie", words);
     }
     let conversion = of("", &format!(" cookie SRV insert\n{SERVER}"));
-    check_note(&conversion, "cookie", "without a value of the cookie");
+    check_note(&conversion, "cookie", "servers without a cookie value");
     let format = " unique-id-format %ci";
     check_note(
         &of(format, SERVER),

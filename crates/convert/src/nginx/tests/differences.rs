@@ -126,7 +126,7 @@ fn networks_behind_an_unread_proxy_header_are_closed() {
         &["allow = \"10.0.0.0/8\"", "files ="],
         &[],
     );
-    // nginx takes the address of the connection or the address in another field.
+    // nginx uses the address of the connection or the address in another field.
     for words in [
         "listen 81 proxy_protocol; real_ip_header proxy_protocol;",
         "set_real_ip_from 10.0.0.0/8;",
@@ -221,7 +221,7 @@ fn differences_have_notes() {
         (
             "location / { proxy_pass http://a; proxy_set_header X-B $http_x_c; }",
             "proxy_set_header",
-            "joins them",
+            "joins the values",
         ),
         (
             "location / { proxy_pass http://a; proxy_set_header X-B $realip_remote_addr; }",
@@ -231,17 +231,17 @@ fn differences_have_notes() {
         (
             "location / { proxy_pass http://a; proxy_set_header X-B $proxy_add_x_forwarded_for; }",
             "proxy_set_header",
-            "the address of the client alone",
+            "contains only the client address",
         ),
         (
             "add_header X-B $http_x_c; return 200;",
             "add_header",
-            "there and empty",
+            "sent empty",
         ),
         (
             "add_header X-B $is_args$args; return 200;",
             "add_header",
-            "a ? also when the client has sent no query",
+            "a ? even if the request has no query",
         ),
         ("set $args a; return 200;", "set", "LeftOut"),
         ("set $limit_rate 1k; return 200;", "set", "LeftOut"),
@@ -274,12 +274,12 @@ fn differences_have_notes() {
         (
             "root /w; location = /index.html { add_header X-A a; }",
             "location = /index.html",
-            "is not said of index.html",
+            "do not apply to index.html",
         ),
         (
             "listen 81 proxy_protocol; root /w;",
             "listen 81",
-            "nginx takes the address",
+            "nginx uses the address",
         ),
         (
             "listen 81 proxy_protocol; real_ip_header proxy_protocol; set_real_ip_from 10.0.0.0/8; root /w;",

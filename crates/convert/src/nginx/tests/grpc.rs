@@ -218,11 +218,11 @@ fn the_innermost_of_several_handlers_responds() {
 #[test]
 fn what_is_no_server_of_grpc_is_left_out() {
     for (server, said) in [
-        ("grpc://app:1/x", "no path behind it"),
-        ("app:1/", "no path behind it"),
-        ("http://app", "no path behind it"),
-        ("$host", "not variables"),
-        ("grpcs://$host:1", "not variables"),
+        ("grpc://app:1/x", "no path after it"),
+        ("app:1/", "no path after it"),
+        ("http://app", "no path after it"),
+        ("$host", "without variables"),
+        ("grpcs://$host:1", "without variables"),
         ("a..b:1", "is not a server"),
     ] {
         let conversion = converted(&format!(

@@ -33,7 +33,7 @@ fn index_files_of_other_locations_are_not_sent_as_files() {
             &server,
             &["index.php"],
             "index",
-            "LeftOut(\"index.php of a directory may be location ~ \\\\.php$",
+            "LeftOut(\"index.php in a directory may be matched by location ~ \\\\.php$",
         );
     }
     check_missing(
@@ -60,19 +60,19 @@ fn pages_of_errors_are_no_files_where_another_location_takes_them() {
         "root /w; error_page 404 /index.php; location ~ \\.php$ { proxy_pass http://a; }",
         &["error_pages"],
         "error_page",
-        "LeftOut(\"/index.php is location ~ \\\\.php$",
+        "LeftOut(\"/index.php is matched by location ~ \\\\.php$",
     );
     check_missing(
         "root /w; error_page 403 /403.html; deny all;",
         &["error_pages"],
         "error_page",
-        "LeftOut(\"who is refused",
+        "LeftOut(\"access rules of the page refuse",
     );
     check_missing(
         "root /w; location / { try_files $uri /index.html; } location = /index.html { deny all; }",
         &["fallback"],
         "try_files",
-        "LeftOut(\"/index.html is location = /index.html",
+        "LeftOut(\"/index.html is matched by location = /index.html",
     );
 }
 
