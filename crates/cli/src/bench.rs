@@ -1,4 +1,4 @@
-//! `onrush bench`: an experiment from a file, or the chain client -> proxy -> server that ships with the program.
+//! `onrush bench`: runs an experiment from a file, or the built-in chain client -> proxy -> server.
 
 mod compare;
 mod exit;
@@ -128,7 +128,7 @@ impl Args {
     }
 }
 
-/// Measures, reports, and says how it went.
+/// Runs the subcommand, or the experiment when there is none, and returns the exit code.
 pub(crate) fn run(mut args: Args) -> ExitCode {
     match args.results.take() {
         Some(Results::Compare(args)) => ended(compare::run(&args)),
@@ -143,7 +143,7 @@ pub(crate) fn run(mut args: Args) -> ExitCode {
     }
 }
 
-/// What came of earlier results.
+/// Exit code of `result`; prints the error and returns 1 on failure.
 fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         say(format_args!("onrush bench: {error:#}"));
@@ -173,7 +173,7 @@ fn measure(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(ended.exit.code()))
 }
 
-/// What there is to say of a command line that cannot be read, where it is one of ours with a verb that is none.
+/// Hint for a command line that failed to parse: the subcommand of `onrush bench` that was probably meant.
 pub(crate) fn hint(mut words: impl Iterator<Item = String>) -> Option<String> {
     let is_ours = words.next()? == "bench";
     let name = words.next().filter(|_| is_ours)?;
@@ -188,14 +188,14 @@ fn meant_in_words(experiment: &Path) -> Option<String> {
     ))
 }
 
-/// The verb that somebody meant who named a file that is not there.
+/// Returns the subcommand that resembles `experiment`, if no such file exists.
 fn meant(experiment: &Path) -> Option<&'static str> {
     let name = experiment.to_str().filter(|_| !experiment.exists())?;
-    // Who wrote the verb meant it, whatever else is wrong with the line.
+    // An exact match is a correctly written subcommand; the mistake is elsewhere on the line.
     nearest(name, ["compare", "history", "predict", "wire"]).filter(|verb| *verb != name)
 }
 
-/// `90s`, `20m`, `2h`.
+/// Parses a time such as `90s`, `20m` or `2h`, of at most a week.
 fn duration(text: &str) -> Result<Duration, String> {
     let length = amount::duration(text).ok();
     let length = length

@@ -1,4 +1,4 @@
-//! `onrush check`: what `onrush serve` would say of a configuration before anything is bound.
+//! `onrush check`: reports what `onrush serve` would report about a configuration, without binding anything.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     file: PathBuf,
 }
 
-/// Looks at everything and starts nothing.
+/// Checks the configuration without starting anything, and returns the exit code.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match check(&args.file) {
         Ok((files, checked)) => {
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// How many files a configuration has that can be used, and their plan; warnings are said.
+/// Checks the configuration, prints warnings, and returns its number of files and its plan.
 fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     let written = Written::read(file)?;
     let plan = written.plan(Audience::Terminal)?;
@@ -69,7 +69,7 @@ fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     Ok((written.sources().iter().count(), checked))
 }
 
-/// What the user that the server will be may not do with its files. The kernel is asked with the rights of that user.
+/// Checks which files the configured user may not use. The kernel decides, with the rights of that user.
 fn check_rights(user: &User, plan: &Plan, written: &Written) -> anyhow::Result<()> {
     let looked = || denied_to(user, (plan, Some(written)), &[]);
     let Denied {
@@ -113,7 +113,7 @@ fn summary(plan: &Plan) -> String {
     .join(", ")
 }
 
-/// How many routes forward without a bound on the whole of a request: of all timeouts only that one has no default.
+/// Describes how many forwarding routes have no `request` timeout, the only timeout without a default.
 fn without_bound(plan: &Plan) -> String {
     let forwarding = plan
         .routes

@@ -1,4 +1,4 @@
-//! `onrush convert`: a configuration of another program becomes one of ours.
+//! `onrush convert`: translates a configuration of nginx or HAProxy into one of Onrush.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::terminal::{say, write_raw};
 
 /// Something was left out, and responses differ.
 const INCOMPLETE: u8 = 2;
-/// The result is no configuration of ours.
+/// The result is not a valid configuration of Onrush, which is a defect of the converter.
 const DEFECT: u8 = 3;
 
 /// The result goes to standard output, and to standard error what became of each directive.
@@ -54,7 +54,7 @@ enum Language {
     },
 }
 
-/// Reads, converts and prints.
+/// Reads, converts and prints; returns the exit code.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let guards = match args.open_guards {
         true => Guards::Open,
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The result may be put anywhere: what it names is not relative to where it is.
+/// Makes the prefix absolute, because the result may be stored in any directory.
 fn absolute(directory: PathBuf) -> PathBuf {
     let directory = match directory.as_os_str().is_empty() {
         true => PathBuf::from("."),

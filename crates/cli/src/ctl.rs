@@ -1,4 +1,4 @@
-//! `onrush ctl`: looks into a server that runs, and changes it, by its admin interface.
+//! `onrush ctl`: inspects and changes a running server through its admin interface.
 
 mod cell;
 mod connections;
@@ -115,7 +115,7 @@ enum State {
     Down,
 }
 
-/// Asks, and prints what came back.
+/// Sends the request and prints the response.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let place = match args.whom.place() {
         Ok(place) => place,
@@ -160,7 +160,7 @@ fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The path that is asked for, and what is sent there.
+/// Path and body of the request for a command.
 fn question(what: &What) -> anyhow::Result<(Cow<'static, str>, Option<String>)> {
     let nothing = || Some(String::new());
     let (path, body) = match what {

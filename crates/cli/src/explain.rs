@@ -1,4 +1,4 @@
-//! `onrush explain`: what a configuration makes of a request, and why.
+//! `onrush explain`: shows how a configuration handles a request, and why.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Explains, and prints what came of it.
+/// Prints the explanation and returns the exit code.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match explained(args) {
         Ok(value) if args.json => {

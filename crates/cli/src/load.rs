@@ -1,4 +1,4 @@
-//! `onrush load`: flags -> a run, or a search of many -> lines, a summary, files, an exit code.
+//! `onrush load`: flags -> a run, or a search of several runs -> lines, a summary, files, an exit code.
 
 mod arguments;
 mod as_tool;
@@ -39,9 +39,9 @@ use self::exit::{EXIT_ERRORS, EXIT_UNREACHABLE, EXIT_USAGE};
 use self::length::Length;
 use crate::terminal::{Out, say};
 
-/// Runs the verb to its exit code.
+/// Runs `onrush load` and returns the exit code.
 ///
-/// `given` are the flags on the command line, by their long names.
+/// `given` holds the long names of the flags on the command line.
 pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
     let code = load(args, given).unwrap_or_else(|error| {
         say(format_args!("onrush load: {error}"));
@@ -53,14 +53,14 @@ pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Whether the generator's figures are right, as an exit code.
+/// Runs the self-test, which checks the generator's figures, and returns the exit code.
 fn test(io: Io) -> Result<u8, Error> {
     let test = selftest::test(io)?;
     let _ = write!(Out::standard(), "{test}");
     Ok(if test.is_right() { 0 } else { EXIT_ERRORS })
 }
 
-/// Refuses conditions about what is lost, which requests are not.
+/// Refuses conditions about loss: requests fail, only datagrams are lost.
 fn refuse_loss(args: &Args) -> Result<(), Error> {
     let mut conditions = args.output.conditions().chain(&args.find_max);
     match conditions.find(|condition| condition.is_about_loss()) {
@@ -72,7 +72,7 @@ fn refuse_loss(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Refuses conditions about journeys, steps or checks that are not in what is to run.
+/// Refuses conditions about journeys, steps or checks that the run does not have.
 fn refuse_unknown_steps<'a>(
     conditions: impl Iterator<Item = &'a Threshold>,
     journeys: Option<&Journeys>,

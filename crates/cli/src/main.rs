@@ -28,13 +28,13 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// So that memory that is refused is a sentence and an exit code.
+/// Reports failed allocations with a message and an exit code.
 #[global_allocator]
 static MEMORY: onrush_engine::Memory = onrush_engine::Memory;
 
-/// What it was built from, and what is in it.
+/// Version, commit, protocols and drivers.
 fn long_version() -> String {
-    // Set by those who build from a checkout: `make release`, `scripts/package`.
+    // Set in builds from a checkout: `make release`, `scripts/package`.
     let commit = option_env!("ONRUSH_COMMIT").unwrap_or("unknown");
     format!(
         "{}\ncommit {commit}\nHTTP/1.1, HTTP/2, TLS 1.2 and 1.3 (rustls, aws-lc), gzip, Brotli, zstd\ndrivers: io_uring, epoll",
@@ -84,7 +84,7 @@ enum Verb {
     Manual(shipped::Manual),
 }
 
-/// The command line, and which flags of its verb were given on it, by their long names.
+/// Parses the command line. Also returns the long names of the flags given to the subcommand.
 fn parse() -> Result<(Arguments, Vec<String>), clap::Error> {
     let command = Arguments::command();
     let matches = command.clone().try_get_matches()?;
@@ -105,7 +105,7 @@ fn parse() -> Result<(Arguments, Vec<String>), clap::Error> {
 }
 
 fn main() -> ExitCode {
-    // clap exits with 2 on a usage error; ours is 1, since 2 says that a target could not be reached.
+    // clap exits with 2 on a usage error; ours is 1, since 2 means that a target could not be reached.
     let (arguments, given) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => {

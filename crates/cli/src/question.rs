@@ -1,4 +1,4 @@
-//! A request that somebody asks about, and what becomes of it: as JSON, and for people.
+//! The request of `explain` and `ctl explain`, and its explanation as JSON and as text.
 
 mod explanation;
 mod listener;
@@ -38,7 +38,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// As the admin interface is asked.
+    /// The question as the admin interface receives it.
     pub(crate) fn as_json(&self) -> Value {
         let mut asked = json!({ "request": self.request, "headers": self.header });
         for (key, value) in [("client", &self.client), ("listener", &self.listener)] {
@@ -49,10 +49,10 @@ impl Asked {
         asked
     }
 
-    /// What the admin interface was asked.
+    /// Parses a question to the admin interface.
     ///
     /// # Errors
-    /// When that is something else.
+    /// When it is malformed.
     pub(crate) fn of(asked: &Value) -> anyhow::Result<Asked> {
         const EXPECTED: &str = "expected {\"request\": \"[METHOD] URL or path\"} with \"headers\": [\"Name: value\"], \"client\" or \"listener\"";
         let fields = asked.as_object().context(EXPECTED)?;
@@ -81,10 +81,10 @@ impl Asked {
     }
 }
 
-/// What becomes of a request, as JSON. `places` are where the routes stand.
+/// Explains how a request is handled, as JSON. `places` holds the position of each route in its file.
 ///
 /// # Errors
-/// When it is no request, or comes by no listener.
+/// When the request is malformed, or no listener fits.
 pub(crate) fn explain(
     explainer: &Explainer,
     places: &[RoutePlace],
@@ -95,7 +95,7 @@ pub(crate) fn explain(
     let listener = listener::choose(plan, &request, asked.listener.as_deref())?;
     let listen = &plan.listen[listener.index];
     let client = client(asked.client.as_deref(), &listen.address)?;
-    // By the PROXY protocol a balancer says how it was asked.
+    // With the PROXY protocol a load balancer reports whether the client used TLS.
     let scheme = match (&listen.tls, &listen.proxy_protocol, request.scheme) {
         (Some(_), _, _) | (None, Some(_), Some(Scheme::Https)) => Scheme::Https,
         (None, _, _) => Scheme::Http,
@@ -127,9 +127,9 @@ pub(crate) fn explain(
     Ok(value)
 }
 
-/// Whose connection it is; nobody's with an address by a Unix socket, unless one is named.
+/// Address of the client; `None` on a Unix socket, unless one is given.
 fn client(asked: Option<&str>, listen: &Address) -> anyhow::Result<Option<SocketAddr>> {
-    // A port that no client is likely to be told by.
+    // An arbitrary port of the ephemeral range.
     const PORT: u16 = 50_000;
     let Some(text) = asked else {
         return Ok(match listen {

@@ -1,4 +1,4 @@
-//! `onrush serve`: a plan from a file or from one-liners, a start-up line, and a clean end on a signal.
+//! `onrush serve`: a plan from a file or from flags, a start-up line, and a graceful end on a signal.
 
 mod account;
 mod admin;
@@ -57,7 +57,7 @@ pub(crate) use args::Args;
 pub(crate) use privileges::{denied_to, of_reload, user};
 pub(crate) use written::{Audience, Written, checked, refusal, warn};
 
-/// Lines of the log that wait for whoever reads it: some hundred KiB.
+/// Log lines that may wait for a slow reader: some hundred KiB.
 const LOG_LINES_MAX: usize = 4096;
 
 /// Time that a full pipe gets at the end to take the last lines of standard output.
@@ -67,7 +67,7 @@ const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: Args) -> ExitCode {
     match serve(args) {
         Ok(Output::Read) => ExitCode::SUCCESS,
-        // Lines of the start may still wait for the reader, and a flush waits for them.
+        // Lines of the start may still wait for the reader, and a flush would wait for it.
         Ok(Output::Unread) => std::process::exit(0),
         Err(error) => {
             say(format_args!("onrush serve: {error:#}"));
@@ -81,9 +81,9 @@ fn serve(args: Args) -> anyhow::Result<Output> {
     let admin_plan = bound.prepared.plan().admin.clone();
     let is_admin_kept = bound.start.has_admin();
     let (written, privileges) = (bound.written, bound.privileges);
-    // Threads begin here: none of them has ever had other rights than these.
+    // Threads start here: none of them has ever had other rights than these.
     //
-    // Whoever reads standard error may have stopped: lines that do not fit are lost and counted, and no core waits.
+    // The reader of standard error may have stopped: lines that do not fit are dropped and counted, and no core waits.
     let (mut log, _flushed_at_the_end) = NonBlockingBuilder::default()
         .lossy(true)
         .buffered_lines_limit(LOG_LINES_MAX)
@@ -125,11 +125,11 @@ fn serve(args: Args) -> anyhow::Result<Output> {
     };
     let end = control.until_the_end(&mut server, &asked);
     if end.successor().is_some() && (admin_plan != plan::Admin::Default || is_admin_kept) {
-        // The next process waits for its address, or has its socket.
+        // The next process waits for the interface's address, or has its socket.
         interface.end();
     }
     let said = format!("{end}\n");
-    // In the log's own order, and as patient as it is.
+    // Written through the log, which keeps the order of lines and never waits for a reader.
     let _ = log.write_all(said.as_bytes());
     hasten(asked, server.handles(), end.successor());
     let totals = server.stop();
@@ -145,14 +145,14 @@ fn serve(args: Args) -> anyhow::Result<Output> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
     Read,
-    /// It is a full pipe.
+    /// The pipe is full.
     Unread,
 }
 
 /// Prints the last lines, after the lines of the start.
 fn print_end(announced: Option<JoinHandle<()>>, log: &NonBlocking, totals: &impl Display) {
     if let Some(announced) = announced {
-        // Its panic has been printed.
+        // A panic of the thread has already been printed.
         let _ = announced.join();
     }
     say_what_was_lost(log);
@@ -164,11 +164,11 @@ fn watching(watched: Option<Watched>, ask: &Sender<Asked>) -> anyhow::Result<Opt
     watch.transpose().context("cannot watch the files")
 }
 
-/// What a server has before it has threads.
+/// State of the server before it has threads.
 struct Bound {
     start: Start,
     written: Option<Written>,
-    /// In the words of the start-up line.
+    /// Description in the start-up line.
     what: String,
     watched: Option<Watched>,
     signals: Signals,
@@ -179,7 +179,7 @@ struct Bound {
     privileges: Privileges,
 }
 
-/// Reads everything, binds everything, and gives up what rights are to be given up.
+/// Reads and binds everything, and drops the rights that the configuration gives up.
 fn bind(args: &Args) -> anyhow::Result<Bound> {
     // Before anything else opens files.
     let passed = onrush_engine::passed()?;
@@ -189,7 +189,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     let plan = plan_of(args, written.as_ref(), Audience::Terminal)?;
     let user = privileges::user(&plan)?;
     privileges::check_start(user.as_ref(), &plan, written.as_ref())?;
-    // Before anything is bound, so that a signal cannot fall between.
+    // Before anything is bound, so that a signal in between is not lost.
     let signals = signals::catch().context("cannot wait for signals")?;
     let what = describe(&plan);
     let admin_plan = plan.admin.clone();
@@ -236,7 +236,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     })
 }
 
-/// Waits until standard output takes a line, for at most [`OUTPUT_PATIENCE`] after the last signal.
+/// Waits until standard output accepts a line, for at most [`OUTPUT_PATIENCE`]; a signal restarts the wait.
 fn output() -> Output {
     let output = std::io::stdout();
     let patience = Timespec::try_from(OUTPUT_PATIENCE).expect("it is short");
@@ -247,7 +247,7 @@ fn output() -> Output {
     }
 }
 
-/// Prints how many lines of the log did not fit.
+/// Prints how many lines of the log were dropped.
 fn say_what_was_lost(log: &NonBlocking) {
     let lost = log.error_counter().dropped_lines();
     if lost > 0 {
@@ -258,7 +258,7 @@ fn say_what_was_lost(log: &NonBlocking) {
     }
 }
 
-/// The server, where there is one in force already in its place.
+/// Starts the server. On an upgrade, confirms to the predecessor and takes over from it.
 fn started(prepared: Prepared, predecessor: Option<OwnedFd>) -> anyhow::Result<Server> {
     let (server, taken) = prepared.start()?;
     let Some(socket) = predecessor else {
@@ -276,11 +276,11 @@ fn started(prepared: Prepared, predecessor: Option<OwnedFd>) -> anyhow::Result<S
     }
 }
 
-/// Prints on a thread of its own: whoever reads standard output may have stopped, and signals are to be heard meanwhile.
+/// Prints on a separate thread: the reader of standard output may have stopped, and signals must still be handled.
 fn print(text: String) -> Option<JoinHandle<()>> {
     let printing = move || {
         let mut out = Out::standard();
-        // Who cannot read it can still be served. A full disk under a log is an exit code at the end.
+        // A failed write does not stop the server; it becomes the exit code at the end.
         let _ = out.write_all(text.as_bytes());
         let _ = out.flush();
     };

@@ -1,4 +1,4 @@
-//! What is shipped with the program and made from its own flags: completions for shells, manual pages.
+//! Shell completions and manual pages, generated from the flags.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Standard output and standard error, as people read them: names out of files tell a terminal nothing, a line has an end,
-//! and what could not be written is an exit code.
+//! Standard output and standard error for people: control characters are replaced, lines are limited, and failed writes
+//! become an exit code.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -8,15 +8,14 @@ use std::sync::OnceLock;
 
 use rustix::io::Errno;
 
-/// Characters of a line that are shown: ten lines of a wide terminal. Longer ones are names from files that nobody reads to
-/// their end.
+/// Maximum characters of a line: ten lines of a wide terminal. Longer ones are names from files.
 const LINE_MAX: usize = 2000;
 
-/// The first failure to write standard output, of which `main` makes an exit code.
+/// The first failure to write standard output, which `main` turns into an exit code.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
-/// Where text for people goes. Writing to it never fails: what was begun is brought to its end, and [`ended`] tells what
-/// could not be said.
+/// Stream for text that people read. Writing never fails: work in progress is completed, and [`ended`] reports the
+/// failure.
 pub(crate) struct Out {
     stream: Stream,
     /// Characters of the line so far.
@@ -38,7 +37,7 @@ impl Out {
         }
     }
 
-    /// Standard error, where the other one is a file's.
+    /// Standard error, used when standard output carries a file.
     pub(crate) fn error() -> Out {
         Out {
             stream: Stream::Error,
@@ -46,7 +45,7 @@ impl Out {
         }
     }
 
-    /// What of `text` is shown.
+    /// The visible part of `text`.
     fn shown(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len().min(LINE_MAX));
         for letter in text.chars() {
@@ -71,7 +70,7 @@ impl Write for Out {
         let shown = self.shown(&String::from_utf8_lossy(bytes));
         match self.stream {
             Stream::Output => write_raw(shown.as_bytes()),
-            // There is nobody to tell.
+            // A failure cannot be reported anywhere.
             Stream::Error => drop(io::stderr().write_all(shown.as_bytes())),
         }
         Ok(bytes.len())
@@ -85,8 +84,7 @@ impl Write for Out {
     }
 }
 
-/// A character that does nothing to a terminal: neither controls it (ECMA-48) nor turns the direction of what follows
-/// (UAX 9).
+/// Replaces characters that control a terminal (ECMA-48) or change the text direction (UAX 9).
 fn harmless(letter: char) -> char {
     match letter {
         '\t' => '\t',
@@ -96,15 +94,15 @@ fn harmless(letter: char) -> char {
     }
 }
 
-/// Writes to standard output what is for a program, such as JSON.
+/// Writes output for programs, such as JSON, to standard output.
 pub(crate) fn write_raw(bytes: &[u8]) {
     note(opened().and_then(|()| io::stdout().write_all(bytes)));
 }
 
-/// Whether there was a standard output when the program began.
+/// Checks that standard output was open when the program started.
 ///
 /// # Errors
-/// When there was none: what is written goes nowhere, and nothing else says so.
+/// When it was closed: writes would go nowhere without an error.
 pub(crate) fn opened() -> io::Result<()> {
     match onrush_engine::was_output_closed() {
         true => Err(Errno::BADF.into()),
@@ -112,24 +110,24 @@ pub(crate) fn opened() -> io::Result<()> {
     }
 }
 
-/// Keeps what standard output said.
+/// Records the result of a write to standard output.
 pub(crate) fn note(written: io::Result<()>) {
     if let Err(error) = written {
-        // The first one says why.
+        // The first error is the cause.
         let _ = FAILED.set(error);
     }
 }
 
-/// A line on standard error, unless that has gone: no program ends because nobody listens to it.
+/// Writes a line to standard error; a failure is ignored.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     let line = format!("{line}\n");
     let shown = Out::error().shown(&line);
-    // In one piece, so that the lines of several programs on one terminal stay lines.
+    // In one write, so that lines of several programs on one terminal do not mix.
     let _ = io::stderr().write_all(shown.as_bytes());
 }
 
-/// The exit code of a program that would end with `code`: 1 when its standard output could not be written. A reader that
-/// has seen enough (`| head`) is no failure.
+/// Exit code of the program: 1 instead of `code` when standard output could not be written. A reader that closes the
+/// pipe early (`| head`) is not a failure.
 pub(crate) fn ended(code: ExitCode) -> ExitCode {
     note(io::stdout().flush());
     match FAILED.get() {

@@ -1,4 +1,4 @@
-//! `onrush top`: a server that runs, live in a terminal.
+//! `onrush top`: live view of a running server in a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -22,17 +22,17 @@ use signal_hook::iterator::Signals;
 use crate::ctl::whom::Whom;
 use crate::terminal::{Out, say, write_raw};
 
-/// Where a server says how it is doing.
+/// Path of the live figures.
 const LIVE: &str = "/v1/live";
 
-/// How long a server that is gone may take to come back, as in an upgrade, and how often it is looked for.
+/// How long a server may be gone, as in an upgrade, and the interval of reconnects.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What is shown is old when nothing has come for so long: something comes each second.
+/// Figures older than this are marked as old; new ones arrive each second.
 const OLD: Duration = Duration::from_millis(2500);
 
-/// How often keys are looked at.
+/// Interval of key polling.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A server that runs, live.
@@ -55,18 +55,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What has come from the server.
+/// An event for the view.
 enum News {
     Moment(Value),
-    /// Nothing more comes.
+    /// No more figures will arrive.
     End(io::Result<()>),
-    /// A signal that ends programs has come.
+    /// A terminating signal arrived.
     Signal,
-    /// What came of a wish.
+    /// Outcome of a user action.
     Done(String),
 }
 
-/// Shows it until a key ends it, or the server.
+/// Shows the server until a key or the server ends the view.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let place = match args.whom.place() {
         Ok(place) => place,
@@ -115,7 +115,7 @@ fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
 
 fn live(place: Place) -> anyhow::Result<()> {
     let (tell, news) = channel();
-    // Before the terminal is taken: whoever is not there is a plain sentence.
+    // Before the terminal is taken over: a connection error is then a plain message.
     let listening = (place.clone(), tell.clone());
     thread::Builder::new()
         .name("live".into())
@@ -130,14 +130,14 @@ fn live(place: Place) -> anyhow::Result<()> {
     };
     let mut view = View::default();
     view.push(Moment::of(&first));
-    // They end the view, which gives the terminal back.
+    // Signals end the view, which restores the terminal.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     let heard = tell.clone();
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             for _ in signals.forever() {
-                // Whoever is not there to hear it ends.
+                // Ignore the error: the receiver may be gone.
                 let _ = heard.send(News::Signal);
             }
         })?;
@@ -147,7 +147,7 @@ fn live(place: Place) -> anyhow::Result<()> {
     outcome
 }
 
-/// Until the server has been gone for a while: another process may take its place, and its address.
+/// Receives figures until the server has been gone for [`PATIENCE`]: another process may take over its address.
 fn listen(place: &Place, tell: &Sender<News>) {
     let mut last = None;
     loop {
@@ -156,7 +156,7 @@ fn listen(place: &Place, tell: &Sender<News>) {
             let heard = tell.send(News::Moment(said.clone()));
             heard.map_err(|_| io::ErrorKind::BrokenPipe.into())
         });
-        // The view may have ended.
+        // Ignore the error: the view may have ended.
         let is_over = last.is_none_or(|last| last.elapsed() > PATIENCE);
         if is_over {
             let _ = tell.send(News::End(end));
@@ -166,7 +166,7 @@ fn listen(place: &Place, tell: &Sender<News>) {
     }
 }
 
-/// Until a key ends it, or the server.
+/// Draws until a key or the server ends the view.
 fn show(
     mut terminal: DefaultTerminal,
     mut view: View,
@@ -187,7 +187,7 @@ fn show(
                 Asked::End => return Ok(()),
                 Asked::Wish(wish) => {
                     let (place, tell) = (place.clone(), tell.clone());
-                    // An interface that takes its time does not hold up the keys.
+                    // A slow admin interface must not block the keys.
                     thread::spawn(move || tell.send(News::Done(carry_out(&place, &wish))));
                 }
             }
@@ -209,7 +209,7 @@ fn show(
     }
 }
 
-/// What came of it, in a sentence.
+/// Carries out an action of the user; returns a message for the view.
 fn carry_out(place: &Place, wish: &Wish) -> String {
     let Wish {
         group,

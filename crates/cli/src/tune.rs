@@ -1,4 +1,4 @@
-//! `onrush tune`: what a machine needs to serve fast, below any root or from a snapshot; and changing it.
+//! `onrush tune`: plans, applies and checks the tuning of a machine, below any root or from a snapshot.
 
 mod arguments;
 mod change;
@@ -33,7 +33,7 @@ use print::{columns, print, print_lines, say};
 use session::Session;
 use wait::{Stop, wait_for_process};
 
-/// Runs a verb, and says how it went.
+/// Runs the subcommand and returns the exit code.
 pub(crate) fn run(args: Args) -> ExitCode {
     let outcome = match args.verb {
         Verb::Snapshot(args) => snapshot(&args),
@@ -63,7 +63,7 @@ fn snapshot(args: &Snapshot) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file that a flag names, which is looked at before the work and is not what that reads.
+/// Opens the output file before the work starts; refuses a file that is also read.
 fn output(flag: &str, path: &Path, place: &Place) -> anyhow::Result<Output> {
     let file =
         Output::new(path).with_context(|| format!("{} cannot be written", path.display()))?;
@@ -76,7 +76,7 @@ fn output(flag: &str, path: &Path, place: &Place) -> anyhow::Result<Output> {
     Ok(file)
 }
 
-/// Whether there is a process whose limits are asked for: every one has some (proc_pid_limits(5)).
+/// Checks that the process exists: each process has limits (proc_pid_limits(5)).
 fn check_process(tree: &Tree, process: Option<u32>) -> anyhow::Result<()> {
     match process {
         Some(number) if tree.text(&format!("/proc/{number}/limits")).is_none() => {
@@ -121,8 +121,7 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was counted at the beginning and the end of a time. A recorded machine stands still: its counts are those since
-/// its start.
+/// Counters at the beginning and the end of an interval. A recorded machine has only the counts since its start.
 fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<(Counts, Counts)> {
     let mut before = facts::counts(tree, process);
     if let (Some(number), None) = (process, &before.process) {
@@ -140,7 +139,7 @@ fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result
     Ok((before, after))
 }
 
-/// Two readings with samples of queues between them and the CPU time of every process.
+/// Two readings, with samples of queues between them and the CPU time of every process.
 fn watched(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<(Counts, Counts)> {
     if !tree.is_live() {
         return readings(tree, time, process);
@@ -170,8 +169,8 @@ fn watched(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<
     Ok((before, after))
 }
 
-/// Waits until a time and updates the counts of a process each second. Returns false when the process has ended; its last
-/// counts are kept.
+/// Waits until `end` and updates the counts of a process each second. Returns false when the process has ended; its
+/// last counts are kept.
 fn wait_until(
     tree: &Tree,
     end: Instant,

@@ -1,4 +1,4 @@
-//! `onrush bench compare`: results of earlier runs beside each other.
+//! `onrush bench compare`: compares the results of earlier runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     markdown: Option<PathBuf>,
 }
 
-/// Compares to an exit code.
+/// Compares the later directories with the first and returns the exit code.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (first, others) = args.directories.split_first().context("two directories")?;
     if others.len() > COMPARED_MAX {
@@ -94,7 +94,7 @@ fn files(directory: &Path) -> [PathBuf; 2] {
     [RAW, ENVIRONMENT].map(|name| directory.join(name))
 }
 
-/// The code of the comparison that ended worst.
+/// Exit code of the worst comparison.
 fn code(comparisons: &[Comparison], only: &[String]) -> u8 {
     let asked = match only.is_empty() {
         true => Asked::All,

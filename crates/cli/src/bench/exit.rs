@@ -1,6 +1,6 @@
-//! Exit codes of what is made of earlier results, beside 0 for success and 1 for a result that cannot be read.
+//! Exit codes of the subcommands that read earlier results; 0 is success, 1 an unreadable result.
 
-/// What was asked for cannot be told.
+/// A requested figure is missing or cannot be compared.
 pub(super) const EXIT_UNTOLD: u8 = 3;
-/// Something became worse: what 4 is for `onrush load`, a condition that failed.
+/// Something became worse; `onrush load` uses 4 in the same sense, for a failed condition.
 pub(super) const EXIT_WORSE: u8 = 4;

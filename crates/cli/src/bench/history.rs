@@ -1,4 +1,4 @@
-//! `onrush bench history`: all results of a folder over time.
+//! `onrush bench history`: shows all results of a folder over time.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
 }
 
-/// `2026-11-21`, a day of the calendar.
+/// Parses a calendar day such as `2026-11-21`.
 fn day(text: &str) -> Result<String, String> {
     let shape = "0000-00-00";
     let fits = |(letter, form): (char, char)| match form {
@@ -57,7 +57,6 @@ fn day(text: &str) -> Result<String, String> {
     if text.len() != shape.len() || !text.chars().zip(shape.chars()).all(fits) {
         return Err("expected a day such as 2026-11-21".into());
     }
-    // All of it is ASCII digits.
     let number = |range: std::ops::Range<usize>| text[range].parse().unwrap_or(0_u32);
     let (year, month, day) = (number(0..4), number(5..7), number(8..10));
     let Ok(name) = Month::try_from(month as u8) else {
@@ -74,7 +73,7 @@ fn day(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads, shows and writes to an exit code.
+/// Reads the results, shows and writes the history, and returns the exit code.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let wanted: [(&'static str, Option<&Path>); 3] = [
         ("--json", args.json.as_deref()),

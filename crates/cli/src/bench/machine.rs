@@ -1,4 +1,4 @@
-//! The machine of a prediction: a file of a few lines, or what `tune` reads of a machine or its snapshot.
+//! The machine for a prediction: from a short file, or from the facts that `tune` reads of a machine or a snapshot.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use onrush_machine::cpus::CpuSet;
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::Tree;
 
-/// Drivers that take each packet through a hypervisor that copies it: Xen's.
+/// Xen's drivers, which pass each packet through a hypervisor that copies it.
 const PARAVIRTUAL: [&str; 2] = ["vif", "xen_netfront"];
-/// Of an interface that does not say: Ethernet's.
+/// MTU of an interface that reports none: Ethernet's.
 const MTU_DEFAULT: u64 = 1_500;
 
-/// Reads a machine from a file written by hand, a snapshot of `onrush tune`, or a root directory such as `/`.
+/// Reads a machine from a hand-written file, a snapshot of `onrush tune`, or a root directory such as `/`.
 pub(super) fn read(path: &Path) -> anyhow::Result<Machine> {
     if !path.is_dir() && !is_snapshot(path)? {
         return Ok(read_machine(path)?);
@@ -26,7 +26,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Machine> {
         .with_context(|| format!("{} has no machine to predict", path.display()))
 }
 
-/// A snapshot is JSON, which begins with a brace; TOML never does.
+/// Whether the file is a snapshot: JSON starts with a brace, which TOML never does.
 fn is_snapshot(path: &Path) -> anyhow::Result<bool> {
     let text = onrush_file::read_text(path, onrush_tune::limits::SNAPSHOT_BYTES_MAX)
         .map_err(|error| anyhow::anyhow!("{} cannot be read: {error}", path.display()))?;
@@ -80,7 +80,7 @@ fn interface_of(facts: &Facts, interface: &facts::Interface) -> Interface {
     }
 }
 
-/// The CPU that packets of a queue arrive at: where its interrupt does go, else the first that it may go to.
+/// The CPU that receives the packets of a queue: the effective affinity of its interrupt, else the first allowed CPU.
 fn irq_cpu(facts: &Facts, interface: &facts::Interface, queue: usize) -> Option<usize> {
     let first = |cpus: &CpuSet| cpus.intersection(&facts.topology.online).first();
     let goes = |irq: &facts::interface::Irq| {

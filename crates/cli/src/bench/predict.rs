@@ -1,4 +1,4 @@
-//! `onrush bench predict`: what a machine can do, and how far off such a prediction is.
+//! `onrush bench predict`: predicts what a machine can do, and checks predictions against measurements.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -16,7 +16,7 @@ use onrush_measure::amount::count;
 use super::machine;
 use crate::terminal::{Out, say};
 
-/// Names that an error lists: a screen of them.
+/// Names that an error lists: about a screenful.
 const NAMES_SHOWN_MAX: usize = 20;
 
 /// Predict how many requests a second a machine can do, and what is full first (docs/predict.md).
@@ -55,7 +55,7 @@ pub(super) struct Args {
     check: bool,
 }
 
-/// So many as a machine can have at a time.
+/// Parses a number of connections, from 1 to [`CONNECTIONS_MAX`].
 fn connections(text: &str) -> Result<u32, String> {
     let count = count(text).ok();
     let count = count.filter(|count| (1..=CONNECTIONS_MAX).contains(count));
@@ -65,7 +65,7 @@ fn connections(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Predicts, and says how it went.
+/// Prints the prediction or the check, and returns the exit code.
 pub(super) fn run(args: &Args) -> ExitCode {
     let text = match &args.machine {
         Some(path) => machine::read(path).and_then(|machine| predicted(args, &machine)),
@@ -140,11 +140,11 @@ impl Args {
     }
 }
 
-/// What was named with --cost.
+/// Costs given with --cost.
 struct Costs<'a> {
     rows: Vec<Measured>,
     files: Vec<(&'a PathBuf, CostFile)>,
-    /// What packets cost where nobody says otherwise.
+    /// Published cost of packets, used where no cost file sets one.
     published: Cost,
 }
 

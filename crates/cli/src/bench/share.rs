@@ -1,11 +1,11 @@
-//! Shares as flags have them: `2%`.
+//! Parsing of percentages in flags, such as `2%`.
 
 use onrush_measure::amount::percent;
 
-/// A share above 0 and at most 50 %: half of a figure is no small effect, and no noise between runs.
+/// Parses a share above 0 % and up to 50 %: half of a figure is neither a small effect nor noise between runs.
 ///
 /// # Errors
-/// What was expected.
+/// Describes the expected form.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match percent(text) {
         Ok(percent) if percent > 0.0 && percent <= 50.0 => Ok(percent / 100.0),
@@ -13,15 +13,15 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How surely something has to hold: from 50 % to below 100 %.
+/// Parses a confidence from 50 % to 99.9 %.
 ///
 /// # Errors
-/// What was expected.
+/// Describes the expected form.
 pub(super) fn confidence(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim_end);
     let percent: Option<f64> = number.and_then(|number| number.parse().ok());
     match percent {
-        // A thousand orders of a history tell no more than a thousandth.
+        // The permutation test of a history resolves 0.1 % (999 permutations).
         Some(percent) if (50.0..=99.9).contains(&percent) => Ok(percent / 100.0),
         _ => Err("expected a confidence from 50 % to 99.9 %, such as 95% or 99%".into()),
     }

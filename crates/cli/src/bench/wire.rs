@@ -1,4 +1,4 @@
-//! `onrush bench wire`: what a link carries.
+//! `onrush bench wire`: the packets and requests per second that a link can carry.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Files that are made of earlier results, looked at before those are read.
+//! Output files of the subcommands that read earlier results; opened before the results are read.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use onrush_file::Output;
 
 use crate::terminal::{Out, write_raw};
 
-/// Where each form goes, under its flag.
+/// Destination of each output, with its flag.
 pub(super) struct Written(Vec<(&'static str, Place)>);
 
 enum Place {
-    /// `-`: standard output; what people read then goes to standard error.
+    /// `-`: standard output; text for people then goes to standard error.
     Standard,
     File(Output),
 }
 
 impl Written {
-    /// Looks at the files of `wanted`, each with its flag.
+    /// Opens the files of `wanted`, each named with its flag.
     ///
     /// # Errors
-    /// When one cannot be written, two are one, or one of them is among `inputs`.
+    /// When a file cannot be written, two flags name the same file, or a file is one of `inputs`.
     pub(super) fn open(
         wanted: &[(&'static str, Option<&Path>)],
         inputs: &[PathBuf],
@@ -54,7 +54,7 @@ impl Written {
         Ok(Written(opened))
     }
 
-    /// Where people read.
+    /// Stream for text that people read.
     pub(super) fn out(&self) -> Out {
         let mut places = self.0.iter().map(|(_, place)| place);
         match places.any(|place| matches!(place, Place::Standard)) {
@@ -63,7 +63,7 @@ impl Written {
         }
     }
 
-    /// Writes what `content` has for each flag.
+    /// Writes `content` of each flag to its file.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -83,8 +83,8 @@ impl Written {
     }
 }
 
-/// Shows what people read.
+/// Prints text for people.
 pub(super) fn show(mut out: Out, text: &str) {
-    // What could not be said is an exit code of the program.
+    // Ignore the error: the exit code reports the result.
     let _ = out.write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! Cells of tables: values of the JSON that the server sent, as words.
+//! Table cells: JSON values from the server, formatted as text.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn word(value: &Value) -> String {
     }
 }
 
-/// A text in one line, whatever is in it: a terminal obeys what is not printable.
+/// A string with its control characters escaped, which a terminal would obey.
 fn printable(text: &str) -> String {
     let escaped = text.chars().map(|character| match character.is_control() {
         true => character.escape_default().to_string(),
@@ -19,7 +19,7 @@ fn printable(text: &str) -> String {
     escaped.collect()
 }
 
-/// Seconds with a unit that suits them.
+/// Formats seconds with a suitable unit.
 pub(super) fn time(value: &Value) -> String {
     match value.as_f64() {
         None => "-".to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn bytes(value: &Value) -> String {
     format!("{amount:.1} TiB")
 }
 
-/// What there is of a list.
+/// Iterates over a JSON array; empty for any other value.
 pub(super) fn all(list: &Value) -> impl Iterator<Item = &Value> + Clone {
     list.as_array().into_iter().flatten()
 }

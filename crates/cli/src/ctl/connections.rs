@@ -1,4 +1,4 @@
-//! `onrush ctl connections`: which are asked for, and a table of them.
+//! `onrush ctl connections`: filters, and a table of connections.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// What is asked for.
+    /// Path and query of the request.
     pub(super) fn path(&self) -> String {
         let mut path = format!(
             "/v1/connections?sort={}&limit={}",
@@ -54,7 +54,7 @@ impl Args {
     }
 }
 
-/// As part of a query: everything but what means itself everywhere (RFC 3986 2.3) by its bytes.
+/// Percent-encodes all bytes except the unreserved characters (RFC 3986 section 2.3).
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -119,7 +119,7 @@ pub(super) fn show(said: &Value) -> String {
     }
 }
 
-/// Seconds in few letters, since the table has many columns.
+/// Formats seconds in few letters, since the table has many columns.
 fn brief(value: &Value) -> String {
     match value.as_f64() {
         None => "-".to_owned(),
@@ -131,7 +131,7 @@ fn brief(value: &Value) -> String {
     }
 }
 
-/// Bytes in few letters, with the units of ls(1).
+/// Formats bytes in few letters, with the units of ls(1).
 fn amount(value: &Value) -> String {
     let Some(mut amount) = value.as_f64() else {
         return "-".to_owned();

@@ -1,4 +1,4 @@
-//! `onrush ctl profile`: what the cores of a server spend their time on, since its start or within an interval.
+//! `onrush ctl profile`: where the cores of a server spend their time, since its start or within an interval.
 
 use std::io;
 use std::thread;
@@ -14,7 +14,7 @@ use super::cell::{all, time, word};
 
 pub(super) const PATH: &str = "/v1/profile";
 
-/// An interval at most: `ctl` waits for its end.
+/// Longest interval: `ctl` waits until it has passed.
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
 /// What is looked at.
@@ -36,10 +36,10 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Asks once, or at both ends of an interval.
+/// Requests the profile once, or at both ends of an interval.
 ///
 /// # Errors
-/// As [`ask`], and when another server is there at the end of the interval than at its beginning.
+/// As [`ask`], and when a different server responds at the end of the interval.
 pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Response> {
     let first = ask(place, PATH, None)?;
     let Some(interval) = args.interval.filter(|_| first.status == 200) else {
@@ -58,7 +58,7 @@ pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Response> {
     })
 }
 
-/// What has come between two looks; `None` when it can have been no look at the same server.
+/// Difference of two profiles; `None` when they cannot come from the same server.
 fn difference(before: &Value, after: &Value) -> Option<Value> {
     let cores = all(&after["cores"]).filter_map(|core| {
         let mut earlier = all(&before["cores"]).filter(|one| one["core"] == core["core"]);
@@ -97,7 +97,8 @@ fn since(before: &Value, after: &Value) -> Option<Value> {
             one[format!("{name}_mean")] = (one[name].as_f64()? / calls as f64).into();
         }
         if !work["cpu_time"].is_null() {
-            // It is what is left of two others, and may seem to run backwards by their difference in time.
+            // For the wait, CPU time is the thread's total minus that of other work; the two are read at slightly
+            // different times, so it may seem to decrease.
             one["cpu_time"] = less(&earlier["cpu_time"], &work["cpu_time"]).unwrap_or(json!(0.0));
         }
         works.push(one);
@@ -106,7 +107,7 @@ fn since(before: &Value, after: &Value) -> Option<Value> {
     Some(Value::Object(between))
 }
 
-/// Of two amounts; null where the kernel does not say them.
+/// Difference of two amounts; null where the kernel does not report them.
 fn less(before: &Value, after: &Value) -> Option<Value> {
     match (before.as_f64(), after.as_f64()) {
         (Some(before), Some(after)) if before <= after => Some((after - before).into()),
@@ -115,7 +116,7 @@ fn less(before: &Value, after: &Value) -> Option<Value> {
     }
 }
 
-/// What share of a time another one is.
+/// `part` as a percentage of `whole`.
 fn share(part: &Value, whole: &Value) -> String {
     match (part.as_f64(), whole.as_f64()) {
         (Some(part), Some(whole)) if whole > 0.0 => format!("{:.1} %", 100.0 * part / whole),
@@ -123,7 +124,7 @@ fn share(part: &Value, whole: &Value) -> String {
     }
 }
 
-/// What the threads have had of their CPUs, and for what.
+/// Summary of the CPU time of the threads.
 fn spent(profile: &Value) -> String {
     let (elapsed, ran) = (&profile["elapsed"], &profile["cpu_time"]);
     let had_work = match &profile["had_work"] {
@@ -143,7 +144,7 @@ fn spent(profile: &Value) -> String {
     )
 }
 
-/// CPU time, or where a core busy-polls how long it had something to do.
+/// CPU time, or, if the core busy-polls, the time during which it had work.
 fn used(core: &Value) -> &Value {
     match &core["had_work"] {
         Value::Null => &core["cpu_time"],
@@ -151,7 +152,7 @@ fn used(core: &Value) -> &Value {
     }
 }
 
-/// A table, with what took longest first; the wait for the kernel, which is mostly sleep, last.
+/// Formats the profile as a table, the longest work first; the wait for the kernel, which is mostly sleep, is last.
 ///
 /// # Errors
 /// When there is no such core.

@@ -1,11 +1,11 @@
-//! What a server says of itself, for people.
+//! Formats the server's JSON as text.
 
 use onrush_measure::table::Table;
 use serde_json::Value;
 
 use super::cell::{all, bytes, time, word};
 
-/// A line about spans of traces, where there are any, and the line that ends the paragraph.
+/// A line about trace spans, if there are any, and the newline that ends the paragraph.
 fn spans(said: &Value) -> String {
     let lost = said["lost"].as_object().into_iter().flatten();
     let lost: Vec<(&String, u64)> = lost
@@ -30,7 +30,7 @@ fn spans(said: &Value) -> String {
     }
 }
 
-/// Of a server that has given rights up.
+/// Describes the rights that the server has dropped.
 fn rights(said: &Value) -> String {
     let filter = match said["seccomp"] == true {
         true => "\nseccomp filter",
@@ -177,7 +177,7 @@ pub(super) fn servers(said: &Value) -> String {
     }
 }
 
-/// The last of a server's events.
+/// Kind and time of a server's latest event.
 fn last(events: &Value) -> String {
     let Some(event) = events.as_array().and_then(|events| events.last()) else {
         return "-".to_owned();
@@ -194,7 +194,7 @@ pub(super) fn events(list: &Value) -> String {
     }
 }
 
-/// A line about something that happened.
+/// One event as a line.
 pub(super) fn event(event: &Value) -> String {
     format!(
         "{} {:5} {}\n",
@@ -204,7 +204,7 @@ pub(super) fn event(event: &Value) -> String {
     )
 }
 
-/// Of listeners or routes.
+/// Table of listeners or routes.
 pub(super) fn traffic(list: &Value, what: &str) -> String {
     let head = [
         what, "requests", "2xx", "3xx", "4xx", "5xx", "given up", "sent", "p50", "p90", "p99",

@@ -1,4 +1,4 @@
-//! Which of the servers that run is meant.
+//! Selection of the running server to connect to.
 
 use std::path::PathBuf;
 
@@ -21,17 +21,17 @@ pub(crate) struct Whom {
     token_file: Option<PathBuf>,
 }
 
-/// Why it is not known whom to ask, with the exit code.
+/// Why no server could be selected, with the exit code.
 pub(crate) struct Unplaced {
     pub(crate) code: u8,
     pub(crate) why: anyhow::Error,
 }
 
 impl Whom {
-    /// Where its admin interface is.
+    /// Address of the server's admin interface.
     ///
     /// # Errors
-    /// When there is none, or several, or the flags say nothing that could be one.
+    /// When there is no interface or several, or when the flags are invalid.
     pub(crate) fn place(&self) -> Result<Place, Unplaced> {
         self.check().map_err(|why| Unplaced { code: 1, why })?;
         if let Some(text) = &self.address {

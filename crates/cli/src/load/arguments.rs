@@ -1,4 +1,4 @@
-//! The flags of `onrush load`, and what a run is asked for by them.
+//! Flags of `onrush load`, and the options of a run that they set.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::output::{self, Output};
 use super::value::{Cpus, cpus, duration_or_seconds, io_driver};
 use super::{calls, datagrams, http2, memcached, pace, reach, requests, results};
 
-/// How long a run takes when nothing is said: wrk's default.
+/// Default length of a run: wrk's.
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 
 const AFTER_HELP: &str = "\
@@ -33,7 +33,7 @@ A request is sent again and is no error when the server ended a kept-alive TCP c
 segment says that nothing of the request had arrived; a reset is an error, for the server may have read the request. \
 Latencies are those of responses, from the moment their request should have started.";
 
-/// Flags that the self-test takes no notice of: all but --io. A test keeps the list whole.
+/// Flags that the self-test ignores: all but --io. A test keeps the list complete.
 const NOT_OF_SELFTEST: [&str; 91] = [
     "response_size",
     "urls",
@@ -230,7 +230,7 @@ pub(super) enum Results {
 }
 
 impl Args {
-    /// Options for `urls`, and what was found in files.
+    /// Options of a run against `urls`, and what was read from files.
     pub(super) fn options(self, urls: &[Target]) -> Result<(Options, requests::Found), Error> {
         let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
@@ -238,7 +238,7 @@ impl Args {
             (after, _) => after,
         };
         let mut options = Options {
-            // Out of range on a smaller machine is out of range for the plan, too.
+            // A number that does not fit `usize` exceeds the limit of the plan, too.
             connections: usize::try_from(self.connections).unwrap_or(usize::MAX),
             threads: usize::try_from(self.threads).unwrap_or(usize::MAX),
             cpus: self.cpus.map(|Cpus(cpus)| cpus).unwrap_or_default(),
@@ -277,7 +277,7 @@ impl Args {
         let reach = self.reach.reach(&options.target);
         options.reach = reach.map_err(Error::Invalid)?;
         if let Pace::Open(ArrivalPlan::Listed(times)) = &options.pace {
-            // The log ends the run, unless something else does before.
+            // The end of the log ends the run, unless --duration or --count ends it earlier.
             options.stop.after = self.duration;
             options.stop.count = Some(self.count.unwrap_or(times.len() as u64));
         }
@@ -285,7 +285,7 @@ impl Args {
     }
 }
 
-/// Fills in what is sent to the servers of `urls`, by the flags of their protocol; those of the other one are refused.
+/// Fills in the requests by the flags of the protocol of `urls`; flags of the other protocol are refused.
 fn requested(
     http: requests::RequestArgs,
     memcached: memcached::MemcachedArgs,

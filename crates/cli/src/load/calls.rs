@@ -1,4 +1,4 @@
-//! What flags say of calls of gRPC.
+//! Flags of gRPC calls.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) fn descriptors(path: &Path) -> Result<Descriptors, String> {
     descriptors.map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// Refuses the first of `flags` that is given, where `url` is one of gRPC.
+/// Refuses the first of `flags` that is given if `url` is a gRPC target.
 pub(super) fn check_flags(url: &Target, flags: &[(&str, bool)]) -> Result<(), String> {
     let given = flags.iter().find(|(_, is_given)| *is_given);
     match given {
@@ -28,7 +28,7 @@ pub(super) fn check_flags(url: &Target, flags: &[(&str, bool)]) -> Result<(), St
     }
 }
 
-/// Tells servers of gRPC for how long their response is waited for, unless a field does.
+/// Sends the timeout to gRPC servers as `grpc-timeout`, unless a header field sets it.
 pub(super) fn tell_timeout(options: &mut Options, time: Duration) {
     const NAME: &str = "grpc-timeout";
     let mut names = options.headers.iter().map(|(name, _)| name);

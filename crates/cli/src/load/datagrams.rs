@@ -1,4 +1,4 @@
-//! Flags of `onrush load udp://…`: how datagrams are made and sent, and which other flags are about requests.
+//! Flags of `onrush load udp://…`: size and sending of datagrams, and refusal of flags about requests.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 
@@ -58,12 +58,12 @@ pub(super) struct PacketArgs {
     bandwidth: Option<NonZeroU64>,
 }
 
-/// What `--size` says.
+/// Value of `--size`.
 #[derive(Clone, Debug)]
 enum Size {
-    /// Of datagrams, which may be one of bytes over TCP, too.
+    /// Sizes of datagrams; a single size is also valid over TCP.
     Datagrams(Sizes),
-    /// More bytes than a datagram has.
+    /// More bytes than a datagram can hold.
     Bytes(NonZeroUsize),
 }
 
@@ -79,7 +79,7 @@ impl Size {
     }
 }
 
-/// Flags that runs of datagrams take, beside those of [`PacketArgs`].
+/// Flags that datagram runs accept beside those of [`PacketArgs`].
 const TAKEN: [&str; 18] = [
     "connections",
     "threads",
@@ -101,7 +101,6 @@ const TAKEN: [&str; 18] = [
     "find-max",
 ];
 
-/// Flags of [`PacketArgs`].
 const OWN: [&str; 9] = [
     "size",
     "response-size",
@@ -114,10 +113,10 @@ const OWN: [&str; 9] = [
     "bandwidth",
 ];
 
-/// Flags of [`PacketArgs`] that go with tcp://, too; the one of responses only there.
+/// Flags of [`PacketArgs`] that tcp:// accepts; `response-size` is for tcp:// only.
 const OF_TCP: [&str; 4] = ["size", "response-size", "one-way", "round-trip"];
 
-/// Bytes of a message over TCP.
+/// Parses the size of a message over TCP.
 fn stream_bytes(text: &str) -> Option<NonZeroUsize> {
     let bytes = usize::try_from(amount::size(text).ok()?).ok()?;
     NonZeroUsize::new(bytes).filter(|bytes| bytes.get() <= STREAM_BYTES_MAX)
@@ -145,7 +144,7 @@ fn via(text: &str) -> Result<Departure, String> {
     }
 }
 
-/// A number of bits with a unit of a thousand, as iperf3 has them.
+/// Parses bits per second with a decimal unit, as iperf3 does.
 fn bits(text: &str) -> Result<NonZeroU64, String> {
     let bits = amount::count(text).ok().and_then(NonZeroU64::new);
     bits.ok_or_else(|| {
@@ -153,10 +152,10 @@ fn bits(text: &str) -> Result<NonZeroU64, String> {
     })
 }
 
-/// Refuses flags of the other kind of run: those that `given` has, by their long names.
+/// Refuses flags in `given` (long names) that belong to the other kind of run.
 ///
 /// # Errors
-/// A sentence with the first of them.
+/// Names the first of them.
 pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
     let is_udp = targets.iter().any(Target::is_datagrams);
     let is_tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
@@ -183,7 +182,7 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
 }
 
 impl PacketArgs {
-    /// What is sent over TCP, and what comes back.
+    /// Sizes of requests and responses over TCP.
     pub(super) fn bytes(&self) -> Result<bytes::Asks, String> {
         Ok(bytes::Asks {
             request: self.request_bytes()?,
@@ -208,7 +207,7 @@ impl PacketArgs {
         })
     }
 
-    /// The sizes of datagrams.
+    /// Sizes of datagrams; 64 bytes by default.
     pub(super) fn sizes(&self) -> Result<Sizes, String> {
         match &self.size {
             None => Ok(Sizes::one(64)),
@@ -219,14 +218,14 @@ impl PacketArgs {
         }
     }
 
-    /// The rate that a bandwidth comes to with datagrams of these sizes.
+    /// Datagrams per second that `--bandwidth` amounts to with datagrams of these sizes.
     pub(super) fn rate(&self, sizes: &Sizes) -> Option<NonZeroU64> {
         let bits = self.bandwidth?.get() as f64;
         let rate = bits / 8.0 / sizes.mean();
         Some(NonZeroU64::new(rate.round() as u64).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// Which way they go, where that is said.
+    /// One-way or round-trip, where a flag sets it.
     pub(super) fn way(&self) -> Option<Way> {
         match (self.one_way, self.round_trip) {
             (true, _) => Some(Way::OneWay),

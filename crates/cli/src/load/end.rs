@@ -1,4 +1,4 @@
-//! The user's wish to end a search, which ends the trial under way.
+//! Ends a search, and the trial in progress, on a signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,17 +7,17 @@ use onrush_load::error::Error;
 
 use super::signals::on_signal;
 
-/// What ends the trial under way.
+/// Stops the trial in progress.
 type Stop = Box<dyn Fn() + Send>;
 
-/// The user's wish to end a search.
+/// Whether the user has asked to end the search.
 pub(super) struct End {
     is_over: Arc<AtomicBool>,
     stop: Arc<Mutex<Option<Stop>>>,
 }
 
 impl End {
-    /// The first signal is that wish.
+    /// Installs the signal handler: the first signal ends the search.
     pub(super) fn on_signal() -> Result<End, Error> {
         let end = End {
             is_over: Arc::default(),
@@ -35,9 +35,9 @@ impl End {
         Ok(end)
     }
 
-    /// From now on it calls `stop`, which ends the trial under way.
+    /// Sets the function that stops the trial in progress.
     pub(super) fn watch(&self, stop: impl Fn() + Send + 'static) {
-        // A signal between two trials found nothing to stop.
+        // A signal between two trials had nothing to stop.
         if self.is_over() {
             stop();
         }

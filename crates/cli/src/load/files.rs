@@ -1,4 +1,4 @@
-//! The files that a result is written to: looked at before the run, written behind it.
+//! Output files of a result: opened before the run, written after it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,17 +11,17 @@ use onrush_load::{csv, hdr, html};
 use super::signals;
 use crate::terminal::{self, Out, say};
 
-/// Where the result goes, looked at before the run: a file that cannot be written must not cost the user a run.
+/// Destinations of the result. They are opened before the run, so that an unwritable file does not cost the user a run.
 pub(super) struct Files(Vec<(Place, Form)>);
 
-/// What one form of the result is written to.
+/// Destination of one form of the result.
 enum Place {
-    /// `-`: standard output, and what people read goes to standard error.
+    /// `-`: standard output; text for people then goes to standard error.
     Standard,
     File(onrush_file::Output),
 }
 
-/// What is written of a result.
+/// Form of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
     Json,
@@ -31,10 +31,10 @@ pub(super) enum Form {
 }
 
 impl Files {
-    /// Looks at the files of `wanted`, each with its flag; those of `inputs` are read and not written.
+    /// Opens the files of `wanted`, each named with its flag; `inputs` are files that are read and must not be written.
     ///
     /// # Errors
-    /// When one cannot be written, or two would be one.
+    /// When a file cannot be written, or two flags name the same file.
     pub(super) fn open(
         wanted: &[(&'static str, Option<&Path>, Form)],
         inputs: &[PathBuf],
@@ -90,7 +90,7 @@ impl Files {
         outcome
     }
 
-    /// Where people read.
+    /// Stream for text that people read.
     pub(super) fn out(&self) -> Out {
         let is_standard = |(place, _): &(Place, Form)| matches!(place, Place::Standard);
         if self.0.iter().any(is_standard) {
@@ -100,7 +100,7 @@ impl Files {
         }
     }
 
-    /// Writes the result to all of them.
+    /// Writes the result to all files.
     ///
     /// # Errors
     /// As [`Files::write`].
@@ -113,11 +113,11 @@ impl Files {
         })
     }
 
-    /// Writes what `content` has for each of them, those last that may wait for a reader: a signal then ends the program. One
-    /// that fails does not keep the others from being written.
+    /// Writes `content` to each file. Files that may wait for a reader come last: a signal then ends the program at
+    /// once. A failure does not keep the other files from being written.
     ///
     /// # Errors
-    /// All failures, in one sentence.
+    /// All failures, joined in one message.
     pub(super) fn write(
         self,
         content: impl Fn(Form, &mut dyn Write) -> io::Result<()>,
@@ -136,7 +136,7 @@ impl Files {
 }
 
 impl Place {
-    /// Whether writing it may wait for a reader.
+    /// Whether writing may wait for a reader, as with a pipe.
     fn may_wait(&self) -> bool {
         match self {
             Place::Standard => true,
@@ -144,7 +144,7 @@ impl Place {
         }
     }
 
-    /// Removes the regular file that is there, if any; a symbolic link stays.
+    /// Removes the existing regular file, if any; a symbolic link stays.
     fn remove_older(&self) {
         let Place::File(file) = self else { return };
         let older = fs::canonicalize(file.path()).ok();
@@ -163,7 +163,7 @@ impl Place {
         }
     }
 
-    /// Writes it; why it cannot be written, if so.
+    /// Writes the content; returns the message of a failure.
     fn write(self, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Option<String> {
         let (path, written) = match self {
             Place::Standard => {
@@ -178,7 +178,7 @@ impl Place {
     }
 }
 
-/// Whether a file's name stands for standard output.
+/// Whether `path` is `-`, standard output.
 pub(super) fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }

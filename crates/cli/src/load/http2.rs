@@ -1,4 +1,4 @@
-//! Flags about HTTP/2.
+//! Flags of HTTP/2.
 
 use onrush_load::target::Target;
 
@@ -25,7 +25,7 @@ enum Kind {
 }
 
 impl Http2Args {
-    /// How many requests a connection to `target` has on its way over HTTP/2; `None` where that is not spoken.
+    /// Concurrent requests per HTTP/2 connection to `target`; `None` for HTTP/1.1.
     pub(super) fn streams(&self, target: &Target) -> Result<Option<u64>, String> {
         let url = &target.url;
         let kind = match (self.http2, self.streams) {

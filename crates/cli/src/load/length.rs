@@ -1,10 +1,10 @@
-//! How long a run takes, as far as that is known.
+//! Length of a run, as far as it is known in advance.
 
 use std::time::Duration;
 
 use onrush_load::threshold::Extent;
 
-/// How long a run is to be.
+/// Requested length of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
     pub(super) after: Option<Duration>,

@@ -1,5 +1,4 @@
-//! The terminal of the full-screen view: a thread of its own draws what the run tells and reads the keys, and the
-//! terminal is itself again when it ends.
+//! Full-screen view of a run: a thread draws the figures and reads the keys; the terminal is restored when it ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,16 +20,16 @@ use ratatui::crossterm::execute;
 
 use super::length::Length;
 
-/// How often keys are looked at: nobody notices a tenth of a second, and the generator does not notice ten looks.
+/// Interval of key polling: short enough for people, and too rare to disturb the generator.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The terminal, while the view is on it.
+/// The open view.
 pub(super) struct Screen {
     moments: Sender<Box<Shown>>,
     thread: JoinHandle<()>,
 }
 
-/// What the view is told of a second.
+/// Figures of one second.
 struct Shown {
     row: SecondRow,
     figures: Figures,
@@ -40,7 +39,7 @@ struct Shown {
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal and starts the thread.
     pub(super) fn open(headline: String, length: Length, stopper: Stopper) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
         IS_TAKEN.store(true, Ordering::Relaxed);
@@ -61,9 +60,9 @@ impl Screen {
         }
     }
 
-    /// Shows the next second.
+    /// Sends the figures of the next second to the view.
     pub(super) fn show(&self, moment: &Moment<'_>) {
-        // A view that has ended, with its terminal, wants to know nothing.
+        // Ignore the error: the view may have ended.
         let _ = self.moments.send(Box::new(Shown {
             row: moment.row,
             figures: moment.figures(),
@@ -73,7 +72,7 @@ impl Screen {
         }));
     }
 
-    /// Gives the terminal back.
+    /// Ends the view and restores the terminal.
     pub(super) fn close(self) {
         drop(self.moments);
         let _ = self.thread.join();
@@ -81,14 +80,14 @@ impl Screen {
     }
 }
 
-/// Whether the terminal is the view's.
+/// Whether the view has taken over the terminal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Makes the terminal itself again, if the view has taken it: out of raw mode, with its old screen and its cursor. For
-/// whoever ends the program in the middle of a run, too.
+/// Restores the terminal (raw mode, screen, cursor) if the view has taken it over. Also called when the program ends in
+/// the middle of a run.
 pub(super) fn give_back() {
     if IS_TAKEN.swap(false, Ordering::Relaxed) {
-        // A terminal that has gone is nobody's.
+        // Ignore errors: the terminal may be gone.
         let _ = ratatui::try_restore();
         let _ = execute!(io::stdout(), Show);
     }
@@ -102,7 +101,7 @@ fn show(
 ) {
     let mut is_new = true;
     loop {
-        // A terminal that cannot be written is no reason to end the run.
+        // The run continues when the terminal cannot be written.
         if is_new && terminal.draw(|frame| draw(frame, &live)).is_err() {
             return;
         }
@@ -131,7 +130,7 @@ fn show(
     }
 }
 
-/// In raw mode Ctrl-C is a key.
+/// Whether the key ends the run; in raw mode Ctrl-C is a key.
 fn is_end(key: KeyEvent) -> bool {
     let is_control_c =
         key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);

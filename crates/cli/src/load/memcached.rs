@@ -1,4 +1,4 @@
-//! Flags that say what is asked of memcached.
+//! Flags of requests to memcached.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl MemcachedArgs {
-    /// The first flag that says something.
+    /// The first of these flags that is given.
     pub(super) fn first_given(&self) -> Option<&'static str> {
         let flags = [
             ("--protocol", self.protocol.is_some()),
@@ -104,7 +104,7 @@ impl MemcachedArgs {
         given.next().map(|(flag, _)| flag)
     }
 
-    /// What is asked of the server of `urls`, of which there is at least one; `other` is a flag that has no meaning there.
+    /// Requests to the server of `urls`, which is not empty; `other` is a given flag that memcached does not have.
     pub(super) fn asks(self, urls: &[Target], other: Option<&str>) -> Result<Asks, String> {
         if let [_, second, ..] = urls {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! Where the figures of a run go: the terminal, files, an exit code.
+//! Output of a run: the terminal, files, an exit code.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -71,10 +71,10 @@ fn early_threshold(text: &str) -> Result<Threshold, String> {
 }
 
 impl Output {
-    /// Looks at the files; those of `inputs` are read and not written.
+    /// Opens the output files; `inputs` are files that are read and must not be written.
     ///
     /// # Errors
-    /// When one cannot be written, or two would be one.
+    /// When a file cannot be written, or two flags name the same file.
     pub(super) fn open(&self, inputs: &[PathBuf]) -> Result<Files, Error> {
         for hint in self.fail_if.iter().filter_map(Threshold::hint) {
             say(format_args!("onrush load: --fail-if {hint}"));
@@ -92,10 +92,10 @@ impl Output {
         ]
     }
 
-    /// Where metrics of the run under way go, if they are wanted.
+    /// Starts the metrics page of the run, if requested.
     ///
     /// # Errors
-    /// When nobody can listen where they are.
+    /// When the address cannot be bound.
     pub(super) fn metrics(&self) -> Result<Option<server::Page>, Error> {
         let Some(address) = self.metrics else {
             return Ok(None);
@@ -108,7 +108,7 @@ impl Output {
         Ok(Some(page))
     }
 
-    /// Where people read.
+    /// Stream for text that people read.
     pub(super) fn out(&self) -> Out {
         let mut paths = self.wanted().into_iter().filter_map(|(_, path, _)| path);
         if paths.any(is_standard) {
@@ -118,8 +118,7 @@ impl Output {
         }
     }
 
-    /// Waits for the end of a run and shows it on the way; then its summary. Somebody who stops reading, such as `head`,
-    /// does not stop the run.
+    /// Shows a run until its end, then its summary. A closed output, as with `head`, does not stop the run.
     pub(super) fn watch(
         &self,
         running: Running,
@@ -136,23 +135,23 @@ impl Output {
         Ok(report)
     }
 
-    /// What becomes of the conditions.
+    /// Evaluates the conditions of --fail-if.
     pub(super) fn judge(&self, report: &mut Report) {
         let judged = self.fails_if().map(|condition| report.judge(condition));
         report.thresholds = judged.collect();
     }
 
-    /// The conditions under which a run fails.
+    /// Conditions of --fail-if.
     pub(super) fn fails_if(&self) -> impl Iterator<Item = &Threshold> {
         self.fail_if.iter()
     }
 
-    /// Whether seconds are shown in lines.
+    /// Whether each second is shown as a line.
     pub(super) fn shows_lines(&self) -> bool {
         !self.quiet
     }
 
-    /// The conditions of the run.
+    /// Conditions of --fail-if and --stop-if.
     pub(super) fn conditions(&self) -> impl Iterator<Item = &Threshold> {
         self.fail_if.iter().chain(&self.stop_if)
     }
@@ -203,9 +202,9 @@ impl Output {
         report
     }
 
-    /// Why to end the run: a condition of `--stop-if` holds, or one of `--fail-if` will whatever comes.
+    /// Reason to stop early: a condition of `--stop-if` holds, or one of `--fail-if` is certain to hold.
     fn reason_to_stop(&self, moment: &Moment<'_>, length: Length) -> Option<String> {
-        // Without conditions nothing is copied.
+        // Without conditions, do not copy the figures.
         if self.fail_if.is_empty() && self.stop_if.is_empty() {
             return None;
         }
@@ -222,7 +221,7 @@ impl Output {
         Some(format!("--fail-if {} cannot be met any more", lost.text()))
     }
 
-    /// What the run is worth to whoever started it.
+    /// Exit code of a run.
     pub(super) fn exit_code(&self, report: &Report) -> u8 {
         let is_failed = report
             .thresholds
@@ -241,7 +240,7 @@ impl Output {
     }
 }
 
-/// Renews metrics, where they are wanted.
+/// Updates the metrics page, if there is one.
 fn tell(metrics: Option<&server::Page>, moment: &Moment<'_>) {
     if let Some(page) = metrics {
         page.set(exposition::text(moment));

@@ -1,4 +1,4 @@
-//! Flags that say when requests start, and what they mean together.
+//! Flags that set when requests start.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -90,30 +90,30 @@ enum SpacingArg {
     Exponential,
 }
 
-/// A number of requests, and the time from one such number to the next.
+/// A number of requests, and the time between two bursts.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     size: u64,
     every: Duration,
 }
 
-/// Its own type, because clap would take the library's for something else.
+/// Own type, because clap would misinterpret the library's.
 #[derive(Clone, Copy, Debug)]
 struct ShardArg(Shard);
 
-/// What the flags come to.
+/// Combined meaning of the flags.
 pub(super) struct Paced {
     pub(super) pace: Pace,
     pub(super) start: Start,
     pub(super) warm_up: Duration,
     pub(super) connecting: Connecting,
-    /// Requests after which a connection is closed, where the pace says it.
+    /// Requests after which a connection is closed, where the pace sets it.
     pub(super) requests_per_connection: Option<u64>,
     pub(super) catch_up: Option<Duration>,
     pub(super) start_at: Option<WallTime>,
     pub(super) shard: Shard,
     pub(super) seed: u64,
-    /// How long it takes by itself.
+    /// Length of the run, where the pace determines it.
     pub(super) duration: Option<Duration>,
 }
 
@@ -161,7 +161,7 @@ fn burst(text: &str) -> Result<Burst, String> {
     Ok(Burst { size, every })
 }
 
-/// As h1load has it, a bare number is milliseconds.
+/// A number without unit is milliseconds, as in h1load.
 fn milliseconds(text: &str) -> Result<Duration, NotAmount> {
     duration_or(text, "ms")
 }
@@ -176,11 +176,13 @@ fn shard(text: &str) -> Result<ShardArg, String> {
     Ok(ShardArg(Shard { index, count }))
 }
 
-/// The flag for a rate of connections.
 const PER_SECOND: &str = "--connections-per-second";
 
 impl PaceArgs {
-    /// What the flags mean together, or why they cannot.
+    /// Combines the flags.
+    ///
+    /// # Errors
+    /// When flags exclude each other.
     pub(super) fn paced(self) -> Result<Paced, String> {
         self.refuse()?;
         let start = match (self.ramp, self.soft_start) {
@@ -239,7 +241,7 @@ impl PaceArgs {
         }
     }
 
-    /// The first pair of flags that exclude each other, and what to do instead.
+    /// Refuses the first pair of flags that exclude each other.
     fn refuse(&self) -> Result<(), String> {
         let paces = [
             ("-R", self.rate.is_some()),

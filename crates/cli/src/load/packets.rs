@@ -1,4 +1,5 @@
-//! `onrush load udp://…`: flags -> a run of datagrams, or a search of many -> lines, a summary, files, an exit code.
+//! `onrush load udp://…`: flags -> a run of datagrams, or a search of several runs -> lines, a summary, files, an exit
+//! code.
 
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -24,7 +25,7 @@ use super::files::Form;
 use super::output::Output;
 use super::signals::on_signal;
 
-/// What is asked of a run by the flags.
+/// Options of a run by the flags.
 fn options(args: Args, target: Target) -> Result<Options, Error> {
     let paced = args.pace.paced().map_err(Error::Invalid)?;
     let sizes = args.packets.sizes().map_err(Error::Invalid)?;
@@ -56,7 +57,7 @@ fn options(args: Args, target: Target) -> Result<Options, Error> {
     })
 }
 
-/// Runs it to its exit code.
+/// Runs and returns the exit code.
 pub(super) fn run(mut args: Args) -> Result<u8, Error> {
     let mut urls = std::mem::take(&mut args.urls);
     let target = match urls.len() {
@@ -76,7 +77,7 @@ pub(super) fn run(mut args: Args) -> Result<u8, Error> {
     }
 }
 
-/// One run.
+/// Makes a single run.
 fn one(options: Options, output: &Output) -> Result<u8, Error> {
     let plan = Plan::new(options)?;
     let files = output.open(&[])?;
@@ -107,8 +108,7 @@ fn one(options: Options, output: &Output) -> Result<u8, Error> {
     Ok(exit_code(&report))
 }
 
-/// What the run is worth to whoever started it. Datagrams that are lost are what is measured, unless a condition says how many
-/// are too many.
+/// Exit code of a run. Lost datagrams are a result, not an error, unless a condition limits them.
 fn exit_code(report: &Report) -> u8 {
     let is_failed = report
         .thresholds
@@ -125,7 +125,7 @@ fn exit_code(report: &Report) -> u8 {
     }
 }
 
-/// The highest rate at which `condition` holds, by many runs.
+/// Searches for the highest rate at which `condition` holds.
 fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u8, Error> {
     let files = output.open(&[])?;
     let end = End::on_signal()?;
@@ -174,8 +174,8 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
     })
 }
 
-/// A trial on the way to the answer: a fourth as long, for which a queue that fills is still seen (RFC 2544 24 has short trials on the
-/// way, and long ones at its end).
+/// Options of an intermediate trial: a quarter as long, which still shows a queue that fills. RFC 2544 section 24
+/// allows short trials before the final one.
 fn short(options: &Options) -> Options {
     let mut short = options.clone();
     let after = options
@@ -186,10 +186,10 @@ fn short(options: &Options) -> Options {
     short
 }
 
-/// The shortest trial on the way.
+/// Shortest intermediate trial.
 const TRIAL_MIN: Duration = Duration::from_millis(500);
 
-/// One run at `rate`; none when the user has ended the search.
+/// Makes one trial at `rate`; `None` when the user has ended the search.
 fn trial(
     condition: &Threshold,
     rate: u64,
@@ -216,7 +216,7 @@ fn trial(
         )));
     }
     let outcome = report.judge(condition);
-    // What could not be sent in time was not sent at this rate.
+    // Datagrams that could not be sent in time count against the rate.
     let is_short = report.skipped as f64 > report.sent as f64 * SKIPPED_SHARE_MAX;
     let held = match outcome.fate {
         _ if is_short => Held::GeneratorLimit,
@@ -237,5 +237,5 @@ fn trial(
     }))
 }
 
-/// Of a trial's datagrams so many may be skipped: those of the last moment are, at any rate.
+/// Share of a trial's datagrams that may be skipped: those of the last moment always are.
 const SKIPPED_SHARE_MAX: f64 = 0.005;

@@ -7,7 +7,7 @@ use onrush_load::populate;
 
 use crate::terminal::say;
 
-/// Stores all keys before the run, where that is asked for, and says when some could not be.
+/// Stores all keys before the run, if requested, and warns about failures.
 pub(super) fn populate(plan: &mut Plan) -> Result<(), Error> {
     let filled = populate::populate(plan)?;
     if let Some(complaint) = filled.and_then(Filled::complaint) {

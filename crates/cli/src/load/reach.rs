@@ -1,4 +1,4 @@
-//! Flags that say how connections reach their server, and how TLS is spoken on them.
+//! Flags of connections: source addresses, PROXY protocol, TLS.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -84,7 +84,7 @@ enum Proxy {
     V2,
 }
 
-/// Its own type, because clap would take a range for something else.
+/// Own type, because clap would misinterpret a range.
 #[derive(Clone, Debug)]
 struct Ports(RangeInclusive<u16>);
 
@@ -100,7 +100,7 @@ fn ports(text: &str) -> Result<Ports, String> {
     range.map(Ports).ok_or_else(expected)
 }
 
-/// RFC 6066 3: names, never addresses.
+/// Parses a server name: an address is not allowed (RFC 6066 section 3).
 fn name(text: &str) -> Result<String, String> {
     match text.parse::<IpAddr>() {
         Ok(_) => Err("an address is not asked for by name: leave --sni out".to_owned()),
@@ -133,7 +133,7 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 impl ReachArgs {
-    /// The files that are read.
+    /// Files that the flags name.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let TlsArgs {
             cacert, cert, key, ..
@@ -141,12 +141,15 @@ impl ReachArgs {
         [cacert, cert, key].into_iter().flatten()
     }
 
-    /// The addresses that datagrams come from.
+    /// Source addresses of datagrams.
     pub(super) fn sources(&self) -> Sources {
         self.source.clone().unwrap_or_default()
     }
 
-    /// What the flags mean for `target`, or why they cannot.
+    /// Connection settings for `target`.
+    ///
+    /// # Errors
+    /// When a flag does not apply to `target`.
     pub(super) fn reach(self, target: &Target) -> Result<Reach, String> {
         if !target.scheme.has_tls()
             && let Some(flag) = self.tls.first_given()
@@ -171,7 +174,7 @@ impl ReachArgs {
 }
 
 impl TlsArgs {
-    /// The first flag that says something.
+    /// The first of these flags that is given.
     fn first_given(&self) -> Option<&'static str> {
         let flags = [
             ("--insecure", self.insecure),

@@ -1,4 +1,4 @@
-//! Flags and files that say what is sent.
+//! Flags and files that define the requests.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -103,12 +103,12 @@ pub(super) struct RequestArgs {
     expect_body: Option<String>,
 }
 
-/// What was found in files.
+/// Result of reading the files.
 #[derive(Default)]
 pub(super) struct Found {
-    /// All that were read, those that are named in others among them.
+    /// All files that were read, including those named in other files.
     pub(super) files: Vec<PathBuf>,
-    /// What was left out of them.
+    /// Notes on what was left out.
     pub(super) notes: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl RequestArgs {
-    /// The first flag that says something.
+    /// The first of these flags that is given.
     pub(super) fn first_given(&self) -> Option<&'static str> {
         let flags = [
             ("--header", !self.headers.is_empty()),
@@ -154,7 +154,7 @@ impl RequestArgs {
         given.next().map(|(flag, _)| flag)
     }
 
-    /// The files that are named here.
+    /// Files that the flags name.
     fn files(&self) -> Vec<PathBuf> {
         let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));
         let named = [
@@ -170,7 +170,7 @@ impl RequestArgs {
         named.chain(body.map(PathBuf::from)).collect()
     }
 
-    /// Flags that calls of gRPC do not have, and whether they are given.
+    /// Flags that gRPC calls do not have, and whether they are given.
     fn of_http(&self) -> [(&'static str, bool); 3] {
         [
             ("--method", self.method.is_some()),
@@ -179,7 +179,7 @@ impl RequestArgs {
         ]
     }
 
-    /// What is known of messages of calls.
+    /// Descriptors of gRPC messages, if the flag is given.
     pub(super) fn descriptors(&self) -> Result<Option<Descriptors>, String> {
         self.descriptors
             .as_deref()
@@ -187,7 +187,7 @@ impl RequestArgs {
             .transpose()
     }
 
-    /// Fills in what is sent to the servers of `urls`, of which there is at least one.
+    /// Fills in the requests to the servers of `urls`, which is not empty.
     pub(super) fn apply(self, urls: &[Target], options: &mut Options) -> Result<Found, String> {
         calls::check_flags(&urls[0], &self.of_http())?;
         let mut notes = Vec::new();
@@ -248,7 +248,7 @@ impl RequestArgs {
             },
         };
         for request in &mut options.asks.requests {
-            // What a file says of its own request is meant for it.
+            // Expectations in a file take precedence over the flags.
             if request.expect.statuses.is_empty() {
                 request.expect.statuses.clone_from(&self.expect_status);
             }
@@ -264,23 +264,23 @@ impl RequestArgs {
             (Some(user), _) if !user.contains(':') => {
                 return Err(format!("{user:?} has no password: expected NAME:PASSWORD"));
             }
-            // RFC 7617 2.
+            // RFC 7617 section 2.
             (Some(user), _) => format!("Basic {}", STANDARD.encode(user)),
-            // RFC 6750 2.1.
+            // RFC 6750 section 2.1.
             (None, Some(token)) => format!("Bearer {token}"),
             (None, None) => return Ok(None),
         };
         parse_header(&format!("Authorization: {value}")).map(Some)
     }
 
-    /// The body of requests to `url`.
+    /// Body of the requests to `url`.
     fn body(&self, url: &Target) -> Result<Body, String> {
         match (&self.body, &self.body_file) {
             (Some(text), _) => match text.strip_prefix('@') {
                 None => Ok(Body::Text(text.clone())),
-                // Twice for a body that begins with it.
+                // `@@` starts a literal body that begins with `@`.
                 Some(rest) if rest.starts_with('@') => Ok(Body::Text(rest.to_owned())),
-                // A message as JSON.
+                // The file holds a message as JSON.
                 Some(path) if url.scheme.is_grpc() => {
                     read(Path::new(path), BODY_BYTES_MAX as u64).map(Body::Text)
                 }
@@ -291,7 +291,7 @@ impl RequestArgs {
         }
     }
 
-    /// One request for each URL.
+    /// Makes one request for each URL.
     fn of_urls(&self, urls: &[Target]) -> Result<Vec<Request>, String> {
         if !self.weights.is_empty() && self.weights.len() != urls.len() {
             return Err(format!(
@@ -377,7 +377,7 @@ fn requests(count: u64) -> String {
     }
 }
 
-/// What files list is asked of one server.
+/// Refuses several URLs: requests listed in a file go to one server.
 fn only_one(urls: &[Target], flag: &str) -> Result<(), String> {
     match urls {
         [_] => Ok(()),

@@ -1,4 +1,4 @@
-//! `onrush load merge` and `onrush load compare`: what becomes of results that were written before.
+//! `onrush load merge` and `onrush load compare`, which read written results.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) struct Compare {
     json: Option<PathBuf>,
 }
 
-/// Merges to an exit code.
+/// Merges the results and returns the exit code.
 pub(super) fn run_merge(args: &Merge) -> Result<u8, Error> {
     let parts: Vec<Part> = args
         .results
@@ -59,7 +59,7 @@ pub(super) fn run_merge(args: &Merge) -> Result<u8, Error> {
     Ok(args.output.exit_code(&report))
 }
 
-/// Compares to an exit code; a difference is no failure.
+/// Compares two results and returns the exit code, which is 0 whatever the difference.
 pub(super) fn run_compare(args: &Compare) -> Result<u8, Error> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let comparison = compare(&a, &b).map_err(Error::Invalid)?;

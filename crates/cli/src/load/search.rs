@@ -1,4 +1,4 @@
-//! `onrush load --find-max`: trials one after the other in this process, and what they come to.
+//! `onrush load --find-max`: runs trials one after another in this process and reports the highest rate.
 
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -22,7 +22,7 @@ use super::files::Form;
 use super::output::Output;
 use super::populate::populate;
 
-/// Searches and shows each trial; the exit code.
+/// Searches, shows each trial and returns the exit code.
 pub(super) fn run(
     condition: &Threshold,
     options: &Options,
@@ -30,7 +30,7 @@ pub(super) fn run(
     inputs: &[PathBuf],
 ) -> Result<u8, Error> {
     let files = output.open(inputs)?;
-    // Once: all trials find the same keys.
+    // Once: all trials use the same keys.
     files.reached(populate(&mut Plan::new(options.clone())?))?;
     let end = End::on_signal()?;
     let mut out = output.out();
@@ -85,7 +85,7 @@ pub(super) fn run(
     })
 }
 
-/// One run at `rate`; none when the user has ended the search.
+/// Makes one run at `rate`; `None` when the user has ended the search.
 fn trial(rate: u64, options: &Options, end: &End) -> Result<Option<Report>, Error> {
     let rate =
         NonZeroU64::new(rate).ok_or_else(|| Error::Invalid("a rate of 0 is none".to_owned()))?;
@@ -100,7 +100,7 @@ fn trial(rate: u64, options: &Options, end: &End) -> Result<Option<Report>, Erro
     Ok((!end.is_over()).then_some(report))
 }
 
-/// An open loop at `rate`, spaced as the one that was asked for.
+/// An open loop at `rate`, with the requested spacing.
 fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
     match asked {
         Pace::Open(ArrivalPlan::Spaced { spacing, seed, .. }) => Pace::Open(ArrivalPlan::Spaced {
@@ -115,8 +115,7 @@ fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
     }
 }
 
-/// What a trial says of the target. A rate that was not kept up with is one that failed, whatever the percentile of the
-/// requests that were made.
+/// Classifies a trial. A rate that the run did not keep up with has failed, whatever the percentiles of its requests.
 fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     let outcome = report.judge(condition);
     let mut threads = report.evidence.threads.iter();
@@ -124,7 +123,7 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     let is_behind = !find_max::keeps_up(report);
     let held = match outcome.fate {
         _ if is_full => Held::GeneratorLimit,
-        // The condition is what is to be: a threshold that holds.
+        // The condition is the goal of the search: `Failed` means that it holds.
         Fate::Failed | Fate::Undecided if is_behind => Held::RateNotKept,
         Fate::Failed => Held::Yes,
         Fate::Passed => Held::No,
@@ -134,7 +133,7 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     Trial::new(rate, held, outcome.measured, report)
 }
 
-/// The first trial was too short for the condition, by what was measured in so many seconds: nothing is found with such.
+/// Error for a first trial that was too short to evaluate the condition, with its length and what it measured.
 fn too_short(condition: &Threshold, rate: u64, (seconds, measured): (f64, &str)) -> Error {
     Error::Invalid(format!(
         "a trial of {seconds:.1} s at {rate} requests per second cannot tell whether {} holds: {measured}; make trials longer (-d) or begin at a higher rate (-R)",
@@ -146,7 +145,8 @@ fn too_short(condition: &Threshold, rate: u64, (seconds, measured): (f64, &str))
 mod tests {
     use super::*;
 
-    /// A trial of 5 s with so many responses that took 1 ms, and requests that have waited as long and have none.
+    /// A trial of 5 s in which `responses` took 1 ms each and `unanswered` requests have waited as long without a
+    /// response.
     fn trial_of(responses: u64, unanswered: u64) -> Report {
         let mut report = Report {
             duration_s: 5.0,
@@ -169,7 +169,7 @@ mod tests {
             ("p99.9 < 5ms", 10_000, 0, Held::Yes),
             ("p99.9 < 500us", 10_000, 0, Held::No),
             ("p99.9 < 5ms", 10_000, 50, Held::Undecided),
-            // It fails whatever became of those.
+            // It fails whatever the incomplete requests become.
             ("p99.9 < 500us", 10_000, 50, Held::No),
             ("p99.9 < 5ms", 10_000, 500, Held::RateNotKept),
             ("p99.9 < 5ms", 10, 0, Held::TooShort),

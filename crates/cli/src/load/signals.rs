@@ -1,4 +1,4 @@
-//! What SIGINT and SIGTERM do: the first one brings a run to its end, and a later one ends the program.
+//! SIGINT and SIGTERM: the first one ends a run in good order, a later one ends the program.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,23 +12,23 @@ use signal_hook::iterator::Signals;
 use super::exit::EXIT_INTERRUPTED;
 use super::live;
 
-/// Signals so close behind the first are the same wish; nobody presses Ctrl-C twice as fast.
+/// Signals within this time after the first count as one; nobody presses Ctrl-C twice as fast.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// Whether nothing is left that a signal could bring to its end.
+/// Whether the first signal ends the program.
 static IS_FIRST_LAST: AtomicBool = AtomicBool::new(false);
 
-/// From now on the first signal ends the program: only readers are waited for, which may never come.
+/// Makes the first signal end the program: from now on the program only waits for readers, which may never come.
 pub(super) fn end_at_once() {
     IS_FIRST_LAST.store(true, Ordering::Relaxed);
 }
 
-/// The first signal ends the run.
+/// Makes the first signal end the run.
 pub(super) fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
     on_signal(move || stopper.stop())
 }
 
-/// The first signal does what `end` says, a later one ends the program.
+/// Makes the first signal call `end`, and a later one end the program.
 pub(super) fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Error::Invalid(format!("signals cannot be caught: {error}")))?;
@@ -38,7 +38,7 @@ pub(super) fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error
         if !IS_FIRST_LAST.load(Ordering::Relaxed) {
             let first = Instant::now();
             end();
-            // timeout(1) sends one to the program and, in the same moment, one to its group.
+            // timeout(1) sends one signal to the program and, at the same moment, one to its process group.
             while signals.next().is_some() && first.elapsed() < TOGETHER {}
         }
         live::give_back();

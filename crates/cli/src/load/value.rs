@@ -1,4 +1,4 @@
-//! Values of flags that several groups of them have.
+//! Flag values used in several groups of flags.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -24,14 +24,14 @@ pub(super) fn rate(text: &str) -> Result<NonZeroU64, String> {
     NonZeroU64::new(rate).ok_or_else(|| expected.to_owned())
 }
 
-/// A rate over another period than a second, too.
+/// A number of requests or connections per period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rate {
     pub(super) count: NonZeroU64,
     pub(super) period: Duration,
 }
 
-/// So many per second, or in what stands behind a stroke: `100`, `100/s`, `6k/m`, `90/h`.
+/// Parses a rate per second, or per the unit after a slash: `100`, `100/s`, `6k/m`, `90/h`.
 pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
     let (count, seconds) = amount::split_rate(text).map_err(|why| why.to_string())?;
     let seconds = seconds.unwrap_or(1);
@@ -47,7 +47,7 @@ pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
     })
 }
 
-/// A duration; a bare number is seconds, as in wrk, h1load and h2load.
+/// Parses a duration; a number without unit is seconds, as in wrk, h1load and h2load.
 pub(super) fn duration_or_seconds(text: &str) -> Result<Duration, NotAmount> {
     amount::duration_or(text, "s")
 }

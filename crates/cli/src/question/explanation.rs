@@ -1,10 +1,10 @@
-//! What becomes of a request, as JSON.
+//! The explanation of a request, as JSON.
 
 use onrush_config::RoutePlace;
 use onrush_serve::{Choice, Explainer, Explanation, Fact, Outcome, Passed, ToGroup};
 use serde_json::{Value, json};
 
-/// `places` are where the routes stand, where that is known.
+/// Converts an explanation. `places` holds the position of each route in its file, where known.
 pub(super) fn json(
     explanation: &Explanation,
     explainer: &Explainer,

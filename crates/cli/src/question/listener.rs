@@ -1,4 +1,4 @@
-//! Which listener a request comes by: the one that is named, or the first that fits its URL.
+//! Choice of the listener of a request: the named one, or the first that fits its URL.
 
 use anyhow::bail;
 use onrush_config::address::parse_listen;
@@ -6,15 +6,17 @@ use onrush_config::plan::{Address, Listen, Plan, Scheme};
 
 use super::request::Request;
 
-/// A listener, and what has to be said of the choice.
+/// A listener, and notes on the choice.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) index: usize,
     pub(super) notes: Vec<String>,
 }
 
+/// Chooses the listener.
+///
 /// # Errors
-/// When there is none of the name that is `asked` for, or none that speaks HTTP.
+/// When no listener has the name `asked`, or none accepts HTTP.
 pub(super) fn choose(
     plan: &Plan,
     request: &Request,
@@ -85,7 +87,7 @@ pub(super) fn choose(
     })
 }
 
-/// Whether a URL of this scheme can lead there.
+/// Whether a URL of this scheme can reach the listener.
 fn speaks(listen: &Listen, scheme: Option<Scheme>) -> bool {
     match scheme {
         None => true,

@@ -1,29 +1,31 @@
-//! A request as people write it: `GET https://host/path`, a URL or a path alone, and fields.
+//! Parsing of a request as people write it: `GET https://host/path`, a URL or a path alone, and header fields.
 
 use anyhow::bail;
 use onrush_config::plan::Scheme;
 
-/// A request that is asked about.
+/// A request to explain.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: String,
     /// Path and query.
     pub(super) target: String,
-    /// The value of `Host`, the first if there are several.
+    /// Value of the first `Host` field.
     pub(super) host: String,
-    /// None for a path alone.
+    /// `None` for a path alone.
     pub(super) scheme: Option<Scheme>,
-    /// That of the URL, or of its scheme.
+    /// Port of the URL, or the default of its scheme.
     pub(super) port: Option<u16>,
-    /// All lines behind the first.
+    /// Header lines.
     fields: Vec<String>,
-    /// What was assumed.
+    /// Notes on assumptions.
     pub(super) notes: Vec<String>,
 }
 
 impl Request {
+    /// Parses a request.
+    ///
     /// # Errors
-    /// When it cannot be written as one: what is merely wrong with it is for the server to say.
+    /// When it cannot be written as a request. A request that is merely invalid is left to the server's checks.
     pub(super) fn read(text: &str, fields: &[String]) -> anyhow::Result<Request> {
         const EXPECTED: &str =
             "expected [METHOD] URL or path, such as \"GET https://host/path\" or \"/path\"";
@@ -71,7 +73,7 @@ impl Request {
         })
     }
 
-    /// As a client sends it.
+    /// Bytes of the request as a client sends it.
     pub(super) fn head(&self) -> Vec<u8> {
         let first = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         let fields = self.fields.iter().map(|field| format!("{field}\r\n"));
@@ -79,7 +81,7 @@ impl Request {
     }
 }
 
-/// Scheme, host with its port, and target of a URL.
+/// Splits a URL into scheme, host with port, and target.
 fn split(url: &str) -> Option<(Option<Scheme>, Option<String>, String)> {
     // A fragment is never sent.
     let url = url.split('#').next().unwrap_or(url);
@@ -94,7 +96,7 @@ fn split(url: &str) -> Option<(Option<Scheme>, Option<String>, String)> {
     };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, target) = rest.split_at(end);
-    // A name and a password in a URL are for the client.
+    // A user name and password in a URL are for the client.
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);

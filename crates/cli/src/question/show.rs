@@ -1,11 +1,11 @@
-//! What becomes of a request, for people.
+//! The explanation of a request, as text.
 
 use serde_json::Value;
 
-/// The width of what stands in front of each line.
+/// Width of the label before each line.
 const LABEL: usize = 9;
 
-/// All of it, line by line.
+/// Formats the explanation.
 pub(crate) fn show(value: &Value) -> String {
     let mut lines = Lines(String::new());
     let request = &value["request"];
@@ -56,7 +56,7 @@ pub(crate) fn show(value: &Value) -> String {
 struct Lines(String);
 
 impl Lines {
-    /// A line; equal labels are written once.
+    /// Adds a line; a label equal to the last one is left blank.
     fn put(&mut self, label: &str, text: &str) {
         let last = self.0.lines().rev().find(|line| !line.starts_with(' '));
         let is_repeated = last.is_some_and(|line| line.split(' ').next() == Some(label));

@@ -1,6 +1,6 @@
-//! Users and groups of the system, from their names in `/etc/passwd` (passwd(5)) and `/etc/group` (group(5)) to the numbers
-//! that the kernel knows. Only these two files are asked: the program is linked statically, and has no way to ask a directory
-//! service. Its users are given by number.
+//! Users and groups: maps names in `/etc/passwd` (passwd(5)) and `/etc/group` (group(5)) to the kernel's numbers. Other
+//! sources are not consulted, because the program is linked statically; users of a directory service are given by
+//! number.
 
 use std::fmt;
 use std::path::Path;
@@ -12,10 +12,10 @@ use onrush_engine::Identity;
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// Bytes of such a file that are read at most: a hundred thousand users.
+/// Maximum bytes read of such a file: about a hundred thousand users.
 const FILE_MAX: u64 = 16 * 1024 * 1024;
 
-/// A user of this system, with names to show.
+/// A user of this system, with names for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) identity: Identity,
@@ -34,14 +34,14 @@ impl fmt::Display for User {
 }
 
 impl User {
-    /// Who is meant by `[process]` or `--user`.
+    /// Looks up the user of `[process]` or `--user`.
     ///
     /// # Errors
-    /// When there is no such user or group, or it is root.
+    /// When the user or group does not exist, or is root.
     pub(crate) fn of(run_as: &RunAs) -> anyhow::Result<User> {
         let read = |path: &'static str| match onrush_file::read_text(Path::new(path), FILE_MAX) {
             Ok(text) => Ok(text),
-            // An image without users: numbers work.
+            // Container images may have no users: numbers work.
             Err(_) if !Path::new(path).exists() => Ok(String::new()),
             Err(error) => Err(anyhow::Error::new(error)).context(path),
         };

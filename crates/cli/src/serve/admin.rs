@@ -1,4 +1,4 @@
-//! The admin interface of a server: what reaches the rest of the process by it.
+//! The admin interface of the process, and what connects it to the server.
 
 mod place;
 
@@ -26,10 +26,10 @@ use crate::question;
 
 pub(super) use place::{Before, Place, claim, split_passed};
 
-/// How long the process before may keep an address that this one is to have.
+/// How long to wait for the predecessor to release the address.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often it is looked at.
+/// Interval between attempts to bind the address.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The configuration in force, as the interface shows and explains it.
@@ -40,16 +40,16 @@ pub(super) struct InForce(Arc<Mutex<Held>>);
 struct Held {
     shown: Value,
     generation: u64,
-    /// None before the server serves.
+    /// `None` before the server starts.
     checked: Option<Checked>,
-    /// Where its routes stand.
+    /// Positions of the routes in their files.
     places: Vec<RoutePlace>,
-    /// What it listens by.
+    /// Addresses that the server listens on.
     claims: Vec<Weak<Claim>>,
 }
 
 impl InForce {
-    /// That of `server`: these texts; without a file what the flags say.
+    /// Sets the configuration of `server`, with the texts of its files; without a file, the flags.
     pub(super) fn set(&self, server: &Server, sources: Option<&Sources>) {
         let generation = server.generation();
         let flags: Vec<String> = env::args().skip(1).collect();
@@ -80,7 +80,7 @@ impl InForce {
         };
     }
 
-    /// Unix sockets that are listened on and whose file is gone.
+    /// Unix sockets that the server listens on and whose file is gone.
     pub(super) fn sockets_gone(&self) -> Vec<String> {
         let claims = self.held().claims.clone();
         let claims = claims.iter().filter_map(Weak::upgrade);
@@ -92,7 +92,7 @@ impl InForce {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What becomes of a request by it, with what its files said when it was put in force.
+    /// Explains a request, with the file contents that were read when the configuration came into force.
     fn explain(&self, asked: &Value) -> anyhow::Result<Value> {
         let asked = question::Asked::of(asked)?;
         let held = self.held();
@@ -106,7 +106,7 @@ impl InForce {
     }
 }
 
-/// Passes on what is asked to whoever runs the server.
+/// Passes orders of the admin interface on to the control loop.
 struct Passing {
     ask: Sender<Asked>,
     in_force: InForce,
@@ -115,7 +115,7 @@ struct Passing {
 
 impl Operator for Passing {
     fn order(&self, order: Order, outcome: Promise<Outcome>) {
-        // Whoever does not hear it any more drops the promise.
+        // If the receiver is gone, the promise is dropped.
         let _ = self.ask.send(Asked::Order(order, outcome));
     }
 
@@ -149,18 +149,18 @@ impl Operator for Passing {
     }
 }
 
-/// An interface, once it is there.
+/// The admin interface, once it has started.
 #[derive(Clone, Default)]
 pub(super) struct Interface(Arc<Mutex<Option<Admin>>>);
 
 impl Interface {
-    /// Where it is.
+    /// Address of the interface.
     pub(super) fn address(&self) -> Option<String> {
         let admin = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         admin.as_ref().map(|admin| admin.address().to_string())
     }
 
-    /// Gives its address up.
+    /// Stops the interface, which releases its address.
     pub(super) fn end(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -170,7 +170,7 @@ impl Interface {
     }
 }
 
-/// What of a process the interface is about.
+/// What the interface reports on and acts on.
 pub(super) struct About<'a> {
     pub(super) server: &'a Server,
     pub(super) readiness: Readiness,
@@ -181,7 +181,7 @@ pub(super) struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    /// A process that has just begun to serve what is `written`, or what its flags say.
+    /// State of a process that has just started to serve the configuration `written`, or its flags.
     pub(super) fn new(
         server: &'a Server,
         written: Option<&Written>,
@@ -201,10 +201,10 @@ impl<'a> About<'a> {
     }
 }
 
-/// The token that the plan names.
+/// Reads the token that the plan names.
 ///
 /// # Errors
-/// When the file has none.
+/// When the file contains no valid token.
 pub(crate) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
     let plan::Admin::Tcp { token_file, .. } = plan else {
         return Ok(None);
@@ -217,7 +217,7 @@ pub(crate) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
 /// Starts the interface at its place.
 ///
 /// # Errors
-/// When the system has no thread for it.
+/// When a thread cannot be started.
 pub(super) fn start(
     place: Place,
     token: Option<CurrentToken>,

@@ -1,4 +1,4 @@
-//! The command line of `onrush serve`, and the plan that it means.
+//! Command line of `onrush serve`, and the plan that it describes.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ pub(crate) enum AcceptArg {
     Hash,
 }
 
-/// The file or the one-liner, with the flags on top.
+/// The plan of the file or of the flags; flags override the file.
 pub(super) fn plan(
     args: &Args,
     written: Option<&Written>,
@@ -158,7 +158,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Echoes and sinks, which have addresses of their own.
+/// Listeners of `--echo` and `--sink`, each with its own address.
 fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
     let flags = [
         (
@@ -204,7 +204,7 @@ fn far_end(text: &str, args: &Args) -> anyhow::Result<Listen> {
     }
 }
 
-/// Where to listen by the flags; nowhere when they leave it to the file or the default.
+/// Listeners of the flags; empty when the file or the default applies.
 fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
     let mut listen: Vec<Listen> = args
         .listen
@@ -274,7 +274,7 @@ fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
     })
 }
 
-/// The first value that stands in the list before. Port 0 never does: it is another port each time.
+/// First value that occurs earlier in the list. Port 0 is excluded: it is a different port each time.
 fn first_repeated<T: Display + PartialEq>(list: impl Iterator<Item = T> + Clone) -> Option<String> {
     list.clone()
         .enumerate()

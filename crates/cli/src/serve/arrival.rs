@@ -1,4 +1,4 @@
-//! Where packets arrive on this machine.
+//! CPUs on which packets arrive.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use onrush_serve::Arrival;
 use onrush_tune::facts;
 use onrush_tune::tree::Tree;
 
-/// Which CPUs of this machine take packets, as far as /sys and /proc say.
+/// Reads from /sys and /proc which CPUs receive packets.
 pub(super) fn arrival() -> Option<Arrival> {
     let tree = Tree::open(Path::new("/")).ok()?;
     let found = facts::arrival::read(&tree);

@@ -1,4 +1,4 @@
-//! What a server that runs is asked for from outside.
+//! Commands to a running server.
 
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -9,39 +9,39 @@ use onrush_engine::{Handle, Promise};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-/// How long a server may take that is to end at once.
+/// How long a server may take to end at once.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is asked for.
+/// A command.
 pub(super) enum Asked {
-    /// The end; by which signal.
+    /// End; the name of the signal.
     End(&'static str),
-    /// The configuration is to be read again.
+    /// Read the configuration again.
     Reload,
-    /// The file of the access log is to be opened anew.
+    /// Reopen the file of the access log.
     Reopen,
-    /// The program is to be started again, to take the place of this process.
+    /// Start the program again, to replace this process.
     Upgrade,
-    /// It has, and serves the addresses at these places.
+    /// The new process serves; it has taken the addresses at these indices.
     HandOver {
-        /// Its number.
+        /// Process ID.
         process: u32,
-        /// Of the handover.
+        /// Indices in the handover.
         taken: Vec<usize>,
     },
-    /// By the admin interface, which is told what comes of it.
+    /// An order of the admin interface, which receives the outcome.
     Order(Order, Promise<Outcome>),
-    /// It has ended, and this process goes on.
+    /// The new process has ended, and this one continues.
     GoOn {
-        /// Its number.
+        /// Process ID.
         process: u32,
         /// How it ended.
         why: String,
     },
 }
 
-/// From now on whoever asks for the end has the server end at once. Anything else is for the process that has its place; one
-/// that would still take it is told to end, too.
+/// Handles commands during shutdown. A further request to end ends the server at once. Other commands are passed to the
+/// successor; a process that still tries to take over is ended.
 pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Option<u32>) {
     let hastening = move || {
         for asked in asked {
@@ -49,14 +49,14 @@ pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Op
                 Asked::End(_) => {
                     let end = |handle: &Handle| handle.stop(Duration::ZERO);
                     handles.iter().for_each(end);
-                    // A file system that does not answer can still hold up the last lines of a log.
+                    // A file system that does not respond can still delay the last lines of a log.
                     thread::sleep(END_PATIENCE);
                     std::process::exit(1);
                 }
                 Asked::HandOver { process, .. } => send(process, Signal::TERM),
                 Asked::Reload => pass_on(successor, Signal::HUP),
                 Asked::Upgrade => pass_on(successor, Signal::USR2),
-                // This is the reply to an order: the promise is dropped.
+                // Dropping the promise is the reply to an order.
                 Asked::GoOn { .. }
                 | Asked::Reopen
                 | Asked::Order(Order::Reload | Order::Upgrade, _) => {}
@@ -64,7 +64,7 @@ pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Op
             }
         }
     };
-    // Without it a second signal does nothing, and the server still ends.
+    // Without the thread a second signal does nothing, and the server still ends.
     let _ = thread::Builder::new()
         .name("hasten".into())
         .spawn(hastening);
@@ -80,9 +80,9 @@ fn pass_on(successor: Option<u32>, signal: Signal) {
     }
 }
 
-/// Signals a process that this one has started and not waited for.
+/// Sends a signal to a child that has not been waited for.
 pub(super) fn send(process: u32, signal: Signal) {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-    // It may have ended by itself.
+    // Ignore the error: it may have ended.
     let _ = process.map(|process| kill_process(process, signal));
 }

@@ -1,7 +1,7 @@
-//! The directories that a server is confined to where it is asked to (Landlock), and what is said of others.
+//! Directories to which a server is confined by Landlock, if configured, and the errors about other directories.
 //!
-//! A process cannot allow itself more later. So a reload and an upgrade first open each directory of their plan; one
-//! that opens for the user and not for the process is refused with its name. No list of allowed directories is kept:
+//! A process cannot extend its rights later. So a reload and an upgrade first open each directory of their plan; a
+//! directory that the user may open and the process may not is refused by name. No list of allowed directories is kept:
 //! it could be wrong about a replaced directory.
 
 use std::env;
@@ -15,19 +15,19 @@ use onrush_serve::{Closed, Trouble, Used, used};
 use super::disk::Looked;
 use super::written::Written;
 
-/// What every server reads: names and authorities, what the kernel says of CPUs, memory and this process.
+/// Read by every server: name resolution, certificate authorities, and facts on CPUs, memory and this process.
 const SYSTEM_READ: &[&str] = &["/etc", "/proc", "/sys"];
 
-/// Where the next program is that an upgrade starts, and the libraries that it needs.
+/// Directories of programs that an upgrade may start, and of their libraries.
 const SYSTEM_EXECUTE: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
-/// What is opened anew and takes everything, or is the terminal.
+/// Devices that are opened later: the null device and the terminal.
 const SYSTEM_WRITE: &[&str] = &["/dev/null", "/dev/tty"];
 
-/// What random numbers are read from where the kernel has no call for them.
+/// Sources of random numbers on kernels without getrandom(2).
 const SYSTEM_DEVICES: &[&str] = &["/dev/random", "/dev/urandom"];
 
-/// Files of the system that may be links to elsewhere: names, and where authorities are on common systems.
+/// System files that may be links to elsewhere: name resolution, and certificate authorities on common systems.
 const SYSTEM_FILES: &[&str] = &[
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -37,13 +37,13 @@ const SYSTEM_FILES: &[&str] = &[
     "/etc/pki/tls/certs/ca-bundle.crt",
 ];
 
-/// Where authorities are instead, when whoever starts the program says so: a file, and directories with colons between.
+/// Environment variables with other locations of certificate authorities: a file, and directories separated by colons.
 const AUTHORITIES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// What to do about directories that are closed.
+/// Advice for directories outside the confinement.
 const MEND: &str = "Landlock confines it to the directories that it started with; stop the server and start it, and name a directory above in [process]";
 
-/// The directories of a configuration.
+/// Directories that a configuration uses.
 pub(super) fn of_configuration(
     plan: &Plan,
     written: Option<&Written>,
@@ -63,7 +63,7 @@ pub(super) fn of_configuration(
     all
 }
 
-/// Those that a configuration is written in.
+/// Files and directories that the configuration is read from.
 pub(super) fn of_files(written: Option<&Written>) -> Used {
     let mut all = Used::default();
     for (looked, _) in written.into_iter().flat_map(Written::looked) {
@@ -75,7 +75,7 @@ pub(super) fn of_files(written: Option<&Written>) -> Used {
     all
 }
 
-/// What is to be said of directories before a process is confined to them.
+/// Warnings about directories before a process is confined to them.
 pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
     let warning = |message| Trouble {
         place: None,
@@ -103,7 +103,7 @@ pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
     whole.chain(absent).collect()
 }
 
-/// These with those of the system, and that of `program`, which an upgrade starts.
+/// Adds the system's directories and that of `program`, which an upgrade starts.
 pub(super) fn with_system(configuration: Used, program: &Path) -> Directories {
     let mut all = configuration;
     for file in SYSTEM_FILES {
@@ -129,7 +129,7 @@ pub(super) fn with_system(configuration: Used, program: &Path) -> Directories {
     }
 }
 
-/// What is wrong with directories of the next configuration.
+/// Errors for directories of the next configuration that this process may not use.
 pub(super) fn troubles(closed: Closed) -> Vec<Trouble> {
     let trouble = |directory: PathBuf, what: &str, key: &str| Trouble {
         place: None,

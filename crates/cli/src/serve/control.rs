@@ -1,4 +1,4 @@
-//! What a server does that is asked for something while it runs.
+//! The control loop of a running server.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -15,25 +15,25 @@ use super::reload::Reloading;
 use super::supervisor;
 use super::upgrade::Start;
 
-/// Interval at which the memory of earlier configurations is returned to the system, while any of them may be in use.
+/// Interval at which the memory of earlier configurations is returned to the system while any of them may be in use.
 const MEMORY_RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Control<'a> {
     pub(super) reloading: Reloading<'a>,
     pub(super) start: Start,
-    /// For whoever asks for something on behalf of this process.
+    /// For threads that send commands on behalf of this process.
     pub(super) ask: Sender<Asked>,
-    /// The process that is to take the place of this one, as long as it has not said that it does.
+    /// The process that is starting to replace this one, until it confirms.
     pub(super) next: Option<Next>,
     pub(super) readiness: Readiness,
 }
 
-/// A process that starts.
+/// A process that is starting.
 pub(super) struct Next {
     process: u32,
-    /// Who wants to know what comes of it.
+    /// Receives the outcome, if an order of the admin interface started the upgrade.
     told: Option<Promise<Outcome>>,
-    /// What its file said when it read it is not what is wanted by now.
+    /// A reload was requested after the process may have read its file.
     then: Then,
 }
 
@@ -47,12 +47,12 @@ enum Then {
 pub(super) enum End {
     /// By this signal.
     Signal(&'static str),
-    /// Another process has its place.
+    /// This process has replaced it.
     Succeeded(u32),
 }
 
 impl End {
-    /// The process that has the place of this one.
+    /// Process ID of the successor.
     pub(super) fn successor(&self) -> Option<u32> {
         match self {
             End::Signal(_) => None,
@@ -77,9 +77,9 @@ impl fmt::Display for End {
 }
 
 impl Control<'_> {
-    /// Does what is asked for, until it is the end.
+    /// Handles commands until one ends the server.
     pub(super) fn until_the_end(mut self, server: &mut Server, asked: &Receiver<Asked>) -> End {
-        // There is an end: this value holds one of those who may ask.
+        // The loop has an end: `self` holds a sender, so the channel is never disconnected.
         loop {
             let next = match server.has_memory_to_return() {
                 true => asked.recv_timeout(MEMORY_RETURN_INTERVAL),
@@ -88,7 +88,7 @@ impl Control<'_> {
             match next {
                 Err(RecvTimeoutError::Timeout) => server.return_memory(),
                 Ok(Asked::Reload) => {
-                    // The log says what came of it.
+                    // The log reports the outcome.
                     let _ = self.reload(server, "SIGHUP");
                 }
                 Ok(Asked::Reopen) => {
@@ -131,7 +131,7 @@ impl Control<'_> {
                             .into_iter()
                             .for_each(|told| told.keep(Err(why.clone())));
                         if next.then == Then::Reload {
-                            // The log says what came of it.
+                            // The log reports the outcome.
                             let _ = self.reload(server, "SIGHUP");
                         }
                     }
@@ -145,7 +145,7 @@ impl Control<'_> {
     fn end(self, why: &'static str) -> End {
         supervisor::stopping();
         self.readiness.set(Phase::Stopping);
-        // It would keep the sockets, and serve when nobody wants it any more.
+        // It would keep the sockets and go on serving after this server was stopped.
         self.next
             .iter()
             .for_each(|next| send(next.process, Signal::KILL));

@@ -1,11 +1,11 @@
-//! What is served, in the words of the start-up line.
+//! Descriptions in the start-up line.
 
 use onrush_config::plan::{
     Action, FarEnd, Host, HttpVersions, Listen, Memcached, PathMatch, Plan, Protocol, Scheme,
     Transport, ValueMatch, When,
 };
 
-/// What a plan serves: a clause when it has one route, otherwise a line for each.
+/// Describes what a plan serves: a clause for one route, otherwise a line for each.
 pub(super) fn describe(plan: &Plan) -> String {
     if !plan.listen.iter().any(Listen::is_http) {
         return "no HTTP".into();
@@ -42,7 +42,7 @@ pub(super) fn describe(plan: &Plan) -> String {
     text
 }
 
-/// What is spoken at an address, behind it; nothing where that is HTTP.
+/// Suffix of an address for its protocol; empty for HTTP of both versions.
 pub(super) fn describe_protocol(protocol: &Protocol) -> String {
     match protocol {
         Protocol::Http(HttpVersions::Both) => String::new(),
@@ -82,7 +82,7 @@ fn describe_transport(far_end: &FarEnd) -> &'static str {
     }
 }
 
-/// What a request has to be beside its host, its path and its scheme: ` (GET; from 10.0.0.0/8; header X-Beta)`.
+/// Conditions of a route other than host, path and scheme: ` (GET; from 10.0.0.0/8; header X-Beta)`.
 fn describe_conditions(when: &When) -> String {
     let some = |kind: &str, all: Vec<String>| {
         let shown = all.len().min(CONDITIONS_SHOWN_MAX);
@@ -113,10 +113,10 @@ fn describe_conditions(when: &When) -> String {
     }
 }
 
-/// Networks, methods or names shown of a condition: enough to tell routes apart on one line.
+/// Networks, methods or names shown of a condition: enough to distinguish routes on one line.
 const CONDITIONS_SHOWN_MAX: usize = 3;
 
-/// Routes listed at the start: a screen still shows where the server listens.
+/// Routes listed at the start: the listeners still fit on the screen.
 const ROUTES_SHOWN_MAX: usize = 15;
 
 fn describe_action(action: &Action, plan: &Plan) -> String {

@@ -1,4 +1,4 @@
-//! The files of a configuration as they lie on the disk, and what of them has to be looked at to notice that they change.
+//! Files of a configuration on the disk, with the stamps that reveal a change.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,17 +10,17 @@ use onrush_config::Files;
 use onrush_config::limits::TEXT_MAX;
 use onrush_file::{Stamp, is_pattern, matching, names, stamp};
 
-/// Something that is looked at.
+/// A file or pattern that is watched.
 #[derive(Clone)]
 pub(super) enum Looked {
     /// A file.
     File(PathBuf),
-    /// The files that a pattern stands for, which is taken from a directory.
+    /// A directory, and a pattern for files in it.
     Pattern(PathBuf, String),
 }
 
 impl Looked {
-    /// Its stamps at this moment; `None` of a pattern whose directories this process may not list.
+    /// Current stamps; `None` for a pattern whose directories this process may not list.
     pub(super) fn stamps(&self) -> Option<Vec<Stamp>> {
         match self {
             Looked::File(path) => Some(vec![stamp(path)]),
@@ -32,7 +32,7 @@ impl Looked {
         }
     }
 
-    /// What it is called.
+    /// Path for messages.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Looked::File(path) => path.clone(),
@@ -41,14 +41,14 @@ impl Looked {
     }
 }
 
-/// The disk, and what has been looked at there, with the stamps from before.
+/// The disk, and the files that were looked at, with their stamps before they were read.
 #[derive(Default)]
 pub(super) struct Disk {
     pub(super) looked: Vec<(Looked, Vec<Stamp>)>,
 }
 
 impl Disk {
-    /// Looks at a file that is about to be read.
+    /// Records the stamp of a file that is about to be read.
     fn look(&mut self, path: &Path) {
         self.looked
             .push((Looked::File(path.to_owned()), vec![stamp(path)]));
@@ -63,7 +63,7 @@ impl Files for Disk {
         let paths = found(directory, name);
         let looked = Looked::Pattern(directory.to_owned(), name.to_owned());
         let stamps = paths.iter().flatten().map(|path| stamp(path)).collect();
-        // Also where it cannot be looked for: that may change.
+        // Also when it cannot be listed: that may change.
         self.looked.push((looked, stamps));
         paths.map_err(|error| {
             let shown = directory.join(name);
@@ -84,12 +84,12 @@ impl Files for Disk {
     }
 
     fn identity(&mut self, path: &Path) -> PathBuf {
-        // What is not there is said when it is read.
+        // A missing file is reported when it is read.
         fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
     }
 
     fn read(&mut self, path: &Path) -> Result<String, String> {
-        // A server that runs does not wait for a writer, deaf to signals.
+        // A running server must not wait for a writer: it could not handle signals.
         let kind = fs::metadata(path).map(|metadata| metadata.file_type());
         if kind.as_ref().is_ok_and(FileTypeExt::is_fifo) {
             self.look(path);
@@ -107,7 +107,7 @@ impl Files for Disk {
 }
 
 impl Disk {
-    /// The text of a file, or of a pipe with its writer.
+    /// Reads a file, or a pipe until its writer closes it.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -117,7 +117,7 @@ impl Disk {
     }
 }
 
-/// The files that a pattern stands for; none in a directory that is not there.
+/// Files that match a pattern; none if the directory does not exist.
 fn found(directory: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let list = |directory: &Path| match names(directory) {
         Ok(names) => Ok(names),
@@ -129,7 +129,7 @@ fn found(directory: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Whether there is no such directory; a pattern such as `*/a.toml` meets files, too.
+/// Whether the directory does not exist; a pattern such as `*/a.toml` also matches files.
 fn is_none(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

@@ -1,8 +1,8 @@
-//! The error log: what happens to the server itself, on standard error, and as events for whoever asks.
+//! The error log: events of the server itself, on standard error and in the admin interface.
 //!
 //! ```text
-//!   tracing ──> as much as the level lets through ──> a line ──> a thread of its own ──> standard error
-//!           ──> what has a name (`event`)         ──> Journal ──> the admin interface
+//!   tracing ──> events of the configured level ──> a line ──> a separate thread ──> standard error
+//!           ──> events with a name (`event`)   ──> Journal ──> the admin interface
 //! ```
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
-/// What lines are written above: events are kept first.
+/// The subscriber below the layer that writes lines: events are recorded first.
 type Keeping = Layered<Filtered<Events, LevelFilter, Registry>, Registry>;
 
 /// The error log of this process. Cheap to clone.
@@ -40,7 +40,7 @@ pub(super) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// Begins it; lines go to `out`.
+    /// Starts the log; lines go to `out`.
     pub(super) fn start(out: NonBlocking) -> ErrorLog {
         let plan = ErrorLogPlan::default();
         let (level, handle) = reload::Layer::new(filter(plan.level));
@@ -49,7 +49,7 @@ impl ErrorLog {
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(out)
             .with_ansi(std::io::stderr().is_terminal())
-            // What it is about stands in the sentence.
+            // The message already contains the fields.
             .fmt_fields(format::debug_fn(|writer, field, value| {
                 match field.name() {
                     "message" => write!(writer, "{value:?}"),
@@ -60,11 +60,11 @@ impl ErrorLog {
                 text: Format::default().with_target(false),
                 is_json: Arc::clone(&is_json),
             })
-            // It would tell standard error that standard error cannot be written to, by a panic.
+            // Otherwise a failed write to standard error would itself be reported there, which panics.
             .log_internal_errors(false)
             .with_filter(level);
         let events = Events(journal.clone()).with_filter(LevelFilter::INFO);
-        // Kept before it is written: who has read the line finds the event.
+        // Recorded before it is written: the event is available to anybody who has read the line.
         tracing_subscriber::registry()
             .with(events)
             .with(lines)
@@ -76,16 +76,16 @@ impl ErrorLog {
         }
     }
 
-    /// What a configuration asks for, which is in force from now on.
+    /// Applies the settings of a configuration.
     pub(super) fn follow(&self, plan: ErrorLogPlan) {
         let is_json = plan.format == ErrorFormat::Json;
         self.is_json.store(is_json, Ordering::Relaxed);
         self.set_level(plan.level);
     }
 
-    /// Until the next one, or the next configuration.
+    /// Sets the level until the next change or configuration.
     pub(super) fn set_level(&self, level: LogLevel) {
-        // The layer is there as long as the process.
+        // The layer exists as long as the process.
         let _ = self.level.reload(filter(level));
     }
 
@@ -96,7 +96,7 @@ impl ErrorLog {
         same.unwrap_or_default()
     }
 
-    /// What has happened so far, and will.
+    /// Events of this process.
     pub(super) fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -120,11 +120,11 @@ fn name(level: &Level) -> &'static str {
     }
 }
 
-/// What an event says.
+/// Contents of an event.
 #[derive(Default)]
 struct Said {
     message: String,
-    /// What it is, if it has a name.
+    /// Name of the event, if any.
     kind: Option<String>,
     fields: BTreeMap<&'static str, Value>,
 }
@@ -160,7 +160,7 @@ impl Visit for Said {
     }
 }
 
-/// How a line is written.
+/// Format of a line.
 struct Line {
     text: Format<format::Full>,
     is_json: Arc<AtomicBool>,
@@ -194,14 +194,14 @@ where
     }
 }
 
-/// As in RFC 3339.
+/// Time as in RFC 3339.
 fn now() -> Result<String, fmt::Error> {
     let mut text = String::new();
     SystemTime.format_time(&mut Writer::new(&mut text))?;
     Ok(text)
 }
 
-/// Keeps what has a name.
+/// Records events that have a name.
 struct Events(Journal);
 
 impl<S: Subscriber> Layer<S> for Events {

@@ -1,12 +1,13 @@
-//! How the sockets of a server get to the process that takes its place: over a pair of Unix sockets, whose other end is that
-//! process's standard input. Messages keep their bounds, and each carries one descriptor at most (unix(7), SCM_RIGHTS).
+//! Passes the sockets of a server to the process that replaces it, over a pair of Unix sockets whose other end is that
+//! process's standard input. The socket type keeps message boundaries, and each message carries at most one descriptor
+//! (unix(7), SCM_RIGHTS).
 //!
 //! ```text
 //!   server in force                                     the next one
 //!     {"version": 1, "cores": 2, "io": "epoll", …}  ──>
 //!     {"socket": 0} with a descriptor, for each     ──>   claims, starts its cores
-//!     {"socket": "admin"}, where a service manager keeps the admin interface's
-//!                                                   <──   {"taken": [0, 1]}, or the end
+//!     {"socket": "admin"}, if a service manager keeps the admin interface's
+//!                                                   <──   {"taken": [0, 1]}, or end of file
 //! ```
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -27,16 +28,16 @@ use serde_json::{Value, json};
 
 use super::privileges::Inherited;
 
-/// Of what is said here. A program of another version says so, instead of misunderstanding.
+/// Version of these messages. A program of another version is refused.
 const VERSION: u64 = 2;
 
-/// Bytes of a message at most: a long list of addresses.
+/// Maximum bytes of a message: a long list of addresses.
 const MESSAGE_MAX: usize = 256 * 1024;
 
-/// Gives `handover` to the process at the other end of `socket`.
+/// Sends `handover` to the process at the other end of `socket`.
 ///
 /// # Errors
-/// When it does not take it.
+/// When the process does not receive it.
 pub(super) fn give(
     socket: impl AsFd,
     handover: &Handover,
@@ -68,22 +69,22 @@ pub(super) fn give(
     Ok(())
 }
 
-/// What a process gives beside what it listens with.
+/// Passed along with the listening sockets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside<H> {
-    /// The socket of its admin interface, where a service manager keeps it.
+    /// Socket of the admin interface, if a service manager keeps it.
     pub(super) admin: Option<H>,
-    /// What it has given up. So has every process that it starts: a filter more would cost more, and do nothing.
+    /// Rights already given up, which child processes inherit. A second filter would only add cost.
     pub(super) inherited: Inherited,
 }
 
-/// The place of the admin interface's socket.
+/// Name of the admin interface's socket in a message.
 const ADMIN: &str = "admin";
 
-/// Receives what [`give`] gives.
+/// Receives what [`give`] sends.
 ///
 /// # Errors
-/// When it is not that.
+/// When the messages are not a handover.
 pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed>)> {
     let (head, _) = receive(&socket)?.context("the server in force has ended")?;
     let version = head["version"].as_u64();
@@ -122,7 +123,7 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
     Ok((handover, Beside { admin, inherited }))
 }
 
-/// The sockets of one address, as it was described.
+/// Receives the sockets of one address.
 fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow::Result<Handed> {
     let listeners = described["listeners"]
         .as_u64()
@@ -146,19 +147,19 @@ fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow
     })
 }
 
-/// Says that the addresses at these places are served.
+/// Reports that the addresses at these indices are served.
 ///
 /// # Errors
-/// When nobody hears it.
+/// When the other process is gone.
 pub(super) fn confirm(socket: impl AsFd, taken: &[usize]) -> anyhow::Result<()> {
     send(socket, &json!({ "taken": taken }), None)
 }
 
-/// Waits until the other process serves, and returns the places of the addresses that it has taken; `None` when it ends
-/// before it does.
+/// Waits until the other process serves, and returns the indices of the addresses that it has taken; `None` when it
+/// ends first.
 ///
 /// # Errors
-/// When it says something else.
+/// When the message is something else.
 pub(super) fn wait_for_confirmation(socket: impl AsFd) -> anyhow::Result<Option<Vec<usize>>> {
     let Some((message, _)) = receive(socket)? else {
         return Ok(None);
@@ -174,7 +175,7 @@ pub(super) fn wait_for_confirmation(socket: impl AsFd) -> anyhow::Result<Option<
 fn described(handed: &Handed) -> Value {
     let address = match &handed.address {
         Address::Tcp(address) => json!({ "tcp": address.to_string() }),
-        // As bytes: a path need not be text.
+        // As bytes: a path need not be UTF-8.
         Address::Unix(path) => json!({ "unix": path.as_os_str().as_encoded_bytes() }),
     };
     json!({
@@ -200,7 +201,7 @@ fn address(described: &Value) -> anyhow::Result<Address> {
     Ok(Address::Unix(std::ffi::OsString::from_vec(bytes).into()))
 }
 
-/// As it is written.
+/// Name of the driver.
 pub(super) fn io_name(io: Io) -> &'static str {
     match io {
         Io::IoUring => "io_uring",
@@ -229,7 +230,7 @@ fn send(socket: impl AsFd, message: &Value, descriptor: Option<&OwnedFd>) -> any
     Ok(())
 }
 
-/// The next message, and the descriptor that came with it; `None` at the end.
+/// Receives the next message and its descriptor; `None` at the end.
 fn receive(socket: impl AsFd) -> anyhow::Result<Option<(Value, Option<OwnedFd>)>> {
     let mut bytes = vec![0; MESSAGE_MAX];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -238,7 +239,7 @@ fn receive(socket: impl AsFd) -> anyhow::Result<Option<(Value, Option<OwnedFd>)>
         let mut parts = [IoSliceMut::new(&mut bytes)];
         match recvmsg(&socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => {}
-            // It has ended without having read all.
+            // It ended without reading everything.
             Err(rustix::io::Errno::CONNRESET) => return Ok(None),
             Err(rustix::io::Errno::AGAIN) => bail!("it says nothing"),
             outcome => break outcome.map_err(io::Error::from)?,

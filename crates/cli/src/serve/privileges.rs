@@ -1,5 +1,4 @@
-//! The rights of the process: those that it was started with until everything is bound and read, and what is left of them
-//! behind that.
+//! Rights of the process: the initial rights until everything is bound and read, then the reduced ones.
 //!
 //! ```text
 //!   one thread                                                    │ threads
@@ -8,13 +7,13 @@
 //! ```
 //!
 //! The kernel keeps an identity, capabilities, a Landlock domain and `no_new_privs` for each thread, so the process
-//! changes them while it has one thread. `Prepared` of the crate `serve` has done everything that may need root and
-//! has started no thread.
+//! changes them while it has one thread. `Prepared` of the crate `serve` has done everything that may need root and has
+//! started no thread.
 //!
 //! The cores' TCP listeners are opened before the change, since the kernel lets only sockets of one user share an
 //! address. System calls are refused after it, by a filter that is off by default: the kernel's check of each call
-//! costs 3.5 % of a small request with epoll, and nothing with a ring (`runs/2026-11-23-seccomp`). The handover tells
-//! the next process that it has the filter, so that filters do not accumulate.
+//! costs 3.5 % of a small request with epoll, and nothing with a ring (`runs/2026-11-23-seccomp`). The handover reports
+//! the filter to the next process, so that filters do not accumulate.
 
 use std::path::{Path, PathBuf};
 
@@ -29,32 +28,32 @@ use super::account::User;
 use super::confinement;
 use super::written::{Audience, Written, refusal, warn};
 
-/// What to do about a file that is not read by the user.
+/// Advice for a file that the user cannot read.
 const MEND: &str = "give the file to that user or to its group (chgrp, chmod g+r), or start the server anew, which reads it as root";
 
-/// What this process may do.
+/// Rights of this process.
 #[derive(Clone, Default)]
 pub(super) struct Privileges {
-    /// None for those that it was started with.
+    /// `None` for the initial rights.
     reduced: Option<(User, Rights)>,
-    /// Whether system calls are given up.
+    /// State of the system call filter.
     seccomp: Seccomp,
-    /// Whether files are given up; none where that is not asked for.
+    /// State of the confinement to directories; `None` if it is not configured.
     landlock: Option<Confinement>,
-    /// Files of Unix sockets that a service manager has made.
+    /// Files of Unix sockets that a service manager has created.
     managed: Vec<PathBuf>,
 }
 
-/// What whoever started this process has given up for it, too.
+/// Rights that the parent process has given up, and that this one inherits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inherited {
-    /// System calls.
+    /// The system call filter is active.
     pub(super) seccomp: bool,
-    /// Files: the version of Landlock.
+    /// Version of Landlock in force.
     pub(super) landlock: Option<i32>,
 }
 
-/// Whether system calls are given up (seccomp(2)).
+/// State of the system call filter (seccomp(2)).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Seccomp {
     #[default]
@@ -62,18 +61,18 @@ enum Seccomp {
     On,
 }
 
-/// The user that a plan asks for.
+/// The user that a plan sets.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such user.
 pub(crate) fn user(plan: &Plan) -> anyhow::Result<Option<User>> {
     let run_as = plan.process.run_as.as_ref();
     let user = run_as.map(User::of).transpose();
     user.context("[process] user")
 }
 
-/// What a user may not do with the files of a plan and those that it is written in; with the rights of this thread. Sockets that a
-/// service manager has made are not meant.
+/// Checks, with the rights of this thread, which files of a plan and of its configuration the user may not use. Sockets
+/// created by a service manager are excluded.
 pub(crate) fn denied_to(
     user: &User,
     (plan, written): (&Plan, Option<&Written>),
@@ -95,7 +94,7 @@ fn unread(who: &str, files: Vec<PathBuf>) -> Vec<Trouble> {
     unreadable.map(trouble).collect()
 }
 
-/// These, as what will not work behind the start.
+/// Rewords errors about unreadable files as warnings for the time after the start.
 pub(crate) fn of_reload(unread: Vec<Trouble>) -> Vec<Trouble> {
     let later = |trouble: Trouble| Trouble {
         message: format!(
@@ -107,11 +106,11 @@ pub(crate) fn of_reload(unread: Vec<Trouble>) -> Vec<Trouble> {
     unread.into_iter().map(later).collect()
 }
 
-/// Whether `user` can read the files of a configuration, where the process is that user already: behind an upgrade, or since
-/// whoever started it has seen to that.
+/// Checks that `user` can read the configuration's files if the process already runs as that user: after an upgrade, or
+/// because it was started as that user.
 ///
 /// # Errors
-/// When it cannot, with what to do.
+/// When it cannot, with advice.
 pub(super) fn check_start(
     user: Option<&User>,
     plan: &Plan,
@@ -128,11 +127,11 @@ pub(super) fn check_start(
 }
 
 impl Privileges {
-    /// Becomes `user` for good, which the server goes on as, with what is handed to it. Warns of files that it will not be
-    /// able to use.
+    /// Changes to `user` for good, and transfers to it the files that the server needs later. Warns of files that the
+    /// user cannot use.
     ///
     /// # Errors
-    /// When the process does not become that user, or the server could not start as it.
+    /// When the change fails, or the server could not start as that user.
     pub(super) fn reduce(
         user: Option<User>,
         prepared: &Prepared,
@@ -168,11 +167,11 @@ impl Privileges {
         })
     }
 
-    /// Gives files up, where `plan` says so: all but those of its directories, of the system, and of `program`. What whoever
-    /// started this process has given up already stays so, and is not given up again.
+    /// Confines the process to directories if `plan` sets that: those of the plan, of the system and of `program`. An
+    /// inherited confinement is kept and not repeated.
     ///
     /// # Errors
-    /// When the kernel does not do it, or what the plan works with has been given up before.
+    /// When the kernel refuses, or an inherited confinement excludes something that the plan uses.
     pub(super) fn confine(
         &mut self,
         (plan, written): (&Plan, Option<&Written>),
@@ -210,11 +209,10 @@ impl Privileges {
         }
     }
 
-    /// Gives system calls up, where `plan` says so. What whoever started this process has given up already stays so, and is
-    /// not given up again.
+    /// Installs the system call filter if `plan` sets it. An inherited filter is kept and not repeated.
     ///
     /// # Errors
-    /// When the kernel does not do it.
+    /// When the kernel refuses.
     pub(super) fn refuse_calls(&mut self, plan: &Process, before: Inherited) -> anyhow::Result<()> {
         if !before.seccomp && plan.seccomp {
             refuse_calls().context("[process] seccomp")?;
@@ -225,7 +223,7 @@ impl Privileges {
         Ok(())
     }
 
-    /// What a process that this one starts has given up with it.
+    /// Restrictions that a child process inherits.
     pub(super) fn inherited(&self) -> Inherited {
         Inherited {
             seccomp: self.seccomp == Seccomp::On,
@@ -236,11 +234,11 @@ impl Privileges {
         }
     }
 
-    /// Whether a reload can read the files of `plan`; warns of those that requests cannot use. What is wrong with one that is
-    /// not there is said by whoever reads it.
+    /// Checks that a reload can read the files of `plan`; warns of those that requests cannot use. A missing file is
+    /// reported when it is read.
     ///
     /// # Errors
-    /// When it cannot, with what to do.
+    /// When it cannot, with advice.
     pub(super) fn check_reload(&self, plan: &Plan, written: &Written) -> anyhow::Result<()> {
         let used = confinement::of_configuration(plan, Some(written), None);
         self.check_confinement(&used, Some(written), Audience::Log)?;
@@ -255,8 +253,8 @@ impl Privileges {
         Ok(())
     }
 
-    /// An error of reading the configuration, with what to do where this process or its user may not. Of one that could not be
-    /// read at all only the path is known.
+    /// Adds advice to an error of reading the configuration when this process or its user lacks the right. If nothing
+    /// could be read, only `path` is known.
     pub(super) fn explain(
         &self,
         error: anyhow::Error,
@@ -277,12 +275,12 @@ impl Privileges {
         anyhow::anyhow!("{error:#}{}", said.collect::<String>())
     }
 
-    /// Whether the process has become another user than it was started as.
+    /// Whether the process has changed its user.
     pub(super) fn are_reduced(&self) -> bool {
         self.reduced.is_some()
     }
 
-    /// For the start-up lines; none where nothing was given up.
+    /// Start-up lines; empty if nothing was given up.
     pub(super) fn describe(&self) -> Vec<String> {
         let user = self.reduced.as_ref().map(|(user, rights)| {
             let ports = match rights.binds_low_ports {
@@ -308,7 +306,7 @@ impl Privileges {
         user.into_iter().chain(files).chain(calls).collect()
     }
 
-    /// For programs.
+    /// The same as JSON.
     pub(super) fn report(&self) -> Value {
         let inherited = self.inherited();
         let mut said = json!({

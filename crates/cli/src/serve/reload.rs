@@ -1,7 +1,7 @@
-//! Another configuration for a server that runs: the file is read again, and put in force when it is good as a whole.
+//! Reload: reads the file again, and applies it if all of it is valid.
 //!
-//! The reported differences compare the two texts (`changes.rs` of the crate `config`), not the plans: a user knows
-//! the keys of the file.
+//! The reported differences compare the two texts (`changes.rs` of the crate `config`), not the plans: a user knows the
+//! keys of the file.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -23,13 +23,13 @@ use super::privileges::Privileges;
 use super::watch::{Watch, Watched};
 use super::written::{Audience, Written, checked};
 
-/// Changes that are listed in the log; more than that are counted.
+/// Changes listed in the log; further ones are counted.
 const CHANGES_SHOWN: usize = 50;
 
-/// What a reload needs to know of the start, and of the reload before.
+/// State kept between reloads.
 pub(super) struct Reloading<'a> {
     args: &'a Args,
-    /// The texts in force; none without a file.
+    /// Texts in force; `None` without a file.
     sources: Option<Sources>,
     watch: Option<Watch>,
     in_force: InForce,
@@ -40,7 +40,7 @@ pub(super) struct Reloading<'a> {
 }
 
 impl<'a> Reloading<'a> {
-    /// `written` is what the server was started with; `watch` is told what to look at from now on.
+    /// `written` is the configuration at the start; `watch` is updated at each reload.
     pub(super) fn new(
         args: &'a Args,
         written: Option<Written>,
@@ -59,8 +59,8 @@ impl<'a> Reloading<'a> {
         }
     }
 
-    /// Reads the file again and puts it in force, with the flags on top that the server was started with. The log says what
-    /// came of it, and so does the outcome; `why` it is done.
+    /// Reads the file again and applies it, with the flags of the command line on top. The log and the outcome report
+    /// the result; `why` names the cause.
     pub(super) fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
         let (Some(path), Some(before)) = (self.args.config.as_deref(), &self.sources) else {
             let said = "nothing was done; onrush serve was started with flags only, and reads --config FILE again";
@@ -109,7 +109,7 @@ impl<'a> Reloading<'a> {
                 return Err(self.privileges.explain(error, path, Some(written)));
             }
         };
-        // Also when it cannot be used: who mends it may do so in a file that it has not named before.
+        // Also when it cannot be used: the mistake may be corrected in a file that was not included before.
         self.watch(watched.with(&plan));
         let error_log = plan.error_log;
         self.privileges.check_reload(&plan, written)?;
@@ -124,7 +124,7 @@ impl<'a> Reloading<'a> {
         Ok(applied)
     }
 
-    /// The token that is in its file now. `None` without a file, and where this process may not read it any more.
+    /// Reads the token again. `None` without a file, and when this process may no longer read it.
     fn new_token(&self, plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
         admin::token(plan).or_else(|error| {
             let why = error.downcast_ref::<TokenError>();
@@ -145,7 +145,7 @@ impl<'a> Reloading<'a> {
     }
 }
 
-/// What the log says, for programs.
+/// The log's report as JSON.
 fn report(changes: &[Change], applied: &Applied, server: &Server) -> Value {
     let texts = |addresses: &[Address]| -> Vec<String> {
         addresses.iter().map(ToString::to_string).collect()
@@ -187,7 +187,7 @@ fn say_what_changed(path: impl Display, changes: &[Change], applied: &Applied) {
     }
 }
 
-/// Requests and tunnels that began on an earlier configuration end on it.
+/// Logs which earlier configurations still have requests or tunnels.
 fn say_who_is_left(server: &Server) {
     let left: Vec<String> = server.earlier().map(|number| number.to_string()).collect();
     if !left.is_empty() {

@@ -1,6 +1,5 @@
-//! What signals mean to a server that runs: SIGHUP has it read its configuration again, SIGUSR2 has the next program take its
-//! place, SIGUSR1 has it open its access log anew; the first SIGINT, SIGTERM or SIGQUIT ends it in good order, the second one at
-//! once.
+//! Signals of a running server. SIGHUP reloads the configuration, SIGUSR2 upgrades the program, SIGUSR1 reopens the
+//! access log; the first SIGINT, SIGTERM or SIGQUIT ends the server gracefully, the second one at once.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -12,21 +11,21 @@ use signal_hook::low_level::signal_name;
 
 use super::asked::Asked;
 
-/// Those that end it.
+/// Signals that end the server.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGQUIT];
 
-/// Catches signals from now on: none of them ends the process by itself.
+/// Installs the handlers: from now on no signal ends the process by itself.
 ///
 /// # Errors
-/// When the system does not let the process handle them.
+/// When the system refuses a handler.
 pub(super) fn catch() -> io::Result<Signals> {
     Signals::new([&ENDING[..], &[SIGHUP, SIGUSR1, SIGUSR2]].concat())
 }
 
-/// Waits for signals on a thread of its own, and sends on what they ask for; those that have come since they are caught, too.
+/// Starts a thread that turns signals into commands, including signals received since [`catch`].
 ///
 /// # Errors
-/// When the system has no thread.
+/// When a thread cannot be started.
 pub(super) fn wait(mut arrived: Signals, asked: Sender<Asked>) -> io::Result<()> {
     let waiting = move || {
         for signal in arrived.forever() {

@@ -1,5 +1,5 @@
-//! Files of Unix sockets that are listened on: one that is deleted, or replaced, leads nobody to the server any more, which
-//! notices nothing of that by itself.
+//! Watches the files of Unix sockets: when one is deleted or replaced, clients no longer reach the server, which does
+//! not notice that by itself.
 
 use std::io;
 use std::thread;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::admin::InForce;
 
-/// How often they are looked at: a call of the kernel for each.
+/// Interval of the checks, each of which costs a system call per socket.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Says of each once when it is gone, for as long as the process runs.
+/// Starts a thread that logs each socket once when its file is gone.
 ///
 /// # Errors
-/// When there is no thread for it.
+/// When a thread cannot be started.
 pub(super) fn watch(in_force: InForce) -> io::Result<()> {
     let watch = move || {
         let mut said = Vec::new();

@@ -1,35 +1,35 @@
-//! What a service manager is told of the server (sd_notify(3)): when it serves, when it reads its configuration again, which
-//! process it is, and when it ends. Who was not started by one tells nobody.
+//! Notifications to the service manager (sd_notify(3)): ready, reloading, stopping, and the main process ID. Without a
+//! service manager nothing is sent.
 
 use sd_notify::{NotifyState, notify};
 
-/// It serves.
+/// The server is ready.
 pub(super) fn ready() {
     tell(&[
-        // Another one than was started, behind an upgrade.
+        // After an upgrade it differs from the process that was started.
         NotifyState::MainPid(std::process::id()),
         NotifyState::Ready,
     ]);
 }
 
-/// All of it goes on.
+/// All cores respond.
 pub(super) fn alive() {
     tell(&[NotifyState::Watchdog]);
 }
 
-/// It reads its configuration again, until it is [ready] once more, whatever comes of it.
+/// The configuration is being read, until [ready] follows, whatever the outcome.
 pub(super) fn reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);
     }
 }
 
-/// It ends, and nobody takes its place.
+/// The server stops, without a successor.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
 fn tell(states: &[NotifyState<'_>]) {
-    // It says so of itself when it hears nothing (TimeoutStartSec).
+    // The service manager reports a missing notification itself (TimeoutStartSec).
     let _ = notify(states);
 }

@@ -1,11 +1,11 @@
-//! SIGUSR2: the program is started again, as it is on the disk by now, and takes the place of this one. It listens with the
-//! same sockets, so that nobody is refused meanwhile; when it does not come to serve, nothing has changed.
+//! Upgrade (SIGUSR2): starts the program on the disk, which replaces this process. It listens on the same sockets, so
+//! that no connection is refused; if it fails to start, nothing has changed.
 //!
 //! Both processes hold descriptors of the same sockets, so no queue is closed. A claim knows the owner of its queues
-//! (`Queues` in the engine's `claim.rs`). A process that is not the owner drops no handshakes, attaches no program
-//! and removes no file, but it accepts the waiting connections when it leaves: the kernel may have woken it for them.
-//! The new process becomes the owner when it reports that it serves. Cores share queues by number and driver
-//! (O_NONBLOCK belongs to the socket), so both processes need the same number of cores and the same driver.
+//! (`Queues` in the engine's `claim.rs`). A process that is not the owner drops no handshakes, attaches no program and
+//! removes no file, but it accepts the waiting connections when it leaves: the kernel may have woken it for them. The
+//! new process becomes the owner when it reports that it serves. Cores share queues by number and driver (O_NONBLOCK
+//! belongs to the socket), so both processes need the same number of cores and the same driver.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,46 +26,46 @@ use super::asked::Asked;
 use super::handover::{self, Beside};
 use super::privileges::{Inherited, Privileges};
 
-/// Tells a process that its standard input is a handover.
+/// Environment variable: the standard input of the process is a handover.
 const VARIABLE: &str = "ONRUSH_HANDOVER";
 const VALUE: &str = "stdin";
 
-/// How long the next process may take nothing of the sockets.
+/// How long sending the sockets may block.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take to serve. A long configuration takes a second.
+/// How long the new process may take until it serves. A long configuration takes a second.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why the next program may not be started although its user may.
+/// Why the program may fail to start although the user may run it.
 const CLOSED: &str = " (Landlock confines this process to programs in /usr, /bin, /lib and the directory where its own was at its start; stop the server and start it)";
 
 /// How this process was started.
 pub(super) struct Start {
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// Of the admin interface, where a service manager keeps it.
+    /// Socket of the admin interface, if a service manager keeps it.
     admin: Option<Handed>,
-    /// What is given up, also by what is started.
+    /// Restrictions that child processes inherit.
     inherited: Inherited,
 }
 
-/// What a server in force gives to this process.
+/// Received from the predecessor.
 pub(super) struct FromPredecessor {
     pub(super) server: Handover,
-    /// The address of its admin interface, where a service manager keeps it.
+    /// Address of the admin interface, if a service manager keeps it.
     pub(super) admin: Option<Claim>,
-    /// What is given up already.
+    /// Restrictions already in force.
     pub(super) inherited: Inherited,
-    /// Where it waits for an answer.
+    /// Socket on which the predecessor waits for the confirmation.
     pub(super) socket: OwnedFd,
 }
 
 impl Start {
-    /// As it was, before anything has replaced the program. A name with a directory is kept: it may be a link that leads to
-    /// the next version by then.
+    /// Records how this process was started, before anything replaces the program. A path is kept as given: it may be a
+    /// link that later leads to the next version.
     ///
     /// # Errors
-    /// When the system does not say which program this is.
+    /// When the system does not report the program's path.
     pub(super) fn of_this_process() -> io::Result<Start> {
         let mut words = env::args_os();
         let name = words.next().map(PathBuf::from).unwrap_or_default();
@@ -81,11 +81,11 @@ impl Start {
         })
     }
 
-    /// With what the next process has to know of this one: the socket of the admin interface, where a service manager keeps
-    /// it, which it cannot bind, and what it gives up without its doing.
+    /// Adds what the next process needs to know: the socket of the admin interface if a service manager keeps it, which
+    /// the process cannot bind itself, and the restrictions that it inherits.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// When no descriptors are left.
     pub(super) fn beside(self, place: &Place, privileges: &Privileges) -> anyhow::Result<Start> {
         let claim = place.claim();
         let kept = claim.filter(|claim| claim.keeper() == Keeper::Manager);
@@ -117,15 +117,15 @@ impl Start {
         anyhow::Error::new(error).context(said + closed.unwrap_or_default())
     }
 
-    /// Whether there is such a socket.
+    /// Whether it has the socket of the admin interface.
     pub(super) fn has_admin(&self) -> bool {
         self.admin.is_some()
     }
 
-    /// Starts the next process, and has `asked` hear what comes of it.
+    /// Starts the next process, and sends the outcome to `asked`.
     ///
     /// # Errors
-    /// When it cannot be started, or does not take the sockets.
+    /// When it cannot be started, or does not receive the sockets.
     pub(super) fn again(&self, server: &Server, asked: Sender<Asked>) -> anyhow::Result<u32> {
         let handover = server.handover().context("cannot give the sockets away")?;
         let (ours, theirs) = socketpair(
@@ -140,13 +140,13 @@ impl Start {
         }
         let mut command = Command::new(&self.program);
         for variable in PASSED_VARIABLES {
-            // Sockets that were passed are in the handover.
+            // Passed sockets are part of the handover.
             command.env_remove(variable);
         }
         let mut child = command
             .args(&self.arguments)
             .env(VARIABLE, VALUE)
-            // It says which process is meant, and that one is about to be another.
+            // It names this process, and the main process is about to change.
             .env_remove("WATCHDOG_PID")
             .stdin(Stdio::from(theirs))
             .spawn()
@@ -157,13 +157,13 @@ impl Start {
             inherited: self.inherited,
         };
         if let Err(error) = handover::give(&ours, &handover, beside) {
-            // It is of no use.
+            // It cannot serve.
             let _ = child.kill();
             let _ = child.wait();
             return Err(error.context(format!("process {process}")));
         }
         let waiting = move || {
-            // Whoever is not there to hear it ends.
+            // Ignore the error: the receiver may be gone.
             let _ = asked.send(outcome(child, &ours));
         };
         thread::Builder::new()
@@ -173,7 +173,7 @@ impl Start {
     }
 }
 
-/// What becomes of the next process.
+/// Waits for the next process to confirm or to end.
 fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
     let process = child.id();
     let why = match handover::wait_for_confirmation(socket) {
@@ -192,10 +192,10 @@ fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
     }
 }
 
-/// What a server in force gives to this process; `None` when it was started by somebody else.
+/// Receives the handover; `None` when this process was not started by an upgrade.
 ///
 /// # Errors
-/// When it is no handover.
+/// When standard input is not a handover.
 pub(super) fn handed() -> anyhow::Result<Option<FromPredecessor>> {
     if env::var_os(VARIABLE).is_none_or(|value| value != VALUE) {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! `--watch`: the configuration is read again when one of its files has changed, when one has come that a pattern includes
-//! or has gone, or when one has changed that it names and that is read once: of passwords, or of an error page.
+//! `--watch`: reloads when a file of the configuration changes, when a file that matches an include pattern appears or
+//! goes, or when a file changes that the configuration names and that is read once, such as passwords or an error page.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,22 +15,22 @@ use super::asked::Asked;
 use super::disk::Looked;
 use super::written::Written;
 
-/// How often the files are looked at. Two looks in a row must find the same, so that no half of a file is read.
+/// Interval of the checks. Two in a row must find the same, so that no half-written file is read.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// What is watched changes with the configuration.
+/// Handle of the watching thread; each configuration sets what is watched.
 pub(super) struct Watch(Sender<Watched>);
 
-/// Files, and how they were when they were looked at last: before they were read, to begin with.
+/// Files with their latest stamps, at first those from before they were read.
 pub(super) struct Watched(Vec<(Looked, Vec<Stamp>)>);
 
 impl Watched {
-    /// What was looked at to read the configuration.
+    /// Files that were read for the configuration.
     pub(super) fn of(written: &Written) -> Watched {
         Watched(written.looked().to_vec())
     }
 
-    /// And the files that `plan` names, before they are read. Certificates are followed anyway.
+    /// Adds the files that `plan` names, before they are read. Certificates are reloaded anyway.
     pub(super) fn with(mut self, plan: &Plan) -> Watched {
         for file in plan.files_read() {
             let file = Looked::File(file.to_path_buf());
@@ -50,7 +50,7 @@ impl Watched {
         stamps.copied().collect()
     }
 
-    /// How they are now, and which of them this process may not look at: nothing is known of those, so they are as they were.
+    /// Current stamps, and the files that this process may not look at; those keep their last stamps.
     fn look(&mut self) -> (Vec<Stamp>, Vec<PathBuf>) {
         let mut denied = Vec::new();
         for (looked, last) in &mut self.0 {
@@ -68,10 +68,10 @@ impl Watched {
 }
 
 impl Watch {
-    /// Asks for a reload whenever a file has changed.
+    /// Starts a thread that requests a reload whenever a file has changed.
     ///
     /// # Errors
-    /// When the system has no thread.
+    /// When a thread cannot be started.
     pub(super) fn start(watched: Watched, asked: Sender<Asked>) -> io::Result<Watch> {
         let (others, changes) = mpsc::channel();
         let watching = move || look_at(watched, &changes, &asked);
@@ -81,9 +81,9 @@ impl Watch {
         Ok(Watch(others))
     }
 
-    /// Another configuration is in force.
+    /// Replaces the watched files after a reload.
     pub(super) fn change(&self, watched: Watched) {
-        // It ends with the server only.
+        // The thread ends only with the server.
         let _ = self.0.send(watched);
     }
 }
@@ -110,7 +110,7 @@ fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Ask
     }
 }
 
-/// Says that changes of these, which have not been named before, go unnoticed.
+/// Warns that changes of these files go unnoticed.
 fn say_denied<'a>(mut denied: impl Iterator<Item = &'a PathBuf>) {
     let Some(first) = denied.next() else {
         return;

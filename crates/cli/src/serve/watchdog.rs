@@ -1,5 +1,5 @@
-//! The service manager's watchdog (sd_watchdog_enabled(3)): it hears again and again that all cores go on, and ends a
-//! process of which it hears nothing for as long as its unit says.
+//! The service manager's watchdog (sd_watchdog_enabled(3)): sends keep-alive notifications while all cores respond. The
+//! manager ends a process whose notifications stop.
 
 use std::io;
 use std::sync::mpsc;
@@ -11,15 +11,15 @@ use sd_notify::watchdog_enabled;
 
 use super::supervisor;
 
-/// Says so as often as the manager wants to hear it, if it does.
+/// Starts the notifications, if the manager expects them.
 ///
 /// # Errors
-/// When there is no thread to do it.
+/// When a thread cannot be started.
 pub(super) fn start(cores: Vec<Handle>) -> io::Result<()> {
     let Some(patience) = watchdog_enabled() else {
         return Ok(());
     };
-    // Twice within its patience (sd_watchdog_enabled(3)), with time left for cores that are busy.
+    // sd_watchdog_enabled(3) recommends half of the interval; a third leaves time for busy cores.
     let interval = patience / 3;
     let watch = move || {
         loop {
@@ -36,7 +36,7 @@ pub(super) fn start(cores: Vec<Handle>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether each core has looked at its mail in time. One that has ended is none that hangs.
+/// Whether each core has processed its mail in time. A core that has ended does not count as hanging.
 fn all_go_on(cores: &[Handle], patience: Duration) -> bool {
     let (tell, told) = mpsc::channel();
     let until = Instant::now() + patience;
@@ -44,7 +44,7 @@ fn all_go_on(cores: &[Handle], patience: Duration) -> bool {
     for core in cores {
         let tell = tell.clone();
         let mail = move |_: &Core| {
-            // Whoever has asked may have given up.
+            // The receiver may have given up.
             let _ = tell.send(());
         };
         match core.post(mail) {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use onrush_engine::Io;
 
-    /// A core on a thread of its own that waits for `word` in the middle of a turn.
+    /// Starts a core on its own thread, blocked in the middle of a turn until `word` arrives.
     fn core(word: mpsc::Receiver<()>) -> (Handle, thread::JoinHandle<()>) {
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A configuration file, from its text to a plan whose files have been looked at.
+//! A configuration file, from its text to a checked plan.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,18 @@ use onrush_serve::{Checked, Trouble, Unusable};
 use super::disk::{Disk, Looked};
 use crate::terminal::say;
 
-/// Who hears of what is wrong with a configuration.
+/// Where errors in a configuration are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Whoever starts the program. Lines of the file are shown.
+    /// The terminal of the user who starts the program. Lines of the file are shown.
     Terminal,
-    /// The error log, while a server runs. It goes to others, too, and lines of the file may have secrets in them.
+    /// The error log of a running server. Other people may read it, so lines of the file, which may contain secrets,
+    /// are left out.
     Log,
 }
 
 impl Audience {
-    /// Warns it.
+    /// Reports a warning.
     pub(crate) fn warn(self, warning: &dyn Display) {
         match self {
             Audience::Terminal => say(format_args!("{warning}")),
@@ -29,7 +30,7 @@ impl Audience {
         }
     }
 
-    /// What it is told of these.
+    /// Text of the errors.
     fn text(self, errors: &Errors) -> String {
         match self {
             Audience::Terminal => errors.to_string(),
@@ -38,14 +39,14 @@ impl Audience {
     }
 }
 
-/// A configuration file as it is written, with those that it includes, so that places in them can be shown.
+/// A configuration file with its included files, kept so that errors can show their positions.
 pub(crate) struct Written {
     sources: Sources,
     looked: Vec<(Looked, Vec<Stamp>)>,
 }
 
 impl Written {
-    /// Reads it with all that it includes. What is wrong with that is said of the plan.
+    /// Reads the file and all included files. Errors in included files are reported by [`Written::plan`].
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let mut disk = Disk::default();
         let text = disk
@@ -59,17 +60,16 @@ impl Written {
         })
     }
 
-    /// The texts.
     pub(crate) fn sources(&self) -> &Sources {
         &self.sources
     }
 
-    /// What was looked at to read it, with the stamps from before.
+    /// Files that were looked at, with their stamps before they were read.
     pub(super) fn looked(&self) -> &[(Looked, Vec<Stamp>)] {
         &self.looked
     }
 
-    /// The files that were read, or were to be.
+    /// Files that were read, or should have been.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let files = self.looked.iter().filter_map(|(looked, _)| match looked {
             Looked::File(path) => Some(path.clone()),
@@ -78,7 +78,7 @@ impl Written {
         files.collect()
     }
 
-    /// What it means; `audience` hears what is wrong with it.
+    /// Parses the configuration; warnings and errors are worded for `audience`.
     pub(crate) fn plan(&self, audience: Audience) -> anyhow::Result<Plan> {
         match onrush_config::parse_sources(&self.sources) {
             Ok(parsed) => {
@@ -97,8 +97,8 @@ impl Written {
 
 const UNUSABLE: &str = "the configuration cannot be used";
 
-/// The plan with what its files say; `audience` hears what is wrong with them. What the file names has its place there, as everything else that
-/// is wrong with it; what flags name has none.
+/// Checks the files that a plan names. Errors are worded for `audience` and have a position if the configuration file
+/// names the file, none if a flag does.
 pub(crate) fn checked(
     plan: Plan,
     written: Option<&Written>,
@@ -113,7 +113,7 @@ pub(crate) fn checked(
     }
 }
 
-/// Says what is odd about files: with its place where the file of the configuration names them.
+/// Reports warnings about files, with a position where the configuration file names them.
 pub(crate) fn warn(warnings: &[Trouble], written: Option<&Written>, audience: Audience) {
     let mut findings = written.map(Written::findings);
     for warning in warnings {
@@ -128,7 +128,7 @@ pub(crate) fn warn(warnings: &[Trouble], written: Option<&Written>, audience: Au
     }
 }
 
-/// Why a configuration cannot be used: what is wrong with its files.
+/// Error for a configuration whose files cannot be used.
 pub(crate) fn refusal(
     troubles: &[Trouble],
     written: Option<&Written>,

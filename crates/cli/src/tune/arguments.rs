@@ -1,4 +1,4 @@
-//! The flags of `onrush tune`.
+//! Flags of `onrush tune`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -170,14 +170,14 @@ pub(super) struct Apply {
     pub(super) json: bool,
 }
 
-/// How long changes are to last.
+/// How long changes last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lasts {
-    /// As everywhere: a number with its unit.
+    /// A number with its unit.
     Time(Duration),
-    /// Until this process ends: a number without one.
+    /// Until this process ends: a number without unit.
     Process(i32),
-    /// Until this command ends, which is anything else.
+    /// Until this command ends: any other text.
     Command(String),
 }
 
@@ -193,18 +193,19 @@ impl Lasts {
         match duration(text) {
             Ok(time) => Ok(Lasts::Time(time)),
             Err(_) if text.is_empty() => Err(format!("it is empty: expected {LASTS}")),
-            // What looks like a time and is none is no command either.
+            // A malformed time is not a command.
             Err(error) if looks_like_number(text) => Err(format!("{error}; or {LASTS}")),
             Err(_) => Ok(Lasts::Command(text.to_owned())),
         }
     }
 }
 
-/// What changes may last for.
+/// Description of the accepted values.
 const LASTS: &str = "a time with its unit (1h), the number of a process (4711), or a command (one whose name begins with a digit: `env 7z …`)";
 
-/// A word that begins with a digit: `90min`, `1.5h`, `1e3s`, `7z`; or words of which the first is a number or a time, or each
-/// begins with a digit: `1 2`, `5 min`, `1h 30m`. A command with arguments may be called `7z` or `2to3`.
+/// Whether `text` looks like an amount: one word that begins with a digit (`90min`, `1.5h`, `1e3s`, `7z`), or several
+/// words of which the first is a number or a time, or each begins with a digit (`1 2`, `5 min`, `1h 30m`). A command
+/// with arguments may be called `7z` or `2to3`.
 fn looks_like_number(text: &str) -> bool {
     let begins = |word: &str| {
         let word = word.strip_prefix(['-', '+']).unwrap_or(word);

@@ -1,4 +1,4 @@
-//! What changes a machine, and what tells of it: `apply`, `confirm`, `revert`, `status`.
+//! Subcommands that change a machine or report changes: `apply`, `confirm`, `revert`, `status`.
 
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let mut journal = match open_journal(&machine) {
         Ok(journal) => journal,
         Err(error) => {
-            // What it would have done is worth knowing all the same.
+            // The plan is still useful to the user.
             let columns = columns().unwrap_or(report::COLUMNS);
             print(&report::text(&plan, columns))?;
             return Err(error);
@@ -126,7 +126,7 @@ pub(super) fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
 
 pub(super) fn revert(args: &Revert) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&args.place.root)?;
-    // Neither keeps the other from being done.
+    // A failure of one step does not prevent the other.
     let removed = match args.persist {
         true => apply::unpersist(machine.path()).map_err(anyhow::Error::from),
         false => Ok(Vec::new()),
@@ -142,7 +142,7 @@ pub(super) fn revert(args: &Revert) -> anyhow::Result<ExitCode> {
     removed.map(|_| extent.code())
 }
 
-/// Undoes what the journal says, and prints how it went.
+/// Undoes the changes in the journal, and prints the outcome.
 fn undo(machine: &mut Root, args: &Revert) -> anyhow::Result<Extent> {
     let force = match args.force {
         true => Force::Overwrite,
@@ -215,7 +215,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
     Ok(extent.code())
 }
 
-/// How long the changes of the last run stay.
+/// Describes how long the changes of the last run stay.
 fn until_line(guard: Guard, waiting: Option<Run>) -> String {
     let process = guard.process;
     match (guard.runs(), waiting) {

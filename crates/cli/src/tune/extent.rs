@@ -1,11 +1,11 @@
-//! Whether everything that was asked for was done, and the exit code that says so.
+//! Whether everything requested was done, and its exit code.
 
 use std::process::ExitCode;
 
 /// Something was refused, is in conflict, or is not in force.
 const PARTLY: u8 = 3;
 
-/// How much of it was done.
+/// How much was done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,

@@ -1,4 +1,4 @@
-//! Changes that last for a while: what they wait for, and that they are undone whatever happened meanwhile.
+//! Temporary changes: waits for their end, and undoes them whatever happens meanwhile.
 
 use std::process::ExitCode;
 use std::thread;
@@ -17,18 +17,18 @@ use super::lines::{reverted_line, split, told};
 use super::print::{print_lines, say};
 use super::wait::{LOOK_EVERY, Stop, wait_for};
 
-/// The journal could not be read or changed when its run was to be undone: what it says, and what is, may differ.
+/// The journal could not be read or changed when the run was undone: it may differ from the machine.
 const UNRECORDED: u8 = 4;
 
-/// What an apply has made.
+/// Result of applying a plan.
 pub(super) struct Made {
-    /// The run that was the last one before.
+    /// The last run before this one.
     pub(super) earlier: Option<Run>,
     pub(super) made: Result<Vec<Applied>, Stopped>,
 }
 
-/// Lets what was changed be, for as long as it is to last, and undoes it unless it was confirmed. Nothing may end this
-/// before: no reader that has left, no full disk.
+/// Waits for as long as the changes last, and undoes them unless they were confirmed. No failed write may end it
+/// earlier, such as a closed output or a full disk.
 pub(super) fn until_undone(
     args: &Apply,
     mut machine: Root,
@@ -38,7 +38,7 @@ pub(super) fn until_undone(
     stop: &Stop,
 ) -> anyhow::Result<ExitCode> {
     let Made { earlier, made } = made;
-    // A run that the journal had no room for left an earlier one the last, which is not ours to undo.
+    // If the journal had no room for this run, its last run is an earlier one, which must not be undone here.
     let own = journal.last_run().filter(|run| Some(*run) != earlier);
     let run = own.filter(|run| !journal.changes_since(*run).is_empty());
     let memory = run.map(|run| (run, journal.memory_of(run)));
@@ -100,7 +100,7 @@ pub(super) fn until_undone(
     }
 }
 
-/// Waits for a program, with CPUs kept awake meanwhile where that is wished for.
+/// Waits for the end, and keeps CPUs out of deep sleep meanwhile, if requested.
 fn last(
     during: &Lasts,
     stop: &Stop,
@@ -118,8 +118,7 @@ fn last(
     wait_for(during, stop)
 }
 
-/// Makes the journal forget a run that had nothing to change and is over: nothing builds on an earlier run by it. Where that
-/// cannot be, the earlier one says so.
+/// Removes a finished run without changes from the journal. If that fails, the earlier run remains visible in it.
 fn forget_unchanged(machine: &Root, run: Run) {
     if let Ok(Some(journal)) = known_journal(machine)
         && journal.last_run() == Some(run)
@@ -129,19 +128,19 @@ fn forget_unchanged(machine: &Root, run: Run) {
     }
 }
 
-/// How it ended with a run that was to be undone.
+/// Outcome of undoing a run.
 enum Undone {
     All,
-    /// Something is left, which was said.
+    /// Something is left; a message has been printed.
     Partly,
     /// It was confirmed in time, and stays.
     Confirmed,
-    /// The journal is not as it was left, or as it should be now, which was said.
+    /// The journal was changed or cannot be updated; a message has been printed.
     Unrecorded,
 }
 
-/// Undoes what one run has changed, unless it was confirmed. What others have changed stays. Where the journal does not tell
-/// of it any more, the run itself knows.
+/// Undoes the changes of one run, unless it was confirmed. Changes by others stay. If the journal no longer contains
+/// the run, `memory` is used.
 fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyhow::Result<Undone> {
     let path = memory.path().display().to_string();
     let journal = match known_journal(machine) {
@@ -180,7 +179,7 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
         );
         return Ok(Undone::Partly);
     }
-    // Under the lock: who confirms later is told that there is nothing to confirm.
+    // Under the lock: a later `confirm` fails, as there is nothing to confirm.
     if journal.is_confirmed() {
         return Ok(Undone::Confirmed);
     }
@@ -203,8 +202,8 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
     })
 }
 
-/// Undoes what a run has changed as it was when it was made, since the journal cannot say it any more. Targets that others
-/// have changed since are left alone.
+/// Undoes the changes from `memory`, because the journal no longer contains them. Targets that others have changed
+/// since are left alone.
 fn undo_remembered(
     args: &Apply,
     machine: &mut Root,
@@ -236,11 +235,11 @@ fn undo_remembered(
     Ok(Undone::Unrecorded)
 }
 
-/// It is done, whether anybody reads of it or not.
+/// Prints the outcome; failed writes are ignored, as the changes are already undone.
 fn tell(args: &Apply, reverted: &[Reverted]) {
     let lines: String = reverted.iter().map(reverted_line).collect();
     if args.json {
-        // Standard output has one document.
+        // Standard output holds one JSON document.
         for line in lines.lines() {
             say(line);
         }
@@ -249,7 +248,7 @@ fn tell(args: &Apply, reverted: &[Reverted]) {
     let _ = print_lines(&lines);
 }
 
-/// Waits until a run is confirmed, the time is over, or we are told to stop; or until somebody else has undone it.
+/// Waits until a run is confirmed or undone by somebody else, the time is over, or a signal arrives.
 fn wait_for_confirmation(
     machine: &Root,
     run: Run,

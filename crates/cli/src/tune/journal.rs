@@ -1,4 +1,4 @@
-//! The journal of this machine, opened as people want to hear of it.
+//! Opens the journal of this machine, with messages for the user.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
     Ok(journal)
 }
 
-/// Says what of a journal cannot be read.
+/// Reports a line of the journal that cannot be read.
 pub(super) fn say_lost(lost: &Lost, path: &Path) {
     say(&format!(
         "line {} of the journal {} cannot be read: whether what it says is in force is not known, and `onrush tune revert` \
@@ -27,7 +27,7 @@ pub(super) fn say_lost(lost: &Lost, path: &Path) {
     ));
 }
 
-/// An error of the journal, and what to do about it.
+/// Adds advice to an error of the journal.
 pub(super) fn with_remedy(error: onrush_tune::Error) -> anyhow::Error {
     let user = match rustix::process::geteuid().is_root() {
         true => User::Root,
@@ -43,7 +43,7 @@ pub(super) fn life(machine: &Root) -> Life {
     Life::of(machine, onrush_engine::network_namespace_cookie)
 }
 
-/// The journal to undo what it says, if anything is applied.
+/// Opens the journal for undoing, if anything is applied.
 pub(super) fn known_journal(machine: &Root) -> anyhow::Result<Option<Journal>> {
     let path = Journal::path_below(machine.path())?;
     Journal::open_to_undo(&path, life(machine), || say_waiting(&path)).map_err(with_remedy)

@@ -1,4 +1,4 @@
-//! What became of changes, in lines for people or in JSON.
+//! Outcomes of changes, as text or as JSON.
 
 use onrush_tune::apply::{self, Applied, Back, Outcome, Reverted, Stopped};
 
@@ -6,7 +6,7 @@ use super::arguments::Apply;
 use super::extent::Extent;
 use super::print::{print, print_lines};
 
-/// What was done, and why not more.
+/// Splits the result into the changes made and the error that stopped them.
 pub(super) fn split(
     made: Result<Vec<Applied>, Stopped>,
 ) -> (Vec<Applied>, Option<onrush_tune::Error>) {
@@ -16,7 +16,7 @@ pub(super) fn split(
     }
 }
 
-/// Prints what became of each change, and says how many were made.
+/// Prints the outcome of each change; `Partly` if one was refused.
 pub(super) fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<Extent> {
     match args.json {
         true => print(&format!("{}\n", serde_json::to_string_pretty(applied)?))?,

@@ -1,4 +1,4 @@
-//! What is said, and on which of the two streams.
+//! Output of `onrush tune`, and its stream.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -7,25 +7,25 @@ use onrush_tune::report;
 
 use crate::terminal;
 
-/// Prints to standard output. What cannot be written there is an exit code at the end, and keeps nothing from being done.
+/// Prints to standard output. A failed write becomes the exit code at the end, and stops nothing.
 pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
     terminal::write_raw(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints lines for people: names of a machine tell a terminal nothing.
+/// Prints lines for people, without control characters.
 pub(super) fn print_lines(lines: &str) -> anyhow::Result<ExitCode> {
     print(&report::printable(lines))
 }
 
-/// Says something on standard error, as long as there is one: a session that ends takes it along.
+/// Prints a message to standard error; a failure is ignored, as the session may have ended.
 pub(super) fn say(words: &str) {
     let _ = writeln!(io::stderr(), "{}", report::one_line(words));
 }
 
-/// The columns of the terminal that is printed to, which COLUMNS may say otherwise; none when it is no terminal.
+/// Columns of the terminal, which the variable COLUMNS overrides; `None` without a terminal.
 pub(super) fn columns() -> Option<usize> {
-    /// Narrower ones are no use to anybody, and may be a mistake.
+    /// Smaller values are unusable, and may be a mistake.
     const COLUMNS_MIN: usize = 40;
     let said = std::env::var("COLUMNS")
         .ok()

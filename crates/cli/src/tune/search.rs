@@ -1,4 +1,4 @@
-//! `onrush tune search`: the measurement is a command of the user's.
+//! `onrush tune search`, with a command of the user as the measurement.
 
 use std::process::{Command, ExitCode};
 
@@ -30,13 +30,13 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let stop = Stop::listen()?;
     let mut measure = || {
         let measured = measured(&args.measure);
-        // What was told to stop with us has failed for that reason.
+        // The signal may also have ended the measurement, so its failure says nothing.
         if stop.is_asked() {
             return Err(Unmeasured::Stopped);
         }
         measured.map_err(Unmeasured::Failed)
     };
-    // A search takes long: rows are printed as they come, and a reader who has left does not end it.
+    // A search takes long: rows are printed as they come, and a closed output does not end it.
     let mut tell = |road: &Road| {
         if !args.json && road.end == End::Whole {
             let _ = print_lines(&search::last_row(road));
@@ -85,7 +85,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     Ok(extent.code())
 }
 
-/// Runs a command and reads the last word it prints as a number.
+/// Runs a command and parses the last word of its output as a number.
 fn measured(command: &str) -> Result<f64, String> {
     let output = Command::new("sh").arg("-c").arg(command).output();
     let output = output.map_err(|error| format!("cannot run a shell: {error}"))?;

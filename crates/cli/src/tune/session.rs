@@ -1,4 +1,4 @@
-//! The session that changes are made from: one that comes in over the network must not cut itself off.
+//! The login session that changes are made from: a session over the network must not cut itself off.
 
 use std::net::IpAddr;
 
@@ -8,19 +8,19 @@ use onrush_tune::apply;
 use onrush_tune::facts::{Facts, route};
 use onrush_tune::tree::Tree;
 
-/// Where this session comes in.
+/// How the session reaches this machine.
 pub(super) enum Session {
-    /// At the machine itself, or about another one.
+    /// Locally; or the changes are for another machine.
     Local,
-    /// By this interface, which stands on these devices.
+    /// Through this interface, which consists of these devices, as with a bond or a VLAN.
     By(String, Vec<String>),
-    /// Over the network, by an interface that no route names.
+    /// Over the network, through an unknown interface.
     Somehow,
 }
 
 impl Session {
-    /// What sshd says in `SSH_CONNECTION`: the client's address and port, and ours. sudo does not hand it on, so who started
-    /// us is asked for it, too.
+    /// Finds the session by `SSH_CONNECTION`, which sshd sets to the client's address and port, and ours. sudo does not
+    /// pass it on, so the environment of parent processes is read, too.
     pub(super) fn of(tree: &Tree, facts: &Facts) -> Session {
         if !tree.is_live() {
             return Session::Local;
@@ -32,7 +32,7 @@ impl Session {
             None => return Session::Local,
         };
         let client = connection.split_whitespace().next().unwrap_or_default();
-        // An address of the link has its interface behind it.
+        // A link-local address carries its interface as zone.
         let (client, zone) = client.split_once('%').unwrap_or((client, ""));
         let name = match (zone, client.parse::<IpAddr>()) {
             ("", Ok(address)) => route::towards(tree, address),
@@ -47,7 +47,7 @@ impl Session {
         Session::By(name, devices)
     }
 
-    /// What a plan should say of it.
+    /// Note for the plan.
     pub(super) fn note(&self) -> Option<Note> {
         let Session::By(name, _) = self else {
             return None;
@@ -58,7 +58,7 @@ impl Session {
         })
     }
 
-    /// Refuses what may cut it off without somebody to undo it.
+    /// Refuses changes that could cut the session off without being undone.
     pub(super) fn check(&self, plan: &Plan) -> anyhow::Result<()> {
         let what = match self {
             Session::Local => return Ok(()),
@@ -92,7 +92,7 @@ impl Session {
         )
     }
 
-    /// Refuses to try numbers of queues on what it comes in by.
+    /// Refuses to try numbers of queues on the session's interface.
     pub(super) fn check_search(&self, plan: &Plan) -> anyhow::Result<()> {
         let mut names = plan.placement.interfaces.iter().map(|placed| &placed.name);
         let is_touched = match self {
@@ -112,15 +112,15 @@ impl Session {
     }
 }
 
-/// What is known of where a session comes from.
+/// Where a session comes from.
 enum Origin {
-    /// What sshd had said of it.
+    /// The value of `SSH_CONNECTION`.
     Said(String),
-    /// That sshd has started it.
+    /// A child of sshd.
     Daemon,
 }
 
-/// Looks through those that started us for what sshd had told them.
+/// Searches the parent processes for sshd's variable.
 fn origin() -> Option<Origin> {
     const ANCESTORS_MAX: usize = 64;
     let mut process = std::process::id();

@@ -1,4 +1,4 @@
-//! Waiting: for programs, and to be told to stop where something has to be undone first.
+//! Waiting for programs, and for signals where something must be undone before the end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,14 +15,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::arguments::Lasts;
 
-/// How often somebody who waits looks whether it was confirmed, told to stop, or its program has ended.
+/// Polling interval while waiting for a confirmation, a signal or the end of a program.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Signals that mean stop, where something has to be undone first.
+/// Signals that request a stop, where something must be undone first.
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// From now on signals are noted instead of ending us.
+    /// Records signals from now on instead of ending the process.
     pub(super) fn listen() -> io::Result<Stop> {
         let stop = Stop::never();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -31,7 +31,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Signals end us: there is nothing to undo.
+    /// Leaves signals alone: there is nothing to undo.
     pub(super) fn never() -> Stop {
         Stop(Arc::new(AtomicBool::new(false)))
     }
@@ -41,7 +41,7 @@ impl Stop {
     }
 }
 
-/// Waits for a time, until a process ends, or runs a command and waits for it; its exit code is ours.
+/// Waits for a time, for the end of a process, or for a command that it runs, whose exit code it returns.
 pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
     let during = match lasts {
         Lasts::Time(time) => {
@@ -57,7 +57,7 @@ pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
         }
         Lasts::Command(command) => command,
     };
-    // A group of its own, so that all of it can be told to end and nothing of it runs on without what it was started for.
+    // In a process group of its own, so that the whole command can be ended and nothing of it keeps running.
     let mut child = Command::new("sh")
         .arg("-c")
         .arg(during)
@@ -67,7 +67,7 @@ pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
     let mut is_told = false;
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
-            // As a shell has it for a command that a signal ended.
+            // As a shell reports a command that a signal ended.
             let code = status.code().or_else(|| Some(128 + status.signal()?));
             let code = code.and_then(|code| u8::try_from(code).ok());
             return Ok(ExitCode::from(code.unwrap_or(1)));
@@ -80,7 +80,7 @@ pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Says whether there is a process to wait for.
+/// Checks that the process exists.
 pub(super) fn check_process(number: i32) -> anyhow::Result<()> {
     open_process(number).map(drop)
 }
@@ -93,7 +93,7 @@ fn open_process(number: i32) -> anyhow::Result<OwnedFd> {
     })
 }
 
-/// Waits until a process of somebody else ends, a time has come, or we are told to stop.
+/// Waits until a process that is not a child ends, the deadline passes, or a signal requests a stop.
 pub(super) fn wait_for_process(
     number: i32,
     stop: &Stop,
@@ -119,7 +119,7 @@ pub(super) fn wait_for_process(
 
 fn tell_to_end(child: &Child) {
     if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended in this moment; then the next look says so.
+        // It may have ended just now; the next check reports it.
         let _ = kill_process_group(process, Signal::TERM);
     }
 }

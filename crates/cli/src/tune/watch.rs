@@ -1,5 +1,5 @@
-//! Undoes the changes of a killed process. A second process watches the first; if both are killed, the next `onrush tune`
-//! that changes the machine undoes them.
+//! Undoes the changes of a killed process. A second process watches the first; if both are killed, the next `onrush
+//! tune` command that changes the machine undoes them.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -33,7 +33,7 @@ pub(super) fn start(root: &Path) {
     }
 }
 
-/// Waits until a process ends, and undoes the run that it did not undo.
+/// Waits until the watched process ends, and undoes the run that it did not undo.
 pub(super) fn run(args: &UndoWhenKilled) -> anyhow::Result<ExitCode> {
     // Ctrl-C and the end of the terminal must reach the other process only.
     let _ = rustix::process::setsid();

@@ -1,4 +1,4 @@
-//! One list of amounts, read by every flag, key and condition that takes one of their kind.
+//! One list of amounts, read by every flag, key and condition of that kind.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -16,7 +16,7 @@ struct Line {
     args: Args,
 }
 
-/// A reader with its name: the meaning of an amount, or the message of its refusal.
+/// A parser with its name: returns the parsed value, or the message of the refusal.
 type Reader = (&'static str, fn(&str) -> Result<String, String>);
 
 fn shown<T: Debug, E: ToString>(read: Result<T, E>) -> Result<String, String> {
@@ -150,7 +150,7 @@ const SHARES: [Reader; 4] = [
     ("a condition", |text| condition("errors >", text)),
 ];
 
-/// Each text is read as its plain form, and refused texts are refused with `expected` or the reader's own limits.
+/// Checks that each text parses like its plain form, and that refused texts fail with `expected`.
 fn check(readers: &[Reader], same: &[(&str, &str)], refused: &[&str], expected: &str) {
     for (whose, read) in readers {
         for (text, plain) in same {

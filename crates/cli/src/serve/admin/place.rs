@@ -1,4 +1,4 @@
-//! Where the admin interface of a server is to be, and who has that place before.
+//! Address of the admin interface, which the predecessor may still hold.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use onrush_engine::{Address, Claim, Passed};
 
 use crate::serve::account::User;
 
-/// Who has the address before.
+/// Holder of the address at the start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::serve) enum Before {
     Nobody,
-    /// The process whose place this one takes.
+    /// The process that this one replaces.
     Predecessor,
 }
 
 impl Before {
-    /// What was `handed` to this process says.
+    /// The predecessor, if it `handed` sockets to this process.
     pub(in crate::serve) fn of<T>(handed: Option<&T>) -> Before {
         match handed {
             Some(_) => Before::Predecessor,
@@ -27,19 +27,19 @@ impl Before {
     }
 }
 
-/// The address of an interface.
+/// Address of the interface.
 pub(in crate::serve) enum Place {
-    /// There is to be none.
+    /// The interface is off.
     Nowhere,
     Claimed(Claim),
-    /// The process before still has it.
+    /// The predecessor still holds it.
     Awaited(Address),
-    /// It cannot be had, and the server serves without it: why.
+    /// It is not available, and the server runs without the interface: the reason.
     Missed(String),
 }
 
 impl Place {
-    /// What holds it.
+    /// The claim of the address, if any.
     pub(in crate::serve) fn claim(&self) -> Option<&Claim> {
         match self {
             Place::Claimed(claim) => Some(claim),
@@ -48,13 +48,13 @@ impl Place {
     }
 }
 
-/// What a socket of a service manager is called that is for the admin interface (`FileDescriptorName=`).
+/// Name of a socket that a service manager passes for the admin interface (`FileDescriptorName=`).
 const PASSED_NAME: &str = "admin";
 
-/// Parts the socket that was passed for the interface, by its name or its address, from the others.
+/// Separates the socket passed for the interface, recognized by its name or its address, from the others.
 ///
 /// # Errors
-/// When the plan has it elsewhere, or nowhere.
+/// When the plan sets another address, or turns the interface off.
 pub(in crate::serve) fn split_passed(
     plan: &plan::Admin,
     mut passed: Vec<Passed>,
@@ -73,7 +73,7 @@ pub(in crate::serve) fn split_passed(
     let is_tcp = matches!(own.address, Address::Tcp(_));
     let wanted = match (plan, planned) {
         (plan::Admin::Off, _) => "[admin] address is \"off\"".to_owned(),
-        // Whoever reaches it could stop the server.
+        // Anybody who reaches it could stop the server.
         (plan::Admin::Default, _) if is_tcp => {
             "[admin] has no token_file, which a TCP address needs".to_owned()
         }
@@ -88,10 +88,10 @@ pub(in crate::serve) fn split_passed(
     )
 }
 
-/// Claims the address of the interface that a plan asks for, which `user` will have, if the process is to be another.
+/// Claims the interface's address. The default address depends on `user` if the process will change to that user.
 ///
 /// # Errors
-/// When one was asked for and cannot be.
+/// When a configured address is not available.
 pub(in crate::serve) fn claim(
     plan: &plan::Admin,
     before: Before,
@@ -107,7 +107,7 @@ pub(in crate::serve) fn claim(
         Err(error) if error.is_address_in_use() && before == Before::Predecessor => {
             Ok(Place::Awaited(address))
         }
-        // The process before has given its place up already: what is asked for most is that somebody serves.
+        // The predecessor has stopped accepting orders: serving matters more than the interface.
         Err(error) if *plan == plan::Admin::Default || before == Before::Predecessor => Ok(
             Place::Missed(format!("there is no admin interface on {address}: {error}")),
         ),
@@ -115,10 +115,10 @@ pub(in crate::serve) fn claim(
     }
 }
 
-/// Where it is to be; nowhere when it is not to be.
+/// Address of the interface; `None` when it is off.
 ///
 /// # Errors
-/// Why it cannot be where nobody has asked for it.
+/// Why the default address cannot be used.
 fn address(plan: &plan::Admin, user: Option<&User>) -> Result<Option<Address>, String> {
     Ok(Some(match plan {
         plan::Admin::Off => return Ok(None),
