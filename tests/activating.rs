@@ -1,4 +1,4 @@
-//! Sockets that a service manager has opened before it started the server (sd_listen_fds(3)). The test is the manager.
+//! Socket activation (sd_listen_fds(3)), with the test as the service manager.
 
 use std::fs;
 use std::net::TcpListener;
@@ -16,10 +16,10 @@ use crate::upgrading::Next;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// Starts `onrush serve` with these sockets, of these names, as descriptors from 3 on.
+/// Starts `onrush serve` with these named sockets as descriptors from 3 on.
 fn activated(sockets: &[(&OwnedFd, &str)], arguments: &[&str]) -> Program {
     let mut script = String::new();
-    // Out of the way first: one may have the number that another one is to have.
+    // Moved to high numbers first: a socket may have a number that another one needs.
     for ((socket, _), number) in sockets.iter().zip(200..) {
         script += &format!("exec {number}<&{}; ", socket.as_raw_fd());
     }
@@ -46,7 +46,7 @@ fn activated(sockets: &[(&OwnedFd, &str)], arguments: &[&str]) -> Program {
     program
 }
 
-/// What it says that does not start.
+/// Error message of a server that fails to start.
 fn refused(sockets: &[(&OwnedFd, &str)], arguments: &[&str]) -> String {
     let finished: Finished = activated(sockets, arguments).finish();
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -69,7 +69,7 @@ fn unix(path: &Path) -> OwnedFd {
     UnixListener::bind(path).expect("it is free").into()
 }
 
-/// A manager's sockets and a server's file.
+/// Sockets of a service manager, and the configuration file of a server.
 struct Unit {
     directory: TempDir,
     tcp: OwnedFd,
@@ -93,7 +93,7 @@ impl Unit {
         self.directory.path().join(name).display().to_string()
     }
 
-    /// A configuration that listens on both and on an address of its own.
+    /// Writes a configuration that listens on both sockets and on an address of its own.
     fn write(&self, io: &str, body: &str) {
         let text = format!(
             "io = \"{io}\"\nthreads = 2\n[[listen]]\naddress = \"{}\"\n[[listen]]\naddress = \"unix:{}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n",
@@ -112,7 +112,7 @@ impl Unit {
     }
 
     fn check_both(&self, serve: &Serve, body: &str) {
-        // More at a time than one core is woken for.
+        // More connections than one core is woken for.
         let mut clients: Vec<_> = (0..32).map(|_| serve.connect()).collect();
         clients.iter_mut().for_each(|client| client.send(GET));
         for client in &mut clients {
@@ -143,7 +143,7 @@ fn sockets_that_are_passed_are_served_by_all_cores_and_remain_the_managers() {
         serve.program.signal(Signal::HUP);
         serve.program.err.wait_for("as generation 2");
         unit.check_both(&serve, "two");
-        // The next process has them from this one, and not by the variables.
+        // The next process received the sockets in the handover, not through the variables.
         unit.write(io, "three");
         serve.program.signal(Signal::USR2);
         let next = Next::of(&serve, 1);
@@ -154,7 +154,7 @@ fn sockets_that_are_passed_are_served_by_all_cores_and_remain_the_managers() {
         assert!(!String::from_utf8_lossy(&environment).contains("LISTEN_"));
         drop(next);
         assert_eq!(serve.program.finish().code, Some(0));
-        // They listen still, and whoever connects meanwhile waits for the next server.
+        // The sockets still listen: clients that connect now wait for the next server.
         let mut early = Client::connect(Path::new(&unit.path("socket")));
         early.send(GET);
         let stream = std::net::TcpStream::connect(&unit.address).expect("it listens");
@@ -221,7 +221,7 @@ fn what_does_not_fit_is_said_with_both_names() {
         "the service manager has passed the socket {address} (web), and no [[listen]] has this address; the [[listen]] 127.0.0.1:0 has no socket: give both the same address"
     );
     assert!(said.contains(&expected), "{said}");
-    // Also where it is in the way of what is bound.
+    // Also when the server binds an overlapping address.
     let everywhere = address.replace("127.0.0.1", "0.0.0.0");
     let said = refused(
         &[(&socket, "web")],
@@ -308,7 +308,7 @@ fn the_admin_interface_has_the_socket_of_that_name_also_behind_an_upgrade() {
     until("the next interface", || (process() == number).then_some(()));
     drop(next);
     assert!(Path::new(&path).exists(), "it is the manager's");
-    // Elsewhere by the file.
+    // The configuration sets another address.
     let text = fs::read_to_string(&file).expect("it is ours");
     let elsewhere = unit.path("elsewhere");
     fs::write(
@@ -323,7 +323,7 @@ fn the_admin_interface_has_the_socket_of_that_name_also_behind_an_upgrade() {
     );
 }
 
-/// The service manager made the file and removes it: the user need not be able to.
+/// The service manager created the file and removes it: the user need not be able to.
 #[test]
 fn the_file_of_a_passed_unix_socket_is_no_affair_of_the_user() {
     if !rustix::process::geteuid().is_root() {
@@ -352,7 +352,7 @@ fn the_file_of_a_passed_unix_socket_is_no_affair_of_the_user() {
     let said = serve.program.err.so_far();
     assert!(!said.contains("may not write"), "{said}");
     serve.stop();
-    // Of one that it makes itself it is.
+    // The warning applies to a file that the server creates itself.
     fs::remove_file(&path).expect("the manager may");
     let serve = Serve::of(Program::start(
         crate::program::onrush(&["serve"]).args(arguments),

@@ -1,4 +1,4 @@
-//! The admin interface of a server that runs: `onrush ctl`, and whoever else asks.
+//! The admin interface of a running server, used by `onrush ctl` and by other clients.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ pub(crate) struct Administered {
 }
 
 impl Administered {
-    /// With this configuration below `[admin]` and an address to listen on.
+    /// Starts a server with this configuration below `[admin]` and one listener.
     pub(crate) fn start(io: &str, text: &str) -> Administered {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");
@@ -56,7 +56,7 @@ impl Administered {
         run_onrush(&[&["ctl", "--address", &address], words].concat())
     }
 
-    /// What it says as JSON.
+    /// Output of `ctl --json` for this command.
     pub(crate) fn said(&self, what: &str) -> Value {
         let finished = self.ctl(&["--json", what]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -69,7 +69,7 @@ impl Administered {
         Client(stream)
     }
 
-    /// The status of what it says to these bytes.
+    /// Status of the response to these bytes.
     fn status(&self, request: &[u8]) -> String {
         let mut client = self.client();
         client.send(request);
@@ -134,7 +134,7 @@ fn what_a_server_has_done_is_told_exactly() {
         assert_eq!(counts("/missing*"), (1.into(), 1.into()));
         assert_eq!(counts("a.example/*"), (7.into(), 0.into()));
         assert_eq!(counts("(none)"), (1.into(), 1.into()));
-        // Nine responses, whose bytes have all arrived: heads, and seven bodies.
+        // Nine responses, received completely: heads, and seven bodies.
         let listeners = server.said("listeners");
         let listener = &listeners["listeners"][0];
         assert_eq!(listener["duration"]["count"], 9, "{listener}");
@@ -174,14 +174,14 @@ fn a_server_is_taken_out_and_brought_back_by_hand() {
                 (Some(0), "changed 1 server\n")
             );
             assert_eq!(bodies(20), ["two"], "{state}");
-            // It is not forgotten by a reload.
+            // A reload keeps the state.
             assert_eq!(server.ctl(&["reload"]).code, Some(0));
             assert_eq!(bodies(20), ["two"], "{state}, after a reload");
             let groups = server.said("servers");
             let wanted = &groups["groups"][0]["servers"][0]["wanted"];
             assert_eq!(wanted, state, "{groups}");
         }
-        // Nobody is left: not even as a last resort is a server asked that is not to be.
+        // No server is left: a server that is down gets no request, not even as a last resort.
         let both = [address.clone(), two.address.to_string()];
         assert_eq!(
             server.ctl(&["server", "app", &both[1], "down"]).code,
@@ -219,7 +219,7 @@ fn a_server_is_taken_out_and_brought_back_by_hand() {
     }
 }
 
-/// Goes away, and says so at once: a connection that ends in order may still want its response.
+/// Resets the connection: after an orderly shutdown the client might still expect its response.
 fn leave(client: Client<TcpStream>) {
     set_socket_linger(&client.0, Some(Duration::ZERO)).expect("a socket");
 }
@@ -270,7 +270,7 @@ fn what_is_under_way_is_listed_until_it_ends() {
             "{shown}"
         );
         assert_eq!(server.said("status")["in_flight"], 2);
-        // Whoever leaves is no longer listed.
+        // A request is no longer listed after its client has left.
         leave(first);
         leave(second);
         listed(0);
@@ -312,7 +312,7 @@ fn what_signals_do_is_asked_for_and_done() {
     let refused = server.ctl(&["upgrade"]);
     assert_eq!(refused.code, Some(1));
     assert!(refused.err.contains("did not come to serve"), "{refused:?}");
-    // Balancers are told before anything ends.
+    // Health checks of load balancers fail before anything ends.
     let ready = || server.status(b"GET /ready HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(ready(), "200");
     assert_eq!(server.ctl(&["drain"]).out, "draining\n");
@@ -323,7 +323,7 @@ fn what_signals_do_is_asked_for_and_done() {
     fs::write(&server.path, whole(&server.socket, &responding("three"))).expect("it is ours");
     let upgraded = server.ctl(&["upgrade"]);
     assert_eq!(upgraded.code, Some(0), "{upgraded:?}");
-    // The next process has the socket as soon as the one before has left it.
+    // The next process binds the socket as soon as its predecessor has released it.
     until("the next process", || {
         let status = server.ctl(&["--json", "status"]);
         let said: Value = serde_json::from_str(&status.out).ok()?;
@@ -368,7 +368,7 @@ fn on_a_tcp_address_only_who_has_the_token_is_served() {
         "401"
     );
     assert_eq!(with("/ready", ""), "200", "balancers have no token");
-    // A page of another site, by its own name or by one that leads here.
+    // A page of another site, by its own name or by a name that resolves to this host.
     assert_eq!(
         with(
             "/v1/status",
@@ -400,7 +400,7 @@ fn on_a_tcp_address_only_who_has_the_token_is_served() {
     serve.stop();
 }
 
-/// A server with an admin interface on a TCP address: where, and the file of its token.
+/// A server with an admin interface on a TCP address, that address, and its token file.
 pub(crate) fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String, String) {
     let token = directory.join("token");
     fs::write(&token, format!("{TOKEN}\n")).expect("it is ours");
@@ -419,7 +419,7 @@ pub(crate) fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String
     (serve, address, token.display().to_string())
 }
 
-/// All that a client sends to a listener that responds to each request with success.
+/// Receives everything that a client sends, and responds with success.
 fn overheard(listener: &std::net::TcpListener) -> String {
     let mut heard = Vec::new();
     let (mut stream, _) = listener.accept().expect("a client");
@@ -432,7 +432,7 @@ fn overheard(listener: &std::net::TcpListener) -> String {
     }
     let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     stream.write_all(response).expect("it is taken");
-    // Everything it sends up to the end.
+    // Everything up to the end of the stream.
     stream.read_to_end(&mut heard).expect("an orderly end");
     String::from_utf8_lossy(&heard).into_owned()
 }
@@ -502,7 +502,7 @@ fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
     };
     let right =
         format!("GET /v1/status HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
-    // Has shown its token, and stays.
+    // An authenticated client, which stays connected.
     let mut kept = connect();
     kept.send(right.as_bytes());
     assert_eq!(status(&kept.receive().expect("a response")), "200");
@@ -517,7 +517,7 @@ fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
     for round in 0..10 {
         for began in began.iter().cycle().take(40) {
             let mut stranger = connect();
-            // Its place may be another's already.
+            // Ignore the error: the server may already have closed the connection in favour of another.
             let _ = stranger.0.write_all(began.as_bytes());
             strangers.push(stranger);
         }
@@ -634,11 +634,11 @@ fn what_is_no_question_is_refused_and_nobody_else_notices() {
             &request[..30]
         );
     }
-    // Who comes with many connections, asks, and reads nothing.
+    // A client that opens many connections, sends requests and reads nothing.
     let stuck: Vec<UnixStream> = (0..200)
         .map(|_| {
             let mut stream = UnixStream::connect(&server.socket).expect("it listens");
-            // Told to go away, it may be gone already.
+            // Ignore the error: the server may have closed it.
             let _ = stream.write_all(&b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n".repeat(100));
             stream
         })
@@ -650,7 +650,7 @@ fn what_is_no_question_is_refused_and_nobody_else_notices() {
     until("room", || {
         (server.ctl(&["status"]).code == Some(0)).then_some(())
     });
-    // Several questions on one connection, in one packet.
+    // Several requests on one connection, in one packet.
     let mut client = server.client();
     let questions = b"GET /live HTTP/1.1\r\nHost: h\r\n\r\nHEAD /ready HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
     client.send(questions);
@@ -718,7 +718,7 @@ fn a_socket_whose_file_is_gone_is_told() {
     assert!(log.contains(&name), "{log}");
     let events = server.said("events");
     assert_eq!(events["events"][0]["event"], "socket_gone", "{events}");
-    // Whoever has its name now keeps it.
+    // The file that now has the name is not removed.
     fs::write(&path, "another's").expect("it is ours");
     assert_eq!(server.said("status")["sockets_gone"], json!([name]));
     server.serve.stop();
@@ -787,7 +787,7 @@ fn metrics_count_what_was_asked_and_hold_their_format() {
     );
     assert_eq!(value("onrush_cores_silent"), 0.0);
     assert_eq!(value("onrush_config_generation"), 1.0);
-    // Buckets only grow, and each family has its type before its first value.
+    // Bucket counts increase, and each family has its type before its first value.
     let mut typed = Vec::new();
     let (mut series, mut last) = (String::new(), 0.0);
     for line in metrics.lines() {

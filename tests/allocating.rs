@@ -1,5 +1,5 @@
-//! Slurm: one load from all nodes of a job, and `onrush bench` with roles on nodes. A controller and four nodes, each in a
-//! network namespace of its own. It takes root and several seconds, so it runs where it is asked for: `make slurm`.
+//! Slurm: one load from all nodes of a job, and `onrush bench` with roles on nodes. A controller and four nodes run,
+//! each in a network namespace of its own. It needs root and several seconds, so it runs on request: `make slurm`.
 
 use std::fs;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::program::{Finished, Program, Serve, until};
 
 const NODES: usize = 4;
 
-/// A cluster, gone with the value.
+/// A cluster, removed on drop.
 struct Cluster {
-    /// That of the controller first.
+    /// Network namespaces; the first is the controller's.
     names: Vec<String>,
     daemons: Vec<Program>,
     directory: tempfile::TempDir,
@@ -53,7 +53,7 @@ impl Cluster {
         self.directory.path().join(name).display().to_string()
     }
 
-    /// The controller is the router between all nodes.
+    /// Creates the namespaces and links. The controller routes between the nodes.
     fn connect(&self) -> Result<(), String> {
         let hub = &self.names[0];
         ip(&format!("netns add {hub}"))?;
@@ -145,7 +145,8 @@ impl Cluster {
         });
     }
 
-    /// A program on the controller (0) or a node. `ip netns exec` would hide the control groups that slurmd looks for.
+    /// Command for a program on the controller (0) or a node. `ip netns exec` would hide the control groups that slurmd
+    /// looks for.
     fn command(&self, node: usize, program: &str, words: &[&str]) -> Command {
         let name = match node {
             0 => "controller".to_owned(),
@@ -166,7 +167,7 @@ impl Cluster {
         self.command(0, env!("CARGO_BIN_EXE_onrush"), words)
     }
 
-    /// The agents of a node.
+    /// Agents running on a node.
     fn agents(&self, node: usize) -> Vec<(u32, String)> {
         agents(&self.pids(node))
     }
@@ -179,7 +180,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // The last first: nodes before their controller, and all before munge.
+        // In reverse order: nodes before their controller, and all before munge.
         while self.daemons.pop().is_some() {}
         for name in &self.names {
             end_all_in(name);
@@ -193,7 +194,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The latencies of a result, in nanoseconds.
+/// Latencies of a result in nanoseconds.
 fn histogram(result: &Value) -> Histogram<u64> {
     let text = result["histograms"]["response"].as_str().expect("a text");
     let bytes = base64::engine::general_purpose::STANDARD.decode(text);
@@ -222,7 +223,7 @@ fn four_nodes_make_exactly_one_load_and_its_percentiles_are_those_of_all_request
     sbatch.env("OUT", cluster.file("out"));
     let finished = Program::start(&mut sbatch).finish();
     let log = fs::read_to_string(&log).unwrap_or_default();
-    // A busy machine may make a generator suspect (5), which is no question of parts.
+    // On a busy machine the verdict may be suspect (5), whatever the number of generators.
     assert!(matches!(finished.code, Some(0 | 5)), "{finished:?} {log}");
     let out = cluster.directory.path().join("out");
     let whole = json(&out.join("all.json"));
@@ -254,7 +255,7 @@ fn four_nodes_make_exactly_one_load_and_its_percentiles_are_those_of_all_request
     assert_eq!((totals.requests(), totals.connections()), (6_001, 8));
 }
 
-/// An experiment whose client is three nodes and whose server is one; `length` is the client's option.
+/// An experiment with three nodes as clients and one as server; `length` is the client's option.
 fn experiment(directory: &Path, measure: &str, length: &str) -> String {
     let path = directory.join("nodes.toml");
     let text = format!(
@@ -314,7 +315,7 @@ fn roles_run_on_nodes_of_one_allocation_and_the_parts_of_the_client_are_added_up
     let result = json(&out.join("result.json"));
     let variant = &result["works"][0]["variants"][0];
     let trial = &variant["trials"][0];
-    // Whoever makes which of them.
+    // The total is exact, however the nodes share it.
     assert_eq!(trial["requests"], 6_000, "{finished:?} {trial}");
     assert_eq!(trial["errors"], 0, "{trial}");
     let cpus = variant["placement"]["client"].as_array().expect("CPUs");
@@ -389,7 +390,7 @@ fn a_node_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
     let result = json(&out.join("result.json"));
     let lost = result["lost"].as_str();
     let lost = lost.unwrap_or_else(|| panic!("no host is named: {finished:?}"));
-    // Nodes are given out in the order of Slurm, to hosts in the order of their names.
+    // Slurm assigns nodes in order, to hosts sorted by name.
     assert!(lost.starts_with("host `generators.3` is lost: "), "{lost}");
     for (_, home) in homes {
         is_gone(&home);

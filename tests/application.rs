@@ -1,4 +1,4 @@
-//! An application behind a proxy, as tests need one: it says who it is and what it was asked, and speaks WebSocket.
+//! An application behind a proxy: responds with its name and the received request, and speaks WebSocket.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,21 +7,21 @@ use std::thread;
 
 use crate::program::{Client, End, PATIENCE};
 
-/// One that runs until the tests end.
+/// Runs until the tests end.
 pub(crate) struct Application {
     pub(crate) address: String,
 }
 
 impl Application {
-    /// Responds to every request with its name and the request head, and with the fields that the request lists in `X-Answer`,
-    /// separated by bars. It closes the connection instead if its name is in `X-Close`. WebSocket clients get their own
-    /// messages back.
+    /// Responds to every request with its name and the request head, and with the fields that the request lists in
+    /// `X-Answer`, separated by bars. It closes the connection instead if its name is in `X-Close`. WebSocket clients
+    /// get their own messages back.
     pub(crate) fn start(name: &'static str) -> Application {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Why a connection ends is the other side's business.
+                // Ignore errors: the peer decides why a connection ends.
                 thread::spawn(move || converse(stream, name));
             }
         });
@@ -29,14 +29,14 @@ impl Application {
     }
 }
 
-/// An application that takes its time: it responds only to what it is asked for at `/now`.
+/// An application that holds requests back: it responds only to `/now`.
 pub(crate) struct Holding {
     pub(crate) address: String,
     held: Receiver<TcpStream>,
 }
 
 impl Holding {
-    /// One that runs until the tests end.
+    /// Runs until the tests end.
     pub(crate) fn start() -> Holding {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
@@ -44,14 +44,14 @@ impl Holding {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let hold = hold.clone();
-                // As above.
+                // Ignore errors, as above.
                 thread::spawn(move || respond_now(stream, &hold));
             }
         });
         Holding { address, held }
     }
 
-    /// The connection of the next request that waits for its response.
+    /// Connection of the next request that waits for its response.
     pub(crate) fn next(&self) -> TcpStream {
         let held = self.held.recv_timeout(PATIENCE);
         held.expect("a request without a response")
@@ -62,7 +62,7 @@ fn respond_now(mut stream: TcpStream, hold: &Sender<TcpStream>) -> io::Result<()
     let mut received = Vec::new();
     while let Some(head) = receive_head(&mut stream, &mut received)? {
         if !head.starts_with("GET /now ") {
-            // A test that has ended needs none.
+            // Ignore the error: the test may have ended.
             let _ = hold.send(stream);
             return Ok(());
         }
@@ -96,7 +96,7 @@ fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The next head, out of what has been received; `None` at the end.
+/// Next head in the received bytes; `None` at the end.
 fn receive_head(stream: &mut impl Read, received: &mut Vec<u8>) -> io::Result<Option<String>> {
     const END: &[u8] = b"\r\n\r\n";
     loop {
@@ -113,7 +113,7 @@ fn receive_head(stream: &mut impl Read, received: &mut Vec<u8>) -> io::Result<Op
     }
 }
 
-/// Whether a head has this field, in any case: some of those between us write all names small.
+/// Whether a head has this field, in any case: some proxies write all names in lower case.
 fn has_field(head: &str, name: &str, value: &str) -> bool {
     head.lines()
         .filter_map(|line| line.split_once(": "))
@@ -122,7 +122,7 @@ fn has_field(head: &str, name: &str, value: &str) -> bool {
         })
 }
 
-// The handshake and the frames of RFC 6455, sections 1.3 and 5.7.
+// The handshake and frames of RFC 6455, sections 1.3 and 5.7.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 const HELLO_MASKED: &[u8] = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
@@ -131,7 +131,7 @@ const CLOSE_MASKED: &[u8] = b"\x88\x82\x37\xfa\x21\x3d\x34\x12";
 const CLOSE: &[u8] = b"\x88\x02\x03\xe8";
 const OPCODE_CLOSE: u8 = 0x8;
 
-/// Sends every frame back, unmasked, up to and with the one that closes.
+/// Echoes every frame, unmasked, up to and including the close frame.
 fn echo_frames(mut stream: TcpStream, head: &str, received: Vec<u8>) -> io::Result<()> {
     assert!(has_field(head, "sec-websocket-key", KEY), "{head}");
     let grant = format!(
@@ -158,7 +158,7 @@ fn echo_frames(mut stream: TcpStream, head: &str, received: Vec<u8>) -> io::Resu
     }
 }
 
-/// A conversation over WebSocket at `path`, from the handshake to the close.
+/// A WebSocket exchange at `path`, from the handshake to the close.
 pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &str) {
     greet(client, path);
     say(client);
@@ -170,7 +170,7 @@ pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &st
     assert_eq!(rest, b"");
 }
 
-/// The handshake of WebSocket at `path`.
+/// Performs the WebSocket handshake at `path`.
 pub(crate) fn greet<S: Read + Write>(client: &mut Client<S>, path: &str) {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -190,7 +190,7 @@ pub(crate) fn greet<S: Read + Write>(client: &mut Client<S>, path: &str) {
     }
 }
 
-/// A frame, which comes back.
+/// Sends a frame, which is echoed.
 pub(crate) fn say<S: Read + Write>(client: &mut Client<S>) {
     echoed(client, HELLO_MASKED, HELLO);
 }

@@ -1,5 +1,5 @@
-//! What `onrush load` sends: mixes, files of requests, recordings, logs, data, cookies and credentials, against a server
-//! that tells what it got.
+//! Requests of `onrush load`: mixes, files of requests, recordings, logs, data, cookies and credentials, against a
+//! server that records them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +14,11 @@ use tempfile::TempDir;
 
 use crate::program::{Finished, Serve, run_onrush};
 
-/// Runs `onrush load` with these words.
 fn load(words: &[&str]) -> Finished {
     run_onrush(&[&["load"], words].concat()).on_any_machine()
 }
 
-/// A request as it arrived: its first line, its fields in lower case, its body.
+/// A received request: its first line, its fields with names in lower case, its body.
 #[derive(Debug)]
 struct Got {
     line: String,
@@ -27,7 +26,7 @@ struct Got {
     body: Vec<u8>,
 }
 
-/// A server that responds to everything with 200 and a cookie, and remembers it.
+/// A server that responds to every request with 200 and a cookie, and records the request.
 struct Recorder {
     url: String,
     got: Receiver<Got>,
@@ -51,7 +50,7 @@ impl Recorder {
         self.got.try_iter().collect()
     }
 
-    /// The first lines, without the version, in the order in which they arrived.
+    /// Request lines, without the version, in order of arrival.
     fn lines(&self) -> Vec<String> {
         let line = |got: Got| got.line.trim_end_matches(" HTTP/1.1").to_owned();
         self.all().into_iter().map(line).collect()
@@ -94,7 +93,7 @@ fn record(stream: TcpStream, got: &Sender<Got>) -> Option<()> {
     }
 }
 
-/// A file with this content.
+/// Creates a file with this content.
 fn file(name: &str, content: &str) -> (TempDir, PathBuf, String) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(name);
@@ -133,7 +132,7 @@ fn urls_are_a_mix_by_weight_or_in_turn() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let lines = recorder.lines();
     let first = lines.iter().filter(|line| *line == "GET /a").count();
-    // Far beyond five standard deviations of a binomial with n = 200 and p = 0.9.
+    // More than five standard deviations of a binomial distribution with n = 200 and p = 0.9.
     assert!(
         (150..=199).contains(&first) && lines.len() == 200,
         "{first} of {}",
@@ -171,7 +170,7 @@ fn bodies_credentials_and_cookies_are_sent() {
     let got = recorder.all();
     assert_eq!(got[0].fields.get("cookie"), None);
     assert_eq!(got[1].fields["cookie"], "id=7");
-    // The example of RFC 7617 2.
+    // The example of RFC 7617 section 2.
     assert_eq!(
         got[0].fields["authorization"],
         "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="

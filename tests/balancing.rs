@@ -1,4 +1,5 @@
-//! Groups whose servers fail: killed, stopped, gone, rude. What may be repeated is not lost, and the rest is counted.
+//! Groups of servers of which some fail: killed, stopped, unreachable, misbehaving. Requests that may be repeated are
+//! not lost, and the others are counted.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ use crate::program::{Program, Serve, drivers, onrush, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
-/// A balancer in front of `servers`; `group` are further lines of its group.
+/// A load balancer for `servers`; `group` holds further lines of the group.
 struct Balancer {
     serve: Serve,
     _directory: TempDir,
@@ -29,8 +30,8 @@ impl Balancer {
             false => format!("{server:?}"),
         };
         let servers: Vec<String> = servers.iter().map(written).collect();
-        // Long enough for a busy machine: servers that live must not fail by it, and what the kernel still has to do for
-        // a killed one (the sockets of an io_uring are closed by a worker, later) must not either.
+        // Long enough for a busy machine: live servers must not time out, and neither must cleanup by the kernel after
+        // a kill (a worker closes io_uring sockets later).
         let text = format!(
             "io = \"{io}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"app\"\n[timeouts]\nconnect = \"2s\"\nupstream_first_byte = \"3s\"\n[upstream.app]\nservers = [{}]\n{group}\n",
             servers.join(", ")
@@ -42,7 +43,7 @@ impl Balancer {
         }
     }
 
-    /// A running load of so many requests by ten clients.
+    /// Starts a load of this many requests by ten clients.
     fn load(&self, requests: u64) -> Load {
         self.load_by("GET", requests)
     }
@@ -65,7 +66,7 @@ struct Load {
 }
 
 impl Load {
-    /// Waits for its end: how many responses had each of these statuses. No request may have gone without a response.
+    /// Waits for the end and returns the number of responses with each status. Every request must have a response.
     fn finish<const N: usize>(self, statuses: [&str; N]) -> [u64; N] {
         let finished = self.program.finish();
         let text = fs::read_to_string(self.directory.path().join("result.json"));
@@ -84,8 +85,7 @@ fn addresses(servers: &[Serve; 3]) -> [&str; 3] {
     servers.each_ref().map(|server| server.address.as_str())
 }
 
-/// Starts so many requests at three servers, the second of which is killed then; how many had a response of the others, and
-/// how many a failure.
+/// Sends requests to three servers and kills the second; returns the number of responses of the others and of failures.
 fn kill_one(method: &str, requests: u64, group: &str, io: &str) -> [u64; 2] {
     let servers = three_servers();
     let before = servers[1].descriptors();
@@ -142,7 +142,7 @@ fn of_requests_that_may_not_be_repeated_only_those_that_were_in_flight_there_are
     for io in drivers() {
         let [good, failed] = kill_one("POST", REQUESTS, "", io);
         assert_eq!(good + failed, REQUESTS);
-        // Each of the ten clients has one in flight.
+        // Each of the ten clients has one request in flight.
         assert!(failed <= 10, "{failed} by {io}");
     }
 }
@@ -157,7 +157,7 @@ fn a_server_that_hangs_costs_the_requests_it_has_and_no_others() {
             ("retries = { on = [\"timeout\"] }", 0..=0),
         ] {
             let servers = three_servers();
-            // It still accepts connections: the kernel does that for it.
+            // The kernel still accepts connections for it.
             servers[1].program.signal(Signal::STOP);
             let group = format!("eject = {{ failures = 1, time = \"10m\" }}\n{retries}");
             let balancer = Balancer::start(&addresses(&servers), &group, io);
@@ -173,8 +173,8 @@ fn a_server_that_hangs_costs_the_requests_it_has_and_no_others() {
     }
 }
 
-/// A server whose machine has gone, as far as connections to it can tell: nobody accepts them, and there is no room for
-/// more. It is there as long as what is returned.
+/// The address of an unreachable server: nothing accepts connections, and the backlog is full. It exists as long as the
+/// returned value.
 fn black_hole() -> (String, impl Sized) {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
@@ -204,14 +204,14 @@ fn a_server_whose_machine_has_gone_costs_time_and_no_request() {
             assert_eq!(load.finish(["200"]), [REQUESTS], "{method} by {io}");
             let totals = balancer.serve.stop();
             assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
-            // Each of the ten clients was there once at most before it was taken out.
+            // Each of the ten clients reached it at most once before it was ejected.
             let retried = totals.number_before(" retried");
             assert!((1..=10).contains(&retried), "{totals:?}");
         }
     }
 }
 
-/// A server that does this with the first piece of each request, and then ends the connection.
+/// A server that calls `what` for each connection, and then closes it.
 fn rude(what: fn(&mut TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
@@ -225,7 +225,7 @@ fn rude(what: fn(&mut TcpStream)) -> String {
 
 fn read(stream: &mut TcpStream) {
     let mut request = [0; 4096];
-    // Whatever came or did not: the connection ends.
+    // Ignore the outcome: the connection ends anyway.
     let _ = stream.read(&mut request);
 }
 
@@ -242,7 +242,7 @@ fn failures_of_servers_are_counted_by_kind() {
     let cases = [
         (refusing, "502", "1 connect"),
         (rude(read), "502", "1 reset"),
-        // What has not been read when a connection is closed resets it.
+        // Closing a socket with unread data resets the connection.
         (rude(|stream| drop(stream.read(&mut [0]))), "502", "1 reset"),
         (
             rude(|stream| say(stream, "SSH-2.0-OpenSSH_10.0\r\n")),
@@ -267,7 +267,7 @@ fn failures_of_servers_are_counted_by_kind() {
         (
             rude(|stream| {
                 read(stream);
-                // It waits for more, and gets the end.
+                // Waits for more data until the connection ends.
                 read(stream);
             }),
             "504",
@@ -292,7 +292,7 @@ fn failures_of_servers_are_counted_by_kind() {
 fn a_name_is_resolved_and_one_that_is_not_is_a_server_that_is_down() {
     let server = Serve::start(&["--respond", "200:hello"]);
     let (_, port) = server.address.rsplit_once(':').expect("it has a port");
-    // RFC 6761: nobody has to be asked for these two.
+    // RFC 6761: these two names need no DNS server.
     let named = format!("localhost:{port}");
     let balancer = Balancer::start(&["nobody.invalid:80", &named], "", "auto");
     let log = balancer
@@ -324,7 +324,7 @@ fn a_server_behind_a_name_is_logged_with_its_address() {
     let address = server.address.clone();
     let (_, port) = address.rsplit_once(':').expect("it has a port");
     let named = format!("localhost:{port}");
-    // The name may have an address where nobody listens.
+    // The name may have another address on which nothing listens.
     let balancer = Balancer::start(&[&named], "eject = false", "auto");
     let response = balancer.serve.connect().exchange(GET);
     assert!(response.ends_with("hello"), "{response}");

@@ -1,4 +1,4 @@
-//! `onrush bench` on a small experiment: results are there, also when it is stopped, and its programs are not.
+//! `onrush bench` on a small experiment: results are written, also when it is stopped, and no program is left running.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::peer::are_here;
 use crate::program::{Finished, Program, onrush, run_onrush, until};
 
-/// An experiment of our own server and client whose window is `measure` long.
+/// An experiment with our own server and client, and a window of length `measure`.
 pub(crate) fn experiment(directory: &Path, measure: &str) -> String {
     let path = directory.join("tiny.toml");
     let text = format!(
@@ -63,7 +63,7 @@ fn in_a_terminal_it_says_what_its_client_measures_meanwhile() {
     let experiment = experiment(directory.path(), "3s");
     let out = directory.path().join("out");
     let bench = onrush(&["bench", &experiment, "--out", &out.display().to_string()]);
-    // script(1), which every Debian has, gives it a terminal.
+    // script(1), which every Debian has, provides a terminal.
     let words = std::iter::once(bench.get_program()).chain(bench.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     let mut script = Command::new("script");
@@ -103,7 +103,7 @@ fn a_quick_run_measures_and_reports() {
     let result = results(&out, &finished);
     let trial = &result["works"][0]["variants"][0]["trials"][0];
     let packets = trial["metrics"]["packets_per_request.lo"].as_f64();
-    // A request and a response on a connection that stays; other tests have packets on loopback, too.
+    // A request and a response on a kept-alive connection; packets of other tests on loopback count, too.
     assert!(packets.is_some_and(|packets| packets >= 1.9), "{trial}");
     assert!(
         trial["collector"]["cpu_s"]
@@ -171,12 +171,12 @@ fn a_profile_is_a_flame_graph_or_the_reason_why_there_is_none() {
         "--out",
         &out.display().to_string(),
     ]);
-    // On a busy machine the client finds its own figures invalid; the profile is made all the same.
+    // On a busy machine the client reports its own figures as invalid; the profile is still made.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:?}");
     let result = results(&out, &finished);
     let trial = &result["works"][0]["variants"][0]["trials"][0];
     let Some(folded) = trial["profiles"]["server"].as_str() else {
-        // No perf, or none that may look.
+        // No perf, or no permission to profile.
         let left_out = trial["left_out"].to_string();
         assert!(
             left_out.contains("the CPU profile of the server"),
@@ -193,7 +193,7 @@ fn a_profile_is_a_flame_graph_or_the_reason_why_there_is_none() {
     assert!(result["notes"].to_string().contains("Profiled"), "{result}");
 }
 
-/// An experiment of one work with these programs and variants, each a second long without a warm-up.
+/// An experiment of one work with these programs and variants, each one second long without a warm-up.
 fn experiment_of(directory: &Path, programs: &str, variants: &[&str]) -> String {
     let path = directory.join("clients.toml");
     let lines: Vec<String> = variants
@@ -222,8 +222,8 @@ fn trials(result: &Value) -> Vec<(String, Value)> {
     trials.collect()
 }
 
-/// The server of iperf3 closes its listener for a moment after a connection that says nothing, as the one is by which bench
-/// sees that it is ready: its client tries again until it is let in (and exits with 0 where it is not).
+/// The iperf3 server closes its listener briefly after a connection without data, such as the readiness check of bench:
+/// its client retries until it connects (and exits with 0 if it does not).
 #[test]
 #[ignore = "foreign programs: make test-all"]
 fn clients_of_other_protocols_take_part() {
@@ -427,18 +427,19 @@ fn a_run_that_was_killed_is_gone_on_with() {
     let out_text = out.display().to_string();
     let program = Program::start(&mut onrush(&["bench", &path, "--out", &out_text]));
     let journal = out.join("trials.jsonl");
-    // A line that the kill cut short has no end.
+    // A line that the kill cut short has no newline.
     let lines = || fs::read_to_string(&journal).map_or(0, |text| text.matches('\n').count());
     until("a trial", || (lines() >= 2).then_some(()));
     program.signal(Signal::KILL);
     program.finish();
     let made = lines() - 1;
     assert!((1..3).contains(&made), "{made}");
-    // The beginning of a line that was being written.
+    // An incomplete line, as a crash leaves it.
     let text = fs::read_to_string(&journal).expect("it is there");
     fs::write(&journal, format!("{text}{{\"work\":\"o")).expect("it is ours");
     let finished = run_onrush(&["bench", "--resume", &out_text]);
-    // The figure of the missing program's work stands; on a busy machine a trial of a second may be too short for it.
+    // The figure with the missing program does not fail the run; on a busy machine a trial of one second may be too
+    // short for it.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:?}");
     assert!(finished.err.contains("[3/3]"), "{finished:?}");
     let results = results(&out, &finished);
@@ -536,7 +537,7 @@ fn roles_run_on_hosts_that_go_with_their_trial_also_when_it_is_killed() {
     fs::write(&path, long).expect("it is ours");
     let program = Program::start(&mut onrush(&["bench", &path, "--out", &out_text]));
     let own = fs::read_link("/proc/self/ns/net").expect("Linux");
-    // A process that was just started is in our namespace until it enters its own.
+    // A child process starts in our namespace before it enters its own.
     let namespaces = until("two hosts, a server and a client on them", || {
         let children = children_of(program.pid());
         let links = children
@@ -575,7 +576,7 @@ fn what_cannot_be_measured_is_one_sentence_and_exit_code_1() {
     }
 }
 
-/// The processes whose parent is `pid`.
+/// Child processes of `pid`.
 fn children_of(pid: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").expect("Linux");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -585,12 +586,12 @@ fn children_of(pid: u32) -> Vec<u32> {
 
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // proc_pid_stat(5): the name stands in brackets and may contain anything, behind it state and parent.
+    // proc_pid_stat(5): the name is in parentheses and may contain anything; state and parent follow.
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(1)?.parse().ok()
 }
 
-/// Whether the process is still one of ours; its number may be another's by now.
+/// Whether the process is still one of ours; its ID may have been reused.
 fn is_onrush(pid: u32) -> bool {
     fs::read_link(format!("/proc/{pid}/exe"))
         .is_ok_and(|path| path == Path::new(env!("CARGO_BIN_EXE_onrush")))

@@ -1,4 +1,4 @@
-//! A server whose cores never sleep: it serves, reloads and stops as any other, and says what its CPU time is worth.
+//! A busy-polling server: it serves, reloads and stops as any other, and reports how much of its CPU time was work.
 
 use std::fs;
 
@@ -56,7 +56,7 @@ fn a_server_that_never_sleeps_serves_and_says_how_long_it_had_something_to_do() 
         let said: Value = serde_json::from_str(&ctl(&["--json", "profile"])).expect("JSON");
         let (all, core) = (&said["all"], &said["cores"][0]);
         assert_eq!(all["had_work"], core["had_work"]);
-        // It has waited at least for this test, whose programs start meanwhile.
+        // It was idle at least while the programs of this test started.
         let had_work = seconds(&core["had_work"]);
         assert!(had_work > 0.0 && had_work < seconds(&core["elapsed"]));
         assert!(had_work <= seconds(&core["cpu_time"]), "{core}");

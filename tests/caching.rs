@@ -1,4 +1,4 @@
-//! `onrush load` and memcached: what is counted here is what the server counts.
+//! `onrush load` and memcached: our counts equal the server's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::peer::peer;
 use crate::program::{Finished, Program, drivers, onrush, run_onrush, until};
 use crate::schema;
 
-/// Debian's memcached on a Unix socket, which nobody else can be given.
+/// Debian's memcached on a Unix socket, which cannot collide with other tests.
 struct Memcached {
     _program: Program,
     socket: PathBuf,
@@ -46,20 +46,20 @@ impl Memcached {
         format!("memcached://unix:{}", self.socket.display())
     }
 
-    /// What the server counts, by name. That takes a connection, and seven bytes of a command.
+    /// Counters of the server by name. Reading them takes a connection and a command of seven bytes.
     fn stats(&self) -> BTreeMap<String, u64> {
         let mut stream = UnixStream::connect(&self.socket).expect("it listens");
         stream.write_all(b"stats\r\n").expect("it reads");
         stats_of(BufReader::new(stream).lines())
     }
 
-    /// How many keys have values.
+    /// Number of stored keys.
     fn items(&self) -> u64 {
         self.stats()["curr_items"]
     }
 }
 
-/// The numbers among a server's answer to `stats`, by name.
+/// Numeric values in a response to `stats`, by name.
 pub(crate) fn stats_of(lines: impl Iterator<Item = io::Result<String>>) -> BTreeMap<String, u64> {
     let lines = lines.map(|line| line.expect("text"));
     let lines = lines.take_while(|line| line != "END");
@@ -71,7 +71,7 @@ pub(crate) fn stats_of(lines: impl Iterator<Item = io::Result<String>>) -> BTree
     stats.collect()
 }
 
-/// Runs it to its end; what it says, and its JSON.
+/// Runs the load; returns its output and its JSON result.
 pub(crate) fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json").display().to_string();
@@ -92,7 +92,7 @@ pub(crate) fn number(value: &Value, key: &str) -> u64 {
 fn filling_ends_where_nobody_answers_any_more() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("memcached://{}", silent.local_addr().expect("an address"));
-    // One timeout behind the other, these would take half an hour.
+    // One timeout after another would take half an hour.
     let words = ["--populate", "--keys", "100k", "-c", "4", "--timeout", "1s"];
     let words = [&["load", &url, "-d", "1s"], &words[..]].concat();
     let finished = run_onrush(&words);
@@ -100,7 +100,7 @@ fn filling_ends_where_nobody_answers_any_more() {
     assert!(finished.err.contains("timeout"), "{finished:?}");
 }
 
-/// Runs `words` against a server of its own, and compares every count with the server's.
+/// Runs `words` against a new server, and compares every count with the server's.
 #[track_caller]
 fn agree(words: &[&str]) -> Value {
     let memcached = Memcached::start(&[]);
@@ -129,10 +129,10 @@ fn agree(words: &[&str]) -> Value {
         assert_eq!(stats["delete_hits"], number(row, "deleted"), "{words:?}");
     }
     if filled == 0 {
-        // And those of the question for them.
+        // Plus the command that reads the counters.
         let bytes = number(row, "bytes_sent") + "stats\r\n".len() as u64;
         assert_eq!(stats["bytes_read"], bytes, "{words:?}");
-        // Those of answers that came behind the end are not the run's.
+        // Responses after the end do not belong to the run.
         if number(&result, "unfinished") == 0 {
             let bytes = number(&result, "bytes");
             assert_eq!(stats["bytes_written"], bytes, "{words:?}");
@@ -343,7 +343,7 @@ fn over_tls_memcached_counts_the_same() {
     let (certificate, key) = write_certificate(directory.path(), "memcached", ECDSA);
     let ports = directory.path().join("ports");
     let files = format!("ssl_chain_cert={certificate},ssl_key={key}");
-    // Port -1 is a free one, which the server writes to a file.
+    // Port -1 selects a free port, which the server writes to a file.
     let words = ["-u", "root", "-t", "1", "-l", "127.0.0.1", "-p", "-1", "-Z"];
     let words = [&words[..], &["-o", &files]].concat();
     let mut command = peer("memcached", &words);
@@ -398,7 +398,7 @@ fn parts_of_a_run_populate_and_ask_for_the_whole_together() {
 #[test]
 #[ignore = "foreign programs: make test-all"]
 fn memory_that_is_full_is_named() {
-    // -M: an error instead of throwing something out.
+    // -M: return an error instead of evicting items.
     let memcached = Memcached::start(&["-m", "4", "-M"]);
     let words = [
         "-n",
@@ -425,7 +425,7 @@ fn memory_that_is_full_is_named() {
             .contains("were not stored: SERVER_ERROR out of memory"),
         "{finished:?}"
     );
-    // In the run itself it is an error, and speaks against it.
+    // During the run it is an error, and makes the run invalid.
     let words = [
         "-n",
         "1000",
@@ -488,7 +488,7 @@ fn values_that_others_have_stored_are_named_in_the_verdict() {
     );
 }
 
-/// A server on a port of its own that says `text` to whatever it reads first, and no more.
+/// A server that sends `text` after the first bytes of each connection, and nothing more.
 fn server_of(text: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it has one");
@@ -503,7 +503,7 @@ fn server_of(text: &'static [u8]) -> String {
 fn serve(stream: &mut TcpStream, text: &[u8]) {
     let mut request = [0; 4096];
     if let Ok(1..) = stream.read(&mut request) {
-        // Whoever has heard enough has left.
+        // Ignore the error: the client may have left.
         let _ = stream.write_all(text);
         while let Ok(1..) = stream.read(&mut request) {}
     }
@@ -577,7 +577,7 @@ fn mcblasters_command_line_prints_mcblasters_report() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it has one").port();
     let memcached = Memcached::start(&[]);
-    // mcblaster knows no Unix sockets: what comes to the port is handed on to the server.
+    // mcblaster does not support Unix sockets: forward the port to the socket.
     let socket = memcached.socket.clone();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {

@@ -1,4 +1,4 @@
-//! `onrush load` and memcached over UDP: what is counted here is what the server counts.
+//! `onrush load` and memcached over UDP: our counts equal the server's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::caching::{load, number, stats_of};
 use crate::peer::peer;
 use crate::program::{Program, Serve, drivers, onrush, run_onrush, until};
 
-/// Debian's memcached on free ports of both kinds.
+/// Debian's memcached on free TCP and UDP ports.
 struct Memcached {
     _program: Program,
     tcp: u16,
@@ -23,7 +23,7 @@ impl Memcached {
     fn start() -> Memcached {
         let directory = tempfile::tempdir().expect("a directory");
         let ports = directory.path().join("ports");
-        // Port -1 is a free one, which the server writes to a file.
+        // Port -1 selects a free port, which the server writes to a file.
         let words = [
             "-u",
             "root",
@@ -59,7 +59,7 @@ impl Memcached {
         format!("memcached://127.0.0.1:{}", self.udp)
     }
 
-    /// What the server counts, by name.
+    /// Counters of the server by name.
     fn stats(&self) -> BTreeMap<String, u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.tcp)).expect("it listens");
         stream.write_all(b"stats\r\n").expect("it reads");
@@ -159,7 +159,7 @@ fn it_counts_what_memcached_counts_over_datagrams() {
                 assert_eq!(number(datagrams, name), 0, "{words:?}: {name}; {result}");
             }
             if filled == 0 {
-                // And those of the questions for its version and for these numbers.
+                // Plus the commands that read the version and the counters.
                 let others = "12345678version\r\nstats\r\n".len() as u64;
                 let bytes = number(row, "bytes_sent") + others;
                 assert_eq!(stats["bytes_read"], bytes, "{words:?}");
@@ -204,7 +204,7 @@ fn our_own_far_end_answers_over_udp_and_tcp_at_one_port() {
         let words = ["-n", "500", "-c", "2", "--populate"];
         let (finished, over_tcp) = load(&url, &[&words[..], &common].concat());
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        // What was stored over TCP is there over UDP.
+        // Values stored over TCP are available over UDP.
         let words = [
             "-n",
             "500",

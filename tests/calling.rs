@@ -1,4 +1,4 @@
-//! `onrush load` and gRPC: what it counts is what a server of others has logged, and what it sends is what that server reads.
+//! `onrush load` and gRPC: our counts equal the log of a foreign server, which can read what we send.
 
 use std::fs;
 use std::process::Command;
@@ -21,7 +21,7 @@ struct Shop {
 }
 
 impl Shop {
-    /// `None`, with a line that says so, where no Python has grpcio.
+    /// Starts it; `None`, with a message, if Python has no grpcio.
     fn start(tls: &[&str]) -> Option<Shop> {
         let python = python(("grpc, google.protobuf", "python3-grpcio python3-protobuf"))?;
         let directory = tempfile::tempdir().expect("a directory");
@@ -52,14 +52,14 @@ impl Shop {
         load(&self.url(method), &[&own, arguments].concat())
     }
 
-    /// What is said of a call that cannot be made.
+    /// Message about a call that cannot be made.
     fn refusal(&self, method: &str, arguments: &[&str]) -> String {
         let finished = run_onrush(&[&["load", &self.url(method), "-n", "1"], arguments].concat());
         assert_eq!(finished.code, Some(1), "{finished:?}");
         finished.err
     }
 
-    /// Waits until so many calls have been logged so, and no more.
+    /// Waits until the log has exactly `count` such lines.
     fn has_logged(&self, line: &str, count: usize) {
         until("the log of all calls", || {
             let log = self.program.out.so_far();
@@ -138,7 +138,7 @@ fn codes_are_counted_by_name() {
             ],
         );
         assert_eq!(code, Some(4), "{result}");
-        // What it does not know, and what waits longer than it was told to be waited for.
+        // A method that the server does not have, and a call that exceeds its deadline.
         let (_, result) = load(&shop.url("Sell"), &["-n", "7", "--io", io]);
         assert_eq!(number(&result["statuses"], "UNIMPLEMENTED"), 7, "{result}");
         let slow = ["--body", r#"{"sleepMs": 60000}"#, "-n", "1", "--io", io];
@@ -157,7 +157,7 @@ fn codes_are_counted_by_name() {
 fn messages_may_be_bytes_and_longer_than_windows() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
-        // Field 5 is the filling: its tag, its length as a varint of three bytes, and itself; it comes back.
+        // Field 5 is the padding: its tag, its length as a varint of three bytes, and its bytes; it is sent back.
         let message = [&[0x2a, 0x80, 0xb5, 0x18][..], &vec![b'x'; 400_000]].concat();
         let file = shop.write("order.bin", &message);
         let arguments = [
@@ -237,7 +237,7 @@ fn what_cannot_be_called_is_said_before_anything_is_sent() {
 #[ignore = "foreign programs: make test-all"]
 fn a_streaming_method_that_is_not_known_as_one_is_refused_at_its_second_message() {
     let Some(shop) = Shop::start(&[]) else { return };
-    // Field 2, how many receipts are wanted.
+    // Field 2 is the number of receipts requested.
     let file = shop.write("order.bin", b"\x10\x05");
     let (code, result) = load(&shop.url("Watch"), &["--body-file", &file, "-n", "5"]);
     assert_eq!(code, Some(5), "{result}");

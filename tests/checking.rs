@@ -8,7 +8,7 @@ const ROUTE: &str = "[[route]]\nsynthetic = true\n";
 const LISTEN: &str = "[[listen]]\naddress = \"127.0.0.1:0\"\n";
 const ADMIN: &str = "admin = { address = \"127.0.0.1:0\", token_file = \"token\" }\n";
 
-/// Checks and starts a configuration in a directory with this file. Both have to fail with `why`.
+/// Checks and starts a configuration in a directory with this file. Both must fail with `why`.
 fn refused(text: &str, (name, content): (&str, &str), why: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join(name), content).expect("it is ours");

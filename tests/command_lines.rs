@@ -1,5 +1,5 @@
-//! `onrush load --as TOOL`: the command lines of other tools are taken, what is printed is what they print, and the counts
-//! in it are those of the server.
+//! `onrush load --as TOOL`: accepts the command lines of other tools and prints output in their format; its counts are
+//! those of the server.
 
 use crate::peer::peer;
 use crate::program::{Finished, Program, Serve, run_onrush};
@@ -14,24 +14,24 @@ fn load_as_wrk(line: &[&str]) -> Finished {
     load_as("wrk", line)
 }
 
-/// The original.
+/// Runs wrk itself.
 fn wrk(line: &[&str]) -> Finished {
     Program::start(&mut peer("wrk", line)).finish()
 }
 
-/// A text with each number and its unit replaced by a mark. In tables, numbers stand in cells of a fixed width.
+/// Replaces each number and its unit by a mark. In tables, numbers are in cells of a fixed width.
 fn shape(text: &str) -> Vec<String> {
     let word = |word: &str| match word.starts_with(|letter: char| letter.is_ascii_digit()) {
         true => "#".to_owned(),
         false => word.to_owned(),
     };
     let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
-    // How many blanks stand before a number depends on it.
+    // The number of blanks before a number depends on its width.
     let without_runs = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
     text.lines().map(line).map(without_runs).collect()
 }
 
-/// The number in front of `words`.
+/// The number before `words`.
 fn number_before(text: &str, words: &str) -> u64 {
     let before = text.split(words).next().unwrap_or_default();
     let number = before.split_whitespace().next_back();
@@ -39,7 +39,7 @@ fn number_before(text: &str, words: &str) -> u64 {
     number.unwrap_or_else(|| panic!("no number before {words:?} in {text}"))
 }
 
-/// The number behind `words`; 0 when they are not said.
+/// The number after `words`; 0 when they do not occur.
 fn number_behind(text: &str, words: &str) -> u64 {
     let Some((_, behind)) = text.split_once(words) else {
         return 0;
@@ -61,7 +61,7 @@ fn the_same_command_line_makes_wrk_and_us_print_the_same_text() {
         ),
     ] {
         let mut texts = Vec::new();
-        // wrk makes one connection more, to see whether anybody is there.
+        // wrk makes an additional connection to check that the server is there.
         for (run, probes) in [(wrk as fn(&[&str]) -> Finished, 1), (load_as_wrk, 0)] {
             let serve = Serve::start(&["--respond", respond]);
             let url = serve.url("/a?b=c");
@@ -128,7 +128,7 @@ fn wrk2_prints_its_spectrum_of_both_latencies() {
     assert!(responses <= 500, "{text}");
     let parts: Vec<&str> = text.split("  Detailed Percentile spectrum:\n").collect();
     assert_eq!(parts.len(), 3, "{text}");
-    // A response behind the end is no response of the run; its times are known, and count in both.
+    // A response after the end does not count as a response of the run; its latency is known and counts in both.
     for part in &parts[1..] {
         let heading = "       Value   Percentile   TotalCount 1/(1-Percentile)\n\n";
         assert!(part.starts_with(heading), "{part}");
@@ -167,7 +167,7 @@ fn h1load_prints_its_columns_and_counts_what_the_server_counted() {
             &["-n", "100", "-c", "2", "-R", "2000", "-I"],
         ] {
             let serve = Serve::start(&["--respond", "200:hello"]);
-            // h1load's URLs need no scheme.
+            // h1load accepts URLs without a scheme.
             let address = serve.address.clone();
             let line = [form, arguments, &["-S", "-P", &address]].concat();
             let finished = load_as("h1load", &line);
@@ -177,13 +177,13 @@ fn h1load_prints_its_columns_and_counts_what_the_server_counted() {
             let statuses = " 1xx 2xx 3xx 4xx 5xx";
             let header = lines.next().expect("a header");
             assert_eq!(header, format!("{time}{COUNTERS}{rates}{statuses}"));
-            // The mark of the first is a word of its own, but for -ll.
+            // The mark of the first column is a separate word, except with -ll.
             let columns = header.replace("# ", "  ").split_whitespace().count();
             let rows: Vec<Vec<u64>> = lines
                 .map(|line| {
                     let words: Vec<&str> = line.split_whitespace().collect();
                     assert_eq!(words.len(), columns, "{line}");
-                    // Rates of the brief forms are no numbers for a program.
+                    // Rates in the short formats are not plain numbers.
                     words.iter().map(|word| word.parse().unwrap_or(0)).collect()
                 })
                 .collect();

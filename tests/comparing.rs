@@ -1,4 +1,4 @@
-//! `onrush bench compare` and `onrush bench history`: results of earlier runs become sentences, files and exit codes.
+//! `onrush bench compare` and `onrush bench history`: text, files and exit codes for results of earlier runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Place {
         self.0.path().join(name).display().to_string()
     }
 
-    /// A result of 20 rounds in which ours costs `ours` and a peer 5 us, each a little off by its round.
+    /// Writes a result of 20 rounds in which ours costs `ours` and nginx 5 us, with small variations between rounds.
     fn result(&self, name: &str, ours: f64) -> String {
         let mut rows = HEAD.to_owned();
         for round in 1..=20 {
@@ -202,7 +202,7 @@ fn a_history_finds_a_change_and_says_whether_it_is_news() {
     let place = Place::new();
     for day in 1..=16 {
         let ours = if day < 10 { 3.0 } else { 3.3 };
-        // Runs of one system differ a little.
+        // Runs of the same system vary slightly.
         let off = 1.0 + f64::from(day * 3 % 7) / 2000.0;
         place.result(&format!("h/2026-11-{day:02}-tiny"), ours * off);
     }

@@ -1,6 +1,6 @@
-//! `[process] landlock`: files that the configuration does not name cannot be opened, by this process or by the next one of an
-//! upgrade; and a configuration that would need them is refused as a whole. Where the kernel has no Landlock, the server says so
-//! and these tests are skipped.
+//! `[process] landlock`: neither this process nor its successor in an upgrade can open files outside the configured
+//! directories, and a configuration that needs such files is refused as a whole. Without Landlock in the kernel, the
+//! server reports that and these tests are skipped.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::program::{Serve, drivers, run_onrush, until};
 use crate::upgrading::Next;
 
-/// A site with its log, and what lies beside it.
+/// A site with its log, and files beside it.
 struct Place {
     directory: TempDir,
 }
@@ -37,7 +37,7 @@ impl Place {
         place
     }
 
-    /// Has the link of the deployment lead there.
+    /// Points the deployment's link to this directory.
     fn lead_to(&self, name: &str) {
         symlink(self.path(name), self.path("made")).expect("it is ours");
         fs::rename(self.path("made"), self.path("current")).expect("it is ours");
@@ -47,7 +47,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// Serves the files of `site`, and writes `log`.
+    /// Writes a configuration that serves the files of `site` and writes `log`.
     fn configure(&self, io: &str, landlock: &str, site: &str, log: &str) -> PathBuf {
         let path = self.path("conf/onrush.toml");
         let [site, log, extra] = [site, log, "extra"].map(|name| self.path(name));
@@ -92,7 +92,7 @@ fn started(file: &Path) -> Option<Serve> {
 fn what_the_configuration_does_not_name_cannot_be_opened() {
     for io in drivers() {
         let place = Place::new();
-        // Without it, a link of a deployment is followed anew.
+        // Without confinement, a changed link is followed.
         let file = place.configure(io, "false", "current", "log/access.log");
         let open = Serve::start(&["--config", &file.display().to_string()]);
         place.lead_to("beside");
@@ -106,7 +106,7 @@ fn what_the_configuration_does_not_name_cannot_be_opened() {
             return;
         };
         assert!(body_of(&serve, "/page").ends_with("\r\n\r\na page"));
-        // One that was named for it is followed.
+        // A link to a directory in `landlock_read` is followed.
         place.lead_to("extra/1");
         until("the other directory", || {
             body_of(&serve, "/page")
@@ -123,11 +123,11 @@ fn what_the_configuration_does_not_name_cannot_be_opened() {
             "{seen}"
         );
         place.lead_to("site");
-        // What is rotated away is made again, and what it works with can change.
+        // A rotated log is created again, in the directory that the confinement allows.
         fs::rename(place.path("log/access.log"), place.path("log/1")).expect("it is ours");
         serve.program.signal(Signal::USR1);
         until("lines in the file that is made anew", || {
-            // Not all of them get 200: a deployment is noticed within a second.
+            // Not all of them get 200: a changed link is noticed within a second.
             body_of(&serve, "/page");
             let log = fs::read_to_string(place.path("log/access.log"));
             log.is_ok_and(|log| log.contains("/page")).then_some(())
@@ -165,7 +165,7 @@ fn what_cannot_be_confined_is_said_and_devices_are_closed() {
     let Some(serve) = started(&file) else {
         return;
     };
-    // Not even root opens a device that was not named.
+    // Not even root opens a device that was not configured.
     let log = place.path("log/access.log").display().to_string();
     fs::write(&file, text.replace(&log, "/dev/full")).expect("it is ours");
     serve.program.signal(Signal::HUP);
@@ -204,7 +204,7 @@ fn a_reload_stays_within_what_the_server_started_with() {
         "beside/access.log",
         &format!("may not make files in {beside}"),
     );
-    // What was named for later can be used.
+    // Directories in `landlock_read` can be used after a reload.
     place.configure("auto", "true", "extra/1", "log/access.log");
     serve.program.signal(Signal::HUP);
     serve.program.err.wait_for("as generation 2");
@@ -219,7 +219,7 @@ fn the_next_process_of_an_upgrade_is_confined_to_the_same() {
     let Some(serve) = started(&file) else {
         return;
     };
-    // It could not serve this, and says so before it takes anything over.
+    // The new process could not serve this, and fails before it takes anything over.
     place.configure("auto", "true", "next", "log/access.log");
     serve.program.signal(Signal::USR2);
     let said = serve.program.err.wait_for("did not come to serve");

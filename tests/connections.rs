@@ -1,4 +1,4 @@
-//! `onrush ctl connections`: what is said of connections of every kind while they are open.
+//! `onrush ctl connections`: the listed state of connections of every kind while they are open.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -11,11 +11,11 @@ use crate::peer::Secured;
 use crate::program::{Client, PATIENCE, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-/// More than the kernel takes for a client that does not read.
+/// More than the kernel buffers for a client that does not read.
 const BULK: &[u8] = b"GET /bulk?s=100m HTTP/1.1\r\nHost: h\r\n\r\n";
 const HEADER: &[u8] = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 443\r\n";
 
-/// Three listeners: a plain one, one with TLS, and one whose clients are introduced.
+/// Three listeners: plain, with TLS, and with the PROXY protocol.
 fn configuration(application: &str, holding: &str) -> String {
     format!(
         "name = \"public\"\n\
@@ -29,7 +29,7 @@ fn configuration(application: &str, holding: &str) -> String {
     )
 }
 
-/// The addresses that it listens on.
+/// Addresses of the listeners.
 fn addresses(server: &Administered) -> Vec<String> {
     let mut lines = server.serve.greeting.lines();
     let line = lines.find_map(|line| line.strip_prefix("  listening on "));
@@ -49,14 +49,14 @@ fn local(client: &Client<TcpStream>) -> SocketAddr {
 }
 
 impl Administered {
-    /// What is said of the connections that these words ask for.
+    /// The response for these filters.
     fn connections(&self, words: &[&str]) -> Value {
         let finished = self.ctl(&[&["--json", "connections"], words].concat());
         assert_eq!(finished.code, Some(0), "{finished:?}");
         serde_json::from_str(&finished.out).expect("JSON")
     }
 
-    /// The one that these words ask for, once it is there.
+    /// Waits for the only connection that these filters match.
     fn connection(&self, words: &[&str]) -> Value {
         until(&format!("one connection by {words:?}"), || {
             let said = self.connections(words);
@@ -80,7 +80,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
         let [public, secure, behind] = &addresses(&server)[..] else {
             panic!("three addresses in {}", server.serve.greeting);
         };
-        // Idle, behind three requests.
+        // Idle, after three requests.
         let mut idle = connect(public);
         for _ in 0..3 {
             idle.send(GET);
@@ -100,7 +100,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
             (&"HTTP/1".into(), &Value::Null)
         );
         assert_eq!(one["request"], Value::Null, "{one}");
-        // Ages are known to 17 ms, and the oldest is to come first.
+        // Ages have a resolution of 17 ms, and the oldest must come first.
         server.connection(&["--older", "50ms"]);
         // A client that does not read.
         let mut slow = connect(public);
@@ -127,7 +127,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
             requests
                 .any(|request| request["connection"] == one["id"] && request["target"] == "/held")
         );
-        // Half a head, a tunnel, a handshake that hangs, TLS, and whoever is introduced.
+        // Half a head, a tunnel, a stalled handshake, TLS, and a client of a proxy.
         let mut half = connect(public);
         half.send(b"GET / HTT");
         server.connection(&["--state", "head"]);
@@ -163,7 +163,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
             (&"192.0.2.7:56324".into(), &true.into())
         );
         assert_eq!(one["peer"], local(&silent).to_string(), "{one}");
-        // All of them, the oldest first, and no more than were asked for.
+        // All of them, the oldest first, limited to the requested number.
         let said = server.connections(&["--limit", "2"]);
         assert_eq!((&said["open"], &said["not_listed"]), (&8.into(), &6.into()));
         assert_eq!(said["connections"][0]["peer"], local(&idle).to_string());
@@ -176,7 +176,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
             shown.lines().all(|line| line.chars().count() <= 80),
             "{shown}"
         );
-        // A reload changes none of them, and neither does the end as long as they have something to do.
+        // A reload changes none of them; a stop keeps the busy ones.
         assert_eq!(server.ctl(&["reload"]).code, Some(0));
         assert_eq!(server.matching(&[]), 8);
         server.connection(&["--state", "tunnel"]);
@@ -261,7 +261,7 @@ fn work_is_counted_by_its_kind() {
             Some(true),
             "{all}"
         );
-        // Each of the three requests has woken its connection, and the response of the server has.
+        // Each of the three requests has woken its connection, and so has the response of the server.
         assert!(figures(all, "client")["calls"].as_u64() >= Some(3), "{all}");
         assert!(figures(all, "server")["calls"].as_u64() >= Some(1), "{all}");
         assert_eq!(figures(all, "TLS handshake"), Value::Null);
@@ -278,7 +278,7 @@ fn work_is_counted_by_its_kind() {
             let elapsed = core["elapsed"].as_f64().expect("a number");
             assert!((time - elapsed).abs() < 1e-6, "{core}");
         }
-        // Within an interval there is what has come since its beginning.
+        // An interval contains only what happened since its beginning.
         let between = server.ctl(&["--json", "profile", "--interval", "1ms"]);
         let between: Value = serde_json::from_str(&between.out).expect("JSON");
         assert_eq!(figures(&between["all"], "client"), Value::Null, "{between}");

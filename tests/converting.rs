@@ -1,5 +1,5 @@
-//! `onrush convert`: nginx and HAProxy are asked, then Onrush with what was made of their configurations, on the same port.
-//! Both have to say the same.
+//! `onrush convert`: sends requests to nginx or HAProxy, then to Onrush with the converted configuration on the same
+//! port. Both must respond the same.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,10 +13,10 @@ use crate::application::Application;
 use crate::peer::peer;
 use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush, until};
 
-/// A request: its line, and fields.
+/// A request: its line, and header fields.
 pub(crate) type Asked = (&'static str, &'static [&'static str]);
 
-/// Fields of responses that have to be the same.
+/// Response fields that must be equal.
 const FIELDS: [&str; 7] = [
     "location",
     "content-type",
@@ -27,16 +27,16 @@ const FIELDS: [&str; 7] = [
     "x-seen",
 ];
 
-/// Fields that an application has to get as before.
+/// Request fields that the application must receive as before.
 const APPLICATION_FIELDS: [&str; 4] = ["host", "x-real-ip", "x-seen", "accept"];
 
-/// A port of the loopback that was free just now.
+/// A loopback port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("bound").port()
 }
 
-/// Waits until somebody listens.
+/// Waits until the program listens.
 pub(crate) fn wait_for(program: &mut Program, port: u16) {
     until("a server of others", || {
         assert!(program.is_running(), "it has ended");
@@ -44,7 +44,7 @@ pub(crate) fn wait_for(program: &mut Program, port: u16) {
     });
 }
 
-/// What matters of the response to one request.
+/// The compared parts of the response to a request.
 pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     let names_host = fields.iter().any(|field| field.starts_with("Host: "));
     let host = if names_host {
@@ -58,7 +58,7 @@ pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
     stream.write_all(request.as_bytes()).expect("it is taken");
     let mut response = Vec::new();
-    // nginx would take the end of our side for the end of the client.
+    // Do not shut down our side: nginx would treat that as the client's abort.
     stream.read_to_end(&mut response).expect("an end");
     let response = String::from_utf8_lossy(&response);
     let (head, body) = response.split_once("\r\n\r\n").expect("a head");
@@ -66,7 +66,7 @@ pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     let status = lines.next().and_then(|line| line.split(' ').nth(1));
     let status = status.expect("a status").to_owned();
     let mut kept = vec![status.clone()];
-    // Pages of errors are everybody's own.
+    // Error pages differ between servers.
     let is_own_page = status.starts_with(['3', '4', '5']);
     for line in lines {
         let (name, value) = line.split_once(": ").expect("a field");
@@ -75,7 +75,7 @@ pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
         if !FIELDS.contains(&&*name) || is_own_page && is_of_page {
             continue;
         }
-        // nginx makes a URL of each path that it redirects to, and says of no text how it is encoded.
+        // nginx redirects to absolute URLs, and sends no charset.
         let value = value.replace(&format!("http://h.example:{port}"), "");
         let value = value.replace("http://h.example", "");
         let value = value.split("; charset").next().unwrap_or_default();
@@ -84,7 +84,7 @@ pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     }
     kept[1..].sort_unstable();
     match body.split_once("HTTP/1.").filter(|_| body.contains("\r\n")) {
-        // What an application was asked.
+        // The request that the application received.
         Some((asked, _)) => {
             kept.push(asked.to_owned());
             let fields = body.lines().filter(|line| {
@@ -101,15 +101,16 @@ pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     kept.join("\n")
 }
 
-/// Converts what is in `file`: nothing may be left out.
+/// Converts `file`, without anything left out.
 fn convert(language: &str, file: &Path) -> Finished {
     let finished = run_onrush(&["convert", language, &file.display().to_string()]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     finished
 }
 
-/// Asks the other program, then Onrush in its place, and compares. `check` warns of the routes with the paths in `edits` and of
-/// nothing else: the edits may produce a path that an earlier route refuses, as in the original.
+/// Sends the requests to the other program, then to Onrush in its place, and compares. `check` warns of the routes with
+/// the paths in `edits` and of nothing else: the edits may produce a path that an earlier route refuses, as in the
+/// original.
 pub(crate) fn compare(
     mut program: Program,
     (port, language): (u16, &str),
@@ -155,7 +156,7 @@ fn edited<'a>(line: &str, result: &'a str) -> Option<&'a str> {
     route.find_map(|line| line.strip_prefix("path = "))
 }
 
-/// What was asked of nginx in the measurements of 2012, with its kind of text around.
+/// The nginx configuration of the measurements of 2012, with common surroundings.
 fn nginx_start(at: &str, port: u16) -> String {
     format!(
         "daemon off; master_process off; worker_processes 2; worker_rlimit_nofile 4096;
@@ -248,7 +249,7 @@ fn nginx_and_what_is_made_of_it_say_the_same() {
     let hashed = Program::start(&mut peer("openssl", &["passwd", "-6", "secret"])).finish();
     let users = directory.path().join("users");
     fs::write(&users, format!("joe:{}", hashed.out)).expect("it is ours");
-    // Onrush warns of hashes that everybody can read.
+    // Onrush warns of password files that everybody can read.
     fs::set_permissions(&users, fs::Permissions::from_mode(0o600)).expect("it is ours");
     let site = format!(
         "upstream app {{ server {}; keepalive 4; }}

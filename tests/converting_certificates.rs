@@ -1,4 +1,5 @@
-//! Certificates of clients and of servers by the requested name: nginx, HAProxy and the results let the same clients in.
+//! Certificates of clients, and of servers by SNI: nginx, HAProxy and the converted configurations accept the same
+//! clients.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ fn openssl(directory: &Path, line: &str) {
     assert_eq!(finished.code, Some(0), "openssl {line}: {finished:?}");
 }
 
-/// Authorities `a` and `b`, a client of each, a revoked client of `a`, and the list that revokes it.
+/// Creates the authorities `a` and `b`, a client of each, a revoked client of `a`, and the revocation list.
 fn write_clients(directory: &Path) {
     for authority in ["a", "b"] {
         openssl(
@@ -26,7 +27,7 @@ fn write_clients(directory: &Path) {
             ),
         );
     }
-    // Certificates of version 1, which have no extensions, are not accepted.
+    // Certificates of version 1, which have no extensions, are refused.
     let extensions = "basicConstraints = CA:FALSE\n";
     fs::write(directory.join("extensions"), extensions).expect("it is ours");
     for (client, authority) in [("of_a", "a"), ("of_b", "b"), ("revoked", "a")] {
@@ -52,7 +53,7 @@ fn write_clients(directory: &Path) {
     openssl(directory, &format!("{ca} -gencrl -out a.crl"));
 }
 
-/// The status for a client that asks for this URL; 000 without a response.
+/// Status for a client that requests this URL; 000 without a response.
 fn status(directory: &Path, port: u16, host: &str, words: &[&str]) -> String {
     let resolve = format!("{host}:{port}:127.0.0.1");
     let url = format!("https://{host}:{port}/");
@@ -61,7 +62,7 @@ fn status(directory: &Path, port: u16, host: &str, words: &[&str]) -> String {
     Program::start(command.current_dir(directory)).finish().out
 }
 
-/// Clients that each host lets in.
+/// Clients that each host accepts.
 fn let_in(directory: &Path, port: u16, hosts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for host in hosts {
@@ -79,7 +80,7 @@ fn let_in(directory: &Path, port: u16, hosts: &[&str]) -> Vec<String> {
     found
 }
 
-/// Asks the original, then the result in its place.
+/// Sends the requests to the original, then to the result in its place, and compares.
 fn compare<T: PartialEq + std::fmt::Debug>(
     mut program: Program,
     (port, language): (u16, &str),
@@ -112,7 +113,7 @@ uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
     Program::start(&mut peer("nginx", &arguments))
 }
 
-/// Names with the rules of nginx for clients that ask for them.
+/// Names with nginx's rules for client certificates.
 const RULES: [(&str, &str); 7] = [
     ("none.example", ""),
     (
@@ -160,7 +161,7 @@ fn clients_of_nginx_enter_the_sites_of_their_authorities() {
     assert!(let_in_of(at, hosts[6]).is_empty());
 }
 
-/// Clients that the result, already written, lets in to this host.
+/// Clients that the written result accepts for this host.
 fn let_in_of(directory: &Path, host: &str) -> Vec<String> {
     let result = directory.join("onrush.toml").display().to_string();
     let serve = Serve::start(&["--config", &result]);

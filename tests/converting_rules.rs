@@ -1,5 +1,5 @@
-//! Rules of HAProxy in order, and their conversion for Onrush: both get the same requests on the same port. Onrush refuses
-//! every request that HAProxy refuses, including requests refused by rules that could not be carried.
+//! HAProxy rules in order, and their conversion for Onrush: both get the same requests on the same port. Onrush refuses
+//! every request that HAProxy refuses, including requests refused by rules that could not be converted.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ backend a
     server a $A
 ";
 
-/// Rules that are carried as they are.
+/// Rules that are converted exactly.
 const CARRIED: &str = r#"
     http-request redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }
     http-request del-header X-Seen
@@ -80,12 +80,12 @@ fn conditions_see_the_request_as_rules_have_changed_it() {
         ("GET /slash", &[]),
         ("GET /slash/?x", &[]),
     ];
-    // HAProxy asks for /adm before it replaces the path.
+    // HAProxy checks /adm before it replaces the path.
     let edits = ["\"/v1/\""; 2];
     compare(program, (port, "haproxy"), &directory, requests, &edits);
 }
 
-/// Rules that refuse requests and that Onrush cannot carry.
+/// Rules that refuse requests and that Onrush cannot express.
 const GUARDS: [&str; 6] = [
     "http-request deny if { path_beg /x } { nbsrv(a) lt 5 }",
     "http-request deny unless { req.hdr(x-key),sha1,hex -m str A }",

@@ -1,5 +1,5 @@
-//! Sites of nginx and HAProxy, one directive each: the original and the result get the same requests. They respond the same,
-//! except where a note of the conversion announces the difference.
+//! Sites of nginx and HAProxy, one directive each: the original and the result get the same requests. They respond the
+//! same, except where a note of the conversion announces the difference.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -129,7 +129,7 @@ fn ask(port: u16, host: &str, request: &str, fields: &[&str]) -> Answer {
     Answer { status, content }
 }
 
-/// Receives up to the end. A peer that closes before it has read the request resets the connection.
+/// Receives until the end. A peer that closes before it has read the request resets the connection.
 fn receive_all(stream: &mut TcpStream) -> String {
     let mut response = Vec::new();
     if let Err(error) = stream.read_to_end(&mut response) {
@@ -164,7 +164,7 @@ fn serve_result(language: &str, directory: &Path, port: u16) -> (Serve, Finished
     (serve, converted)
 }
 
-/// Asks the original, then the result in its place, and compares.
+/// Sends the requests to the original, then to the result in its place, and compares.
 fn compare(
     mut program: Program,
     ports: &[u16],
@@ -245,7 +245,7 @@ server {{ listen 127.0.0.1:{port} default_server; server_name \"\"; return 404; 
     );
 }
 
-/// Starts nginx with these directives inside of `http`; `$FILES` is the directory, which has some files.
+/// Starts nginx with these directives in `http`; `$FILES` is the directory, which contains some files.
 fn start_nginx(directory: &Path, http: &str) -> Program {
     write_nginx(directory, http);
     let at = directory.display().to_string();

@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
 use crate::schema;
 
-/// A listener of one core for datagrams, on a free port of the loopback.
+/// Starts a datagram listener with one core, on a free loopback port.
 fn far_end(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir, String) {
     let (serve, directory) = listener(protocol, &format!("transport = \"udp\"\n{keys}"));
     let url = format!("udp://{}", serve.address);
     (serve, directory, url)
 }
 
-/// A listener of a file, with these `keys`.
+/// Starts a listener with these `keys` in its configuration.
 pub(crate) fn listener(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("far-end.toml");
@@ -28,7 +28,7 @@ pub(crate) fn listener(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir)
     (Serve::start(&["--config", &file]), directory)
 }
 
-/// Runs it, and reads its result.
+/// Runs the load and reads its result.
 fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json");
@@ -54,7 +54,7 @@ fn number(result: &Value, key: &str) -> u64 {
     found.unwrap_or_else(|| panic!("{key} is no number in {result:#}"))
 }
 
-/// sent = received + lost, and the losses are where they were found.
+/// Checks that sent = received + lost, and that the losses add up.
 fn assert_accounted(result: &Value) {
     let [sent, received, lost] =
         ["/sent", "/received", "/losses/lost"].map(|key| number(result, key));
@@ -183,7 +183,7 @@ fn a_responder_answers_with_as_many_bytes_as_were_asked_for() {
         let bytes = number(&result, "/bytes");
         assert_eq!(bytes, 500 * 20_000, "{}", finished.out);
     }
-    // More than what was asked for comes, and less.
+    // The response is longer or shorter than requested.
     for (size, what) in [("19999", "unexpected_bytes"), ("20001", "timeout")] {
         let words = [
             "load",
@@ -276,7 +276,7 @@ fn datagrams_come_from_several_addresses_and_each_has_its_part() {
     serve.stop();
 }
 
-/// An echo that once sends back a datagram with the highest number, which was never sent.
+/// An echo that once returns a datagram with the highest sequence number, which was never sent.
 fn corrupting_echo() -> String {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");

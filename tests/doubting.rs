@@ -1,4 +1,4 @@
-//! `onrush bench` where programs do not do their part: what it measured is then no result, and the exit code says so.
+//! `onrush bench` when programs fail: the measurement is not a result, and the exit code reports that.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::benching::{experiment, results};
 use crate::program::run_onrush;
 
-/// The experiment of one work with its client run by this script, and without figures.
+/// The experiment with one work, its client run by this script, without figures.
 fn run_by(script: &str, measure: &str, more: &str) -> (Option<i32>, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), measure);

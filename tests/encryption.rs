@@ -1,4 +1,4 @@
-//! TLS as other programs speak it: curl and openssl in front of us, nginx behind.
+//! TLS with other programs: curl and openssl as clients, nginx as server.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use crate::application::Application;
 use crate::peer::{Peer, curl, peer};
 use crate::program::{Finished, Program, Serve, drivers, onrush, run_onrush, until};
 
-/// A self-signed certificate for localhost; `key` is what openssl calls its kind.
+/// Creates a self-signed certificate for localhost; `key` holds openssl's arguments for the key type.
 pub(crate) fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (String, String) {
     let path = |ending: &str| {
         directory
@@ -43,7 +43,7 @@ pub(crate) fn write_certificate(directory: &Path, name: &str, key: &[&str]) -> (
 pub(crate) const RSA: &[&str] = &["-newkey", "rsa:2048"];
 pub(crate) const ECDSA: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
 
-/// Sends one request with openssl's client and returns what it says.
+/// Sends one request with openssl's client and returns its output.
 fn s_client(serve: &Serve, words: &[&str]) -> String {
     let mut command = peer(
         "openssl",
@@ -58,7 +58,7 @@ fn s_client(serve: &Serve, words: &[&str]) -> String {
         .expect("it is there");
     let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut stdin = child.stdin.take().expect("piped");
-    // A client that is refused may have gone before it reads any of this.
+    // Ignore the error: a refused client may exit before it reads this.
     let _ = stdin.write_all(request);
     let output = child.wait_with_output().expect("it can be waited for");
     drop(stdin);
@@ -119,7 +119,7 @@ fn curl_gets_responses_with_every_version_and_cipher() {
                     option,
                     cipher,
                 ];
-                // Twice, on one connection.
+                // Two requests on one connection.
                 let finished = curl(&[&trusted[..], &[&url, &url]].concat());
                 assert_eq!(finished.out.len(), 6_000_000, "{cipher}");
                 assert!(finished.out.bytes().all(|byte| byte == b'x'), "{cipher}");
@@ -188,7 +188,7 @@ fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
     let files = format!("{certificate},{key}");
     let serve = Serve::start(&["--respond", "200:hello", "--tls", &files]);
     let url = serve.tls_url("/");
-    // Kept connections and new ones all the time, until it is told to stop.
+    // Kept-alive and new connections, until a signal stops the load.
     let load = |words: &[&str]| {
         let words = [
             &["load", &url, "-k", "-d", "60s", "-c", "4", "-R", "400"],
@@ -204,7 +204,7 @@ fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
         (finished.code == Some(0)).then_some(())
     };
     until("the first certificate", || is_shown(&certificate));
-    // Half a change first: nothing comes of it.
+    // Half a change first, which has no effect.
     let (fresh, fresh_key) = write_certificate(directory.path(), "fresh", RSA);
     fs::copy(&fresh_key, &key).expect("it is ours");
     serve.program.err.wait_for("the old ones stay");
@@ -216,14 +216,14 @@ fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
     for run in [kept, renewed] {
         run.signal(rustix::process::Signal::INT);
         let finished: Finished = run.finish();
-        // On a busy machine its own verdict may be that it was late.
+        // On a busy machine its own verdict may be invalid.
         assert!(matches!(finished.code, Some(0 | 5)), "{finished:?}");
         assert!(finished.out.contains("\nerrors       0\n"), "{finished:?}");
     }
     serve.stop();
 }
 
-/// A balancer of connections: each that it passes on to `target` begins with `header`. Returns where it listens.
+/// Starts a TCP load balancer that forwards connections to `target`, each prefixed with `header`. Returns its address.
 fn introduce(target: &str, header: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
@@ -231,14 +231,14 @@ fn introduce(target: &str, header: &'static [u8]) -> String {
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let server = TcpStream::connect(&target).expect("it listens");
-            // Why a connection ends is its ends' business.
+            // Ignore errors: the ends decide why a connection ends.
             thread::spawn(move || pass_on(client, server, header));
         }
     });
     address
 }
 
-/// The header comes in two pieces, the second of them with the first of the client.
+/// Sends the header in two pieces, the second together with the client's first data.
 fn pass_on(mut client: TcpStream, mut server: TcpStream, header: &[u8]) -> io::Result<()> {
     server.set_nodelay(true)?;
     let (one, other) = header.split_at(header.len() / 2);
@@ -267,14 +267,14 @@ fn the_client_of_a_balancer_is_known_behind_tls() {
     fs::write(&path, text).expect("it is ours");
     let path = path.display().to_string();
     let v1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 443\r\n";
-    // The same, and behind it a field without a meaning (PP2_TYPE_NOOP).
+    // The same, followed by a field without meaning (PP2_TYPE_NOOP).
     let v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x10\xc0\0\x02\x07\xc6\x33\x64\x01\xdc\x04\x01\xbb\x04\0\x01\0";
     for driver in drivers() {
         let serve = Serve::start(&["--config", &path, "--io", driver]);
         for header in [&v1[..], v2] {
             let url = format!("https://{}/", introduce(&serve.address, header));
             for (version, said) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
-                // Twice, on one connection.
+                // Two requests on one connection.
                 let responses = curl(&["-k", "--tls-max", version, &url, &url]).out;
                 for part in [
                     "\r\nX-Forwarded-For: 192.0.2.7\r\n",
@@ -285,7 +285,7 @@ fn the_client_of_a_balancer_is_known_behind_tls() {
                 }
             }
         }
-        // Who does not begin with a header is not heard, with TLS or without.
+        // A connection without the header is refused, with TLS and without.
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{}/", serve.address);
             let refused = Program::start(&mut peer("curl", &["--silent", "-k", &url])).finish();

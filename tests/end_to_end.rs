@@ -1,6 +1,7 @@
-//! The whole binary, as its users run it: beside curl, ab, wrk, nghttp, h2load, nginx, HAProxy and memcached, over real sockets, with real signals.
+//! End-to-end tests of the binary: with curl, ab, wrk, nghttp, h2load, nginx, HAProxy and memcached, real sockets and
+//! real signals.
 //!
-//! Nothing here asserts a time, sleeps, or takes a fixed port: conditions are waited for, with a deadline.
+//! Tests do not assert times, sleep, or use fixed ports: they wait for conditions, with a deadline.
 #![forbid(unsafe_code)]
 
 mod application;

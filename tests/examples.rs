@@ -1,5 +1,5 @@
-//! The configurations in `examples/`, each run and asked for what it promises. Places that a test cannot have (ports,
-//! directories, other machines) are put in the place of those that are written.
+//! The configurations in `examples/`, each run and checked for what it promises. Ports, directories and other machines
+//! are replaced by those of the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::application::{Application, say_hello};
 use crate::peer::curl;
 use crate::program::{Client, Serve, run_onrush};
 
-/// Those with a test below.
+/// Examples with a test below.
 const SHOWN: [&str; 10] = [
     "api-gateway",
     "application",
@@ -43,16 +43,16 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// An example on its way to this machine.
+/// An example that is being adapted to this machine.
 struct Example {
     text: String,
     directory: TempDir,
 }
 
-/// One that runs.
+/// A running example.
 struct Running {
     serve: Serve,
-    /// Where it listens, in the order of the file.
+    /// Addresses of the listeners, in the order of the file.
     addresses: Vec<String>,
     directory: TempDir,
 }
@@ -67,7 +67,7 @@ impl Example {
         }
     }
 
-    /// Puts `real` in the place of `written`.
+    /// Replaces `written` by `real`.
     fn with(mut self, written: &str, real: &str) -> Self {
         assert!(self.text.contains(written), "{written} is in it");
         self.text = self.text.replace(written, real);
@@ -78,7 +78,7 @@ impl Example {
         self.with(written, "127.0.0.1:0")
     }
 
-    /// Puts a directory of its own in the place of `written`, with these files.
+    /// Replaces `written` by a temporary directory with these files.
     fn with_files(self, written: &str, files: &[(&str, &[u8])]) -> Self {
         let root = self.directory.path().join(written.trim_matches('/'));
         fs::create_dir_all(&root).expect("it is ours");
@@ -89,7 +89,7 @@ impl Example {
         self.with(written, &root)
     }
 
-    /// Writes a file that it includes, with `real` in the place of `written`.
+    /// Writes an included file, with `written` replaced by `real`.
     fn with_included(self, name: &str, written: &str, real: &str) -> Self {
         let text = fs::read_to_string(examples().join(name)).expect("it is in the repository");
         assert!(text.contains(written), "{written} is in {name}");
@@ -126,7 +126,7 @@ impl Example {
 }
 
 impl Running {
-    /// The response of the first address to a request without a body, whole.
+    /// Response of the first listener to a request without a body.
     fn ask(&self, line: &str, fields: &[&str]) -> String {
         self.ask_at(0, line, fields)
     }
@@ -144,13 +144,13 @@ impl Running {
         Client(stream)
     }
 
-    /// Asks and looks for `status` and, in any case, all of `parts` in the response.
+    /// Sends a request and checks the status and, ignoring case, that the response contains all of `parts`.
     fn shows(&self, line: &str, fields: &[&str], status: u16, parts: &[&str]) {
         has(&self.ask(line, fields), status, parts);
     }
 }
 
-/// That `response` has this status and, in any case, all of `parts`.
+/// Checks the status of `response` and, ignoring case, that it contains all of `parts`.
 fn has(response: &str, status: u16, parts: &[&str]) {
     let lowercase = response.to_lowercase();
     assert!(
@@ -236,7 +236,7 @@ fn one_application() {
         .with("10.0.0.2:8000", &app.address)
         .with("10.0.0.3:8000", &backup.address)
         .start();
-    // The first of its servers is dead; nobody notices.
+    // The first server of the group is dead; clients do not notice.
     for _ in 0..20 {
         example.shows("GET /", &[], 200, &["\r\n\r\napp\nGET / "]);
     }
@@ -263,7 +263,7 @@ fn a_canary() {
         example.shows("GET /", &["X-Canary: yes"], 200, &of_new);
         example.shows("GET /checkout/pay", &[], 200, &of_old);
     }
-    // Without any of the new one in so many the sun would have gone out before (0.95 to the power of 600).
+    // The probability that none of 600 requests reaches the new version is 0.95^600, about 4e-14.
     let responses: Vec<_> = (0..600).map(|_| example.ask("GET /", &[])).collect();
     let count = |part| {
         responses
@@ -386,7 +386,7 @@ fn an_application_with_websocket() {
         .start();
     say_hello(&mut example.client(0), "/chat");
     example.shows("GET /", &[], 200, &["\r\n\r\nsite\n"]);
-    // Who comes back finds its server.
+    // A returning client reaches the same server.
     let first = example.ask("GET /chat/history", &[]);
     let cookie = first.split("\r\nSet-Cookie: ").nth(1).expect("a cookie");
     let cookie = format!("Cookie: {}", cookie.split(';').next().expect("its value"));
@@ -420,7 +420,7 @@ fn rate_limits() {
     }
     let retry_after = "\r\nRetry-After: ";
     example.shows("POST /login", &["Content-Length: 0"], 429, &[retry_after]);
-    // Neither the method nor the path is limited, but both together.
+    // Only the combination of method and path is limited.
     example.shows("GET /login", &[], 200, &[]);
     example.shows("GET /search?q=a", &[], 200, &[]);
     // Each key has a limit of its own.
@@ -457,7 +457,7 @@ fn an_api_gateway() {
         &["\r\n\r\norders\nGET /v2/orders/1 HTTP/1.1\r\n"],
     );
     assert!(!response.contains("X-Debug"), "{response}");
-    // The same number for the client and for the service.
+    // The same ID for the client and for the service.
     let ids: Vec<_> = response
         .split("X-Request-Id: ")
         .skip(1)
@@ -467,7 +467,7 @@ fn an_api_gateway() {
         matches!(ids[..], [client, service] if client == service),
         "{response}"
     );
-    // The loopback is none of its networks.
+    // Loopback is not one of its networks.
     example.shows("POST /orders/1", &["Content-Length: 0"], 403, &[]);
     example.shows(
         "GET /",

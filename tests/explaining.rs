@@ -1,4 +1,4 @@
-//! `onrush explain`: what is said of a request, as its users read it, and against the server itself.
+//! `onrush explain`: its text, and its agreement with the server itself.
 
 use std::fs;
 use std::io::{Read, Write};

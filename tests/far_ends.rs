@@ -1,5 +1,5 @@
-//! The far ends of load runs that are not HTTP: memcached's protocol beside memcached itself, and echoes and sinks beside
-//! sockets of the standard library.
+//! Load targets other than HTTP: our memcached protocol compared with memcached, and echoes and sinks with sockets of
+//! the standard library.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::peer::peer;
 use crate::program::{PATIENCE, Program, Serve, drivers, onrush, run_onrush, until};
 
-/// A connection whose answers are told apart by a key that nobody has, which is asked for behind each command.
+/// A connection on which each command is followed by a request for an unknown key, which marks the end of the response.
 struct Talk(UnixStream);
 
 impl Talk {
@@ -44,7 +44,7 @@ impl Talk {
     }
 }
 
-/// Commands that are good, bad and worse, each alone.
+/// Valid, invalid and malformed commands, each sent alone.
 fn hand_written() -> Vec<String> {
     let key = "k".repeat(250);
     let too_long = "k".repeat(251);
@@ -172,7 +172,7 @@ fn hand_written() -> Vec<String> {
     all
 }
 
-/// Commands by chance over a few keys, which are in all states that way.
+/// Random commands on a few keys, which pass through all states that way.
 fn by_chance(count: usize) -> Vec<String> {
     let mut seed = 12_345_u64;
     let mut chance = move |below: usize| {
@@ -230,7 +230,7 @@ fn by_chance(count: usize) -> Vec<String> {
     (0..count).map(|_| one()).collect()
 }
 
-/// Serves what a file says, on one core.
+/// Starts a server with this configuration on one core.
 fn serve_file(directory: &Path, text: &str, driver: &str) -> Serve {
     let file = directory.join("onrush.toml");
     std::fs::write(&file, format!("threads = 1\n{text}")).expect("it is ours");
@@ -246,7 +246,7 @@ fn memcached_itself_answers_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let theirs = directory.path().join("theirs");
     let socket = theirs.to_str().expect("UTF-8");
-    // Its threads for evictions hold items now and then, and what holds an item changes how it is counted up.
+    // Its eviction threads hold items now and then, and a held item changes how it is counted.
     let calm = "no_lru_maintainer,no_lru_crawler";
     let arguments = ["-u", "root", "-t", "1", "-o", calm, "-s", socket];
     let _memcached = Program::start(&mut peer("memcached", &arguments));
@@ -290,7 +290,7 @@ fn answers_to_what_comes_together_come_together() {
     }
 }
 
-/// A test datagram: mark, kind, flow, run, number and time.
+/// A test datagram: magic, kind, flow, run, sequence number and time.
 fn data(run: u32, sequence: u32) -> [u8; 18] {
     let mut bytes = [0; 18];
     bytes[..2].copy_from_slice(&[0xD7, 0x11]);
@@ -306,7 +306,7 @@ fn udp(address: &str) -> UdpSocket {
     socket
 }
 
-/// What is said of a run: how many datagrams were received, and how many dropped.
+/// Requests the report of a run: datagrams received and dropped.
 fn report(socket: &UdpSocket, run: u32) -> (u64, u64) {
     let mut asked = [0; 98];
     asked[..18].copy_from_slice(&data(run, 1));
@@ -357,7 +357,7 @@ fn an_echo_and_a_sink_need_no_file() {
             let length = socket.recv(&mut back).expect("an echo");
             assert!(back[..length] == *sent, "{length} bytes");
         }
-        // Flows from several ports may be several cores'; each of them answers for its own.
+        // Flows from several ports may belong to several cores; each core reports its own.
         for run in 0..10 {
             let socket = udp(sink);
             for sequence in 0..100 {
@@ -397,7 +397,7 @@ fn what_anybody_may_reach_is_refused_unless_it_is_meant() {
     let port = serve.address.rsplit(':').next().expect("a port");
     let socket = udp(&format!("127.0.0.1:{port}"));
     socket.send(&data(1, 0)).expect("it is taken");
-    // The report comes from the address that was asked, or the socket would not take it.
+    // The report must come from the requested address, or the connected socket would drop it.
     assert_eq!(report(&socket, 1).0, 1);
     serve.stop();
 }
@@ -431,7 +431,7 @@ fn a_reload_keeps_the_socket_and_what_was_counted() {
         serve.program.err.wait_for("generation 2");
         socket.send(&data(1, 1)).expect("it is taken");
         assert_eq!(report(&socket, 1).0, 2);
-        // An echo in its place has the socket, too.
+        // An echo in place of the sink inherits the socket.
         let changed = format!("threads = 1\n{}", text("two").replace("sink", "echo"));
         std::fs::write(directory.path().join("onrush.toml"), changed).expect("it is ours");
         serve.program.signal(Signal::HUP);
@@ -454,7 +454,7 @@ fn a_stop_ends_also_under_a_flood_and_with_open_connections() {
             scope.spawn(|| {
                 let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
-                    // A closed port says so.
+                    // Ignore the error: the port may be closed.
                     let _ = socket.send_to(&[7; 100], address);
                 }
             });

@@ -1,5 +1,5 @@
-//! `onrush load` against what goes wrong: each fault is told by name, none of these runs is valid, and none ends with exit
-//! code 0.
+//! `onrush load` against failing servers: each fault is reported by name, none of these runs is valid, and none exits
+//! with 0.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,26 +12,26 @@ use serde_json::Value;
 
 use crate::program::{Finished, Program, Serve, drivers, onrush, until};
 
-/// What the server does with request `number`, from 0.
+/// Behaviour of the server for request `number`, from 0.
 #[derive(Clone, Copy)]
 enum Fault {
     Respond,
-    /// It responds 5 ms later.
+    /// Responds 5 ms later.
     Slow,
-    /// It has read it, and closes without a word.
+    /// Reads the request and closes without a response.
     Close,
-    /// Never anything more.
+    /// Never responds.
     Silence,
-    /// The whole server is gone.
+    /// The whole server ends.
     Die,
 }
 
-/// A server that does as `fault` says, and its URL.
+/// Starts a server with the behaviour `fault`, and returns its URL.
 fn server(fault: fn(u64) -> Fault) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     let seen = Arc::new(AtomicU64::new(0));
-    // Those who are told to die hold it together; the last of them gives it up.
+    // Shared by the connections: one with `Die` shuts the listener down.
     let listener = Arc::new(listener);
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
@@ -63,12 +63,12 @@ fn respond(
             }
             Fault::Close => return,
             Fault::Silence => {
-                // Until the other side ends.
+                // Until the client closes.
                 while let Ok(1..) = stream.read(&mut request) {}
                 return;
             }
             Fault::Die => {
-                // shutdown(2) of a listening socket: whoever comes is refused from now on.
+                // shutdown(2) of a listening socket: new connections are refused from now on.
                 let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
                 return;
             }
@@ -76,7 +76,7 @@ fn respond(
     }
 }
 
-/// Runs `onrush load` with these words against `url`; what came of it, and its result.
+/// Runs `onrush load` with these words against `url`; returns its output and its result.
 fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("result.json");
@@ -87,7 +87,7 @@ fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     (finished, serde_json::from_str(&text).expect("JSON"))
 }
 
-/// It is not valid, its exit code is `code`, and `what` is among the reasons.
+/// Checks that the run is not valid, its exit code is `code`, and `what` is one of the reasons.
 #[track_caller]
 fn is_told(finished: &Finished, result: &Value, code: i32, what: &str) {
     assert_eq!(finished.code, Some(code), "{finished:?}");
@@ -131,7 +131,7 @@ fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
 #[test]
 fn requests_that_hang_to_the_end_bound_the_percentiles() {
     for io in drivers() {
-        // Of 300 requests 75 hang, each on a connection of its own.
+        // 75 of 300 requests hang, each on a connection of its own.
         let url = server(|number| match number % 4 {
             3 => Fault::Silence,
             _ => Fault::Respond,
@@ -152,7 +152,7 @@ fn requests_that_hang_to_the_end_bound_the_percentiles() {
         is_told(&finished, &result, 4, "without a response at the end");
         assert_eq!(result["thresholds"][0]["fate"], "failed", "{finished:?}");
         let at_least = result["latency_us"]["at_least"].as_array().expect("a list");
-        // A higher one takes more responses than a busy machine may have had.
+        // A higher percentile takes more responses than a busy machine may have received.
         assert!(at_least.contains(&"90".into()), "{at_least:?}");
         assert!(finished.out.contains("unfinished   "), "{finished:?}");
         let (finished, result) = load(&url, &words[..words.len() - 2]);
@@ -174,7 +174,7 @@ fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() 
             number("measured_s") < number("duration_s") - 1.0,
             "{finished:?}"
         );
-        // Times are in milliseconds, and all responses may have come within four of them.
+        // Times are in milliseconds, and all responses may have arrived within four of them.
         let time = number("requests") / number("rps");
         let apart = (time - number("measured_s")).abs();
         assert!(apart < 0.001, "{apart}: {finished:?}");
@@ -222,7 +222,7 @@ fn a_generator_that_is_stopped_again_and_again_for_less_than_a_stall_says_so_in_
             "load", &url, "-q", "-c", "4", "-d", "2s", "--io", io, "--json", &path,
         ];
         let mut program = Program::start(&mut onrush(&words));
-        // The rhythm is the fault; nothing is waited for by it.
+        // The rhythm is the fault; nothing waits for a condition.
         while program.is_running() {
             program.signal(Signal::STOP);
             std::thread::sleep(slice);

@@ -1,5 +1,5 @@
-//! Files that are named on the command line: read within a bound, never waited for, written whole or not at all; and what
-//! is said of them.
+//! Files named on the command line: read up to a limit, without waiting, written completely or not at all, with clear
+//! errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ impl Place {
         self.name("fifo")
     }
 
-    /// Longer than anything may be, and without a byte on the disk.
+    /// A file longer than any limit, which takes no space on the disk.
     fn sparse(&self) -> String {
         let file = fs::File::create(self.path("sparse")).expect("a file");
         file.set_len(3 << 30).expect("a length");
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-/// Every word that names a file to read, in a command line that gets as far as reading it.
+/// Every argument that names an input file, in a command line that gets as far as reading it.
 fn readers(file: &str) -> Vec<Vec<String>> {
     let url = "https://127.0.0.1:9/";
     let body = format!("@{file}");
@@ -84,7 +84,7 @@ fn run(words: &[String]) -> Finished {
     run_onrush(&words)
 }
 
-/// Runs a line of a shell in which `onrush` is the program.
+/// Runs a shell line in which `onrush` is the program.
 fn shell(line: &str) -> Finished {
     let program = env!("CARGO_BIN_EXE_onrush");
     let line = format!("onrush() {{ \"{program}\" \"$@\"; }}; {line}");
@@ -168,7 +168,7 @@ fn a_body_is_text_or_a_file_and_a_url_needs_no_scheme() {
     }
 }
 
-/// A result of a short run against a server of its own.
+/// Result of a short run against a new server.
 fn result(place: &Place, name: &str) -> String {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let path = place.name(name);
@@ -255,7 +255,7 @@ fn standard_output_that_cannot_be_written_is_exit_code_1_and_a_sentence() {
             let said = format!("onrush: standard output cannot be written: {why}");
             assert!(finished.err.contains(&said), "{words}: {finished:?}");
         }
-        // Somebody who has seen enough is no failure.
+        // A reader that closes the pipe early is not a failure.
         let finished = shell(&format!("set -o pipefail; onrush {words} | head -c 1"));
         assert_eq!(finished.code, Some(0), "{words}: {finished:?}");
     }
@@ -267,7 +267,7 @@ fn a_server_whose_standard_output_is_full_serves_and_tells_it_at_its_end() {
     let program = env!("CARGO_BIN_EXE_onrush");
     let line = line.replace("onrush", program);
     let program = Program::start(Command::new("bash").args(["-c", &line]));
-    // It handles the signal as soon as it has begun to serve; one before that would end it by itself.
+    // The server handles the signal once it has started; an earlier one would kill it.
     crate::program::until("a server", || {
         let status = fs::read_to_string(format!("/proc/{}/status", program.pid())).ok()?;
         let caught = status
@@ -295,7 +295,7 @@ fn a_result_that_does_not_fit_leaves_the_one_before_it() {
         place.name("new.hdr"),
         place.name("rows.csv"),
     );
-    // Files of two kilobytes at most, as if the disk were full then.
+    // Files are limited to two kilobytes, as if the disk were full then.
     let finished = shell(&format!(
         "trap '' XFSZ; ulimit -f 2; onrush load {url} -n 2000 --html {page} --hdr {new} --csv {csv}"
     ));

@@ -1,4 +1,4 @@
-//! Requests that go through: onrush before nginx, behind HAProxy, before itself, over TCP and Unix sockets.
+//! Forwarded requests: onrush in front of nginx, behind HAProxy, and in front of itself, over TCP and Unix sockets.
 
 use std::fs;
 
@@ -72,8 +72,8 @@ fn wrk_goes_through_two_onrushes_on_unix_sockets() {
     assert_eq!(curl(&[&first.url("/")]).out, "hello");
     assert_eq!(curl(&["--http1.0", &first.url("/")]).out, "hello");
     wrk(&first.url("/"));
-    // What goes through all of them is counted alike: each waits for the one behind it to be done, unless the one before it
-    // has hung up.
+    // All three count the same requests, except for those that a client gave up: a later server may still have
+    // responded to them.
     let all = [first.stop(), middle.stop(), last.stop()];
     assert!(all.is_sorted_by_key(Totals::requests), "{all:?}");
     let given_up = all.iter().map(|each| each.number_before(" given up"));
@@ -129,13 +129,13 @@ fn clients_that_vanish_leave_nothing_behind() {
         let root = directory.path().display().to_string();
         let server = Serve::start(&[&root, "--io", io, "--threads", "1"]);
         let proxy = Serve::start(&["--forward", &server.address, "--io", io]);
-        // One that went well: the file stays open in the server's cache, and a connection in the pool.
+        // A successful request: the file stays open in the server's cache, and a connection in the pool.
         assert_eq!(curl(&["-r", "0-4", &proxy.url("/large.bin")]).out, "xxxxx");
         let before = [server.descriptors(), proxy.descriptors()];
         for _ in 0..3 {
             let mut clients: Vec<_> = (0..50).map(|_| proxy.connect()).collect();
             for (number, client) in clients.iter_mut().enumerate() {
-                // Within a head, within a body, and before and within a response that is too large for the way.
+                // Within a head, within a body, and before and within a response that exceeds the socket buffers.
                 client.send(match number % 4 {
                     0 => b"GET /large.bin HTTP/1.1\r\nHo",
                     1 => b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",

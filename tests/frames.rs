@@ -1,5 +1,5 @@
-//! `onrush load udp://` by interfaces that are named, and past the network stack (`--via xdp`), in network namespaces of this
-//! machine. They take root and iproute2.
+//! `onrush load udp://` through named interfaces, and past the network stack (`--via xdp`), in network namespaces of
+//! this machine. Needs root and iproute2.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -17,15 +17,15 @@ use crate::peer::{are_here, network_is_made};
 use crate::privileges::runs_as;
 use crate::program::{Finished, Program, Serve};
 
-/// Two machines, each a network namespace, with two links between them: `v0` is 10.78.0.1 here and 10.78.0.2 there, `v1`
-/// 10.78.1.1 and 10.78.1.2, and both lead to 10.78.9.9 there. Gone with the value.
+/// Two network namespaces as machines, with two links between them: `v0` is 10.78.0.1 here and 10.78.0.2 there, `v1`
+/// 10.78.1.1 and 10.78.1.2, and both lead to 10.78.9.9 there. Removed on drop.
 struct Machines {
     here: String,
     there: String,
 }
 
 impl Machines {
-    /// `None`, with a line that says why, where that is not permitted.
+    /// Creates them; `None`, with a message, if that is not permitted.
     fn new() -> Option<Machines> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Machines {
                 format!("-n {here} link set v{link} up"),
                 format!("-n {there} link set v{link} up"),
                 format!("-n {here} route add 10.78.9.9/32 via 10.78.{link}.2 metric {link}00"),
-                // What comes back by the second link is none of the first one's route.
+                // Replies on the second link do not match the first link's route.
                 format!("netns exec {here} sysctl -qw net.ipv4.conf.v{link}.rp_filter=0"),
             ]);
         }
@@ -61,14 +61,14 @@ impl Machines {
         network_is_made(&steps).then_some(machines)
     }
 
-    /// A program in a namespace. `ip netns exec` becomes the program.
+    /// Runs a program in a namespace. `ip netns exec` is replaced by the program.
     fn command(namespace: &str, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace]).args(words);
         command
     }
 
-    /// `onrush load` here, and its result.
+    /// Runs `onrush load` here and reads its result.
     fn load(&self, url: &str, words: &[&str]) -> (Finished, Value) {
         let directory = tempfile::tempdir().expect("a directory");
         let json = directory.path().join("result.json");
@@ -82,7 +82,7 @@ impl Machines {
         (finished, result)
     }
 
-    /// A sink there, on these addresses; each has a port of its own.
+    /// Starts a sink there on this address.
     fn sink(&self, address: &str) -> (Serve, tempfile::TempDir) {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("sink.toml");
@@ -96,7 +96,8 @@ impl Machines {
         (serve, directory)
     }
 
-    /// Counts and drops what comes in by that interface there; `None`, with a line that says why, where the kernel does not.
+    /// Attaches a program that counts and drops packets received on this interface there; `None`, with a message, if
+    /// the kernel does not support it.
     fn counting_drop(&self, interface: &'static str) -> Option<CountingDrop> {
         let namespace = File::open(format!("/run/netns/{}", self.there)).expect("it is there");
         let attached = thread::spawn(move || {
@@ -115,7 +116,7 @@ impl Machines {
         }
     }
 
-    /// Lets interfaces here send frames: their other ends take them with GRO.
+    /// Enables GRO on the peer interfaces, which lets the interfaces here send frames.
     fn take_frames(&self) -> bool {
         if !are_here(&["ethtool"]) {
             return false;
@@ -231,7 +232,7 @@ fn frames_are_datagrams_to_a_sink_with_sockets() {
             ["/sent", "/received", "/losses/lost"].map(|key| number(&result, key));
         assert_eq!(sent, 20_000, "{finished:?}");
         assert_eq!(sent, received + lost, "{result:#}");
-        // A frame with a wrong checksum does not come to a socket; some may find no room.
+        // A frame with a wrong checksum does not reach a socket; some may find the buffer full.
         assert!(received > 0, "{result:#}");
         assert_eq!(number(&result, "/duplicated"), 0, "{result:#}");
         assert_eq!(result.get("jitter_us"), None, "{result:#}");
@@ -297,7 +298,7 @@ fn what_stands_in_the_way_of_frames_is_said_before_the_run() {
     refused(&[], &by("v0"), 1, "ethtool -K PEER gro on");
     refused(&[], &by("v7"), 1, "no such interface");
     refused(&[], &by("lo"), 1, "lo is down");
-    // Where no IPv4 route leads there the kernel takes it for a neighbour.
+    // An IPv6 address: an IPv4 address without a route would count as a neighbour on the link.
     let other = ["udp://[fd78:0::2]:9", "--via", "xdp", "--interface", "v1"];
     refused(&[], &other, 1, "cannot be reached by --interface v1");
     refused(
@@ -318,7 +319,7 @@ fn what_stands_in_the_way_of_frames_is_said_before_the_run() {
         "1473",
     ];
     refused(&[], &long, 1, "use 1472 at most");
-    // Nobody has this address.
+    // This address is not assigned.
     let nobody = ["udp://10.78.0.77:9", "--via", "xdp", "--interface", "v0"];
     refused(&[], &nobody, 2, "does not say its MAC address");
     if runs_as(65534) {

@@ -1,5 +1,4 @@
-//! Several generators that make one run together: processes that start at one moment, and machines of their own, which
-//! network namespaces stand for.
+//! Several generators of one run: processes that start at the same time, and machines, simulated by network namespaces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +10,14 @@ use serde_json::Value;
 use crate::peer::network_is_made;
 use crate::program::{Finished, Program, Serve, onrush, run_onrush};
 
-/// A moment that is far enough ahead for processes to be there, on a busy machine, too.
+/// A start time far enough ahead for all processes to be ready, even on a busy machine.
 fn soon() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let soon = now.expect("it is later than 1970") + Duration::from_secs(8);
     format!("{}.{:06}", soon.as_secs(), soon.subsec_micros())
 }
 
-/// Where part `number` writes its result.
+/// Path of the result of part `number`.
 fn result(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("{number}.json"))
 }
@@ -28,7 +27,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Starts the parts of a run all at once, each by its command, and waits for their ends; and then merges them.
+/// Starts all parts of a run, each by its command, waits for their ends, and merges the results.
 pub(crate) fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Finished, Value) {
     let count = commands.len();
     let moment = soon();
@@ -55,7 +54,7 @@ pub(crate) fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Fin
     let began = |file: &String| read(Path::new(file))["began_unix_s"].as_f64();
     let moment: f64 = moment.parse().expect("it is a number");
     for file in &files {
-        // A number of seconds since 1970 is exact to a quarter of a microsecond.
+        // Seconds since 1970 as a number are exact to a quarter of a microsecond.
         assert!(began(file).expect("it began") >= moment - 2e-6, "{file}");
     }
     let merged = read(Path::new(&merged));
@@ -100,7 +99,7 @@ fn three_parts_of_a_run_add_up_to_exactly_the_whole() {
     assert_eq!(counts, [334, 334, 333].map(Some));
     let totals = serve.stop();
     assert_eq!((totals.requests(), totals.connections()), (1001, 8));
-    // One machine, one clock: what nobody synchronizes does no harm.
+    // One machine, one clock: a clock that is not synchronized does no harm.
     assert!(merged["clock"]["id"].is_string(), "{merged}");
     assert!(merged["clock"]["spread_us"].is_number(), "{merged}");
     let lacking = run_onrush(&[
@@ -133,17 +132,17 @@ fn a_moment_that_has_passed_or_is_none_is_refused() {
     assert_eq!(serve.stop().connections(), 0);
 }
 
-/// Network namespaces, each a machine; gone with the value.
+/// Network namespaces as machines; removed on drop.
 struct Machines {
     names: Vec<String>,
 }
 
-/// The server's address, which both networks lead to.
+/// Address of the server, which both networks can reach.
 const SERVER: &str = "10.77.0.1";
 
 impl Machines {
-    /// A server with two generators, each in a network of its own: 10.77.1.0/29 and 10.77.2.0/29. `None`, with a line that
-    /// says why, where that is not permitted.
+    /// Creates a server and two generators, each in a network of its own: 10.77.1.0/29 and 10.77.2.0/29. `None`, with a
+    /// message, if that is not permitted.
     fn new() -> Option<Machines> {
         let name = |role: &str| format!("onrush-{role}-{}", std::process::id());
         let machines = Machines {
@@ -172,7 +171,7 @@ impl Machines {
         network_is_made(&steps).then_some(machines)
     }
 
-    /// `onrush` on the machine with this index. `ip netns exec` becomes the program.
+    /// Runs `onrush` on the machine with this index. `ip netns exec` is replaced by the program.
     fn onrush(&self, index: usize, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command
@@ -257,6 +256,6 @@ fn a_run_that_is_ended_before_its_moment_says_that_it_did_not_begin() {
     assert_eq!(own["clock"]["started_at"], Value::Null);
     let merged = run_onrush(&["load", "merge", &file.display().to_string()]);
     assert!(merged.err.contains("it was ended before"), "{merged:?}");
-    // Connections are made in the last seconds only.
+    // Connections are opened only in the last seconds before the start.
     assert_eq!(serve.stop().connections(), 0);
 }

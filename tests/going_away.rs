@@ -1,5 +1,4 @@
-//! What clients of HTTP/2 notice of a server whose configuration is read again, or whose program is replaced: GOAWAY where it has to be
-//! said, and requests that are all responded to.
+//! What HTTP/2 clients notice of a reload or an upgrade: GOAWAY frames where required, and a response to each request.
 
 use std::fs;
 use std::io::Write;
@@ -16,12 +15,12 @@ use crate::peer::peer;
 use crate::program::{Finished, Program, Serve, Totals, drivers, until};
 use crate::upgrading::Next;
 
-/// What nghttp says of a stream that it was told of as the last, where that is none yet (RFC 9113 6.8).
+/// nghttp's output for the last stream ID of a first GOAWAY (RFC 9113 section 6.8).
 const ANY_STREAM: &str = "(last_stream_id=2147483647, error_code=NO_ERROR(0x00)";
 const NO_ERROR: &str = "error_code=NO_ERROR(0x00)";
 const RECEIVED_GOAWAY: &str = "recv GOAWAY frame";
 
-/// A server with a file.
+/// A server with a configuration file.
 struct Site {
     serve: Serve,
     path: PathBuf,
@@ -41,12 +40,12 @@ impl Site {
         }
     }
 
-    /// One that forwards to a server which holds its responses.
+    /// Starts a server that forwards to `behind`, which holds its responses.
     fn forwarding(io: &str, behind: &Holding) -> Site {
         Site::start(io, &forwarding(behind))
     }
 
-    /// nghttp, which says each frame, asking for so many things at once.
+    /// Starts nghttp, which prints each frame, with this many requests at once.
     fn asked(&self, count: usize) -> Program {
         let urls: Vec<String> = (0..count)
             .map(|at| self.serve.url(&format!("/{at}")))
@@ -56,7 +55,7 @@ impl Site {
         Program::start(&mut peer("nghttp", &words))
     }
 
-    /// h2load, making so many requests on 8 connections with 16 streams each.
+    /// Starts h2load with this many requests on 8 connections with 16 streams each.
     fn under_load(&self, requests: &str) -> Program {
         let url = self.serve.url("/");
         let words = ["-n", requests, "-c", "8", "-m", "16", &url];
@@ -88,7 +87,7 @@ fn respond(held: Vec<TcpStream>) {
     }
 }
 
-/// What nghttp has seen: how often each stream ended with a 200, and GOAWAYs.
+/// Number of responses with 200, and GOAWAY frames, in nghttp's output.
 fn seen(finished: &Finished) -> (usize, Vec<&str>) {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let statuses = finished.out.matches(":status: 200").count();
@@ -96,11 +95,11 @@ fn seen(finished: &Finished) -> (usize, Vec<&str>) {
     let went = lines
         .windows(2)
         .filter(|lines| lines[0].contains(RECEIVED_GOAWAY));
-    // The next line says what is in it.
+    // The next line shows its contents.
     (statuses, went.map(|lines| lines[1].trim()).collect())
 }
 
-/// All requests that h2load made were responded to with 2xx.
+/// Checks that all requests of h2load got a 2xx response.
 #[track_caller]
 fn all_succeeded(finished: &Finished, requests: &str) {
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -148,7 +147,7 @@ fn requests_under_way_at_an_upgrade_are_responded_to_behind_two_goaways() {
         let (statuses, goaways) = seen(&finished);
         assert_eq!(statuses, 5, "{finished:?}");
         assert_eq!(goaways.len(), 2, "{goaways:?}: {finished:?}");
-        // Any stream may still come first, then none above the last one; their responses come behind both.
+        // The first GOAWAY allows any stream, the second none above the last one; the responses follow.
         assert!(goaways[0].starts_with(ANY_STREAM), "{goaways:?}");
         assert!(!goaways[1].starts_with(ANY_STREAM), "{goaways:?}");
         assert!(goaways[1].contains(NO_ERROR), "{goaways:?}");
@@ -166,7 +165,7 @@ fn under_load_no_stream_is_lost_by_reloads_and_no_connection_ends() {
         let site = Site::start(io, &responding("1"));
         let mut client = site.under_load(REQUESTS);
         let mut generation = 1;
-        // It has begun when there is a reload beside it, and one at least is.
+        // The load must still be running at the first reload.
         client.out.wait_for("progress: 10% done");
         while client.is_running() {
             generation += 1;
@@ -208,7 +207,7 @@ fn under_load_no_request_of_http_2_is_lost_by_an_upgrade() {
     }
 }
 
-/// h2load makes no new connection behind a GOAWAY, and counts what it had not sent yet as failed.
+/// h2load opens no new connection after a GOAWAY, and counts unsent requests as failed.
 #[test]
 #[ignore = "foreign programs: make test-all"]
 fn what_h2load_has_sent_before_an_upgrade_is_responded_to() {
@@ -232,9 +231,9 @@ fn what_h2load_has_sent_before_an_upgrade_is_responded_to() {
     }
 }
 
-/// What the process that was replaced has served, and what the next one has, both of which end.
+/// Requests served by the replaced process and by its successor, both of which end.
 fn served(site: Site, next: Next) -> [u64; 2] {
-    // The one after the other, so that they say it in this order.
+    // One after the other, so that their output is in this order.
     site.serve.program.out.wait_for("served ");
     drop(next);
     let finished = site.serve.program.finish();

@@ -1,4 +1,4 @@
-//! Clients that are gone: what waits or works for them is given up, counted as theirs, and holds nobody up.
+//! Clients that disconnect: their waiting and running requests are given up, counted as such, and delay no others.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -17,7 +17,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
 }
 
-/// A server that the test plays, behind a proxy that gives it one request at a time.
+/// A server played by the test, behind a proxy that sends it one request at a time.
 struct Chain {
     listener: TcpListener,
     proxy: Serve,
@@ -45,7 +45,8 @@ impl Chain {
         }
     }
 
-    /// A client whose request for `path` the proxy has read: it came with another that gets its response.
+    /// A client whose request for `path` the proxy has read, since it arrived together with a request that got its
+    /// response.
     fn ask(&self, path: &str) -> Client<TcpStream> {
         let mut client = self.proxy.connect();
         client.send((get("/here") + &get(path)).as_bytes());
@@ -54,7 +55,7 @@ impl Chain {
         client
     }
 
-    /// The server's end of the next connection, and the path that it is asked for.
+    /// The server's end of the next connection, and the path of its request.
     fn accept(&self) -> (Client<TcpStream>, String) {
         let (stream, _) = self.listener.accept().expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -64,7 +65,7 @@ impl Chain {
     }
 }
 
-/// The path of the next request.
+/// Path of the next request.
 fn asked(server: &mut Client<TcpStream>) -> String {
     let request = server.receive().expect("a request");
     request.split(' ').nth(1).expect("a path").to_owned()
@@ -104,7 +105,7 @@ fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() 
             2,
             "{totals:?}"
         );
-        // Three that had their responses at once, and one that waited.
+        // Three that got their responses at once, and one that waited.
         assert_eq!(totals.requests(), 4, "{totals:?}");
         assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
         assert_eq!(totals.number_before(" retried"), 0, "{totals:?}");
@@ -145,7 +146,7 @@ fn a_stop_does_not_wait_for_servers_that_work_for_nobody() {
         let working = chain.ask("/working");
         let (server, _) = chain.accept();
         let queued = chain.ask("/queued");
-        // An hour is what it would wait.
+        // It would wait for an hour.
         chain.proxy.program.signal(Signal::TERM);
         hang_up(queued);
         hang_up(working);

@@ -1,4 +1,4 @@
-//! `onrush bench` with roles on other machines: agents without a connection, and over sshd in network namespaces.
+//! `onrush bench` with roles on other machines: agents without a network, and over sshd in network namespaces.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::peer::found;
 use crate::program::{Finished, PATIENCE, Program, onrush, run_onrush, until};
 
-/// An experiment of our own server and client on two hosts, which are written as `a` and `b`.
+/// An experiment with our own server and client on two hosts, written as `a` and `b`.
 fn experiment(directory: &Path, measure: &str, a: &str, b: &str) -> String {
     let path = directory.join("far.toml");
     let text = format!(
@@ -58,9 +58,9 @@ fn json(out: &Path, name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// What a run on two hosts must have left: a trial with rows and CPU times of both, and facts of both.
+/// Checks the result of a run on two hosts: a trial with rows and CPU times of both, and facts of both.
 fn check_trial(out: &Path, finished: &Finished) {
-    // On a busy machine a trial may be disturbed or too short; it was made.
+    // On a busy machine a trial may be disturbed or too short, but it was made.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:?}");
     let result = json(out, "result.json");
     let variant = &result["works"][0]["variants"][0];
@@ -89,13 +89,13 @@ fn check_trial(out: &Path, finished: &Finished) {
         for clock in ["clock", "clock_at_end"] {
             let error = facts[clock]["error_s"].as_f64().expect("a number");
             let ahead = facts[clock]["ahead_s"].as_f64().expect("a number");
-            // They are one machine, whose clock two programs read.
+            // Both hosts are this machine, whose clock two programs read.
             assert!(ahead.abs() <= error + 0.001, "{facts}");
         }
     }
 }
 
-/// The agents that run, by their directories.
+/// Running agents with their directories.
 pub(crate) fn agents(pids: &[u32]) -> Vec<(u32, String)> {
     let of_agent = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -113,7 +113,7 @@ fn all_pids() -> Vec<u32> {
     pids.collect()
 }
 
-/// The agents whose programs ask a port of, or are started from, this directory of results.
+/// Agents among the descendants of process `pid`.
 fn agents_below(pid: u32) -> Vec<(u32, String)> {
     let parent = |pid: u32| -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -134,7 +134,7 @@ fn agents_below(pid: u32) -> Vec<(u32, String)> {
     agents(&below)
 }
 
-/// The processes whose program is, or whose files are, below a directory.
+/// Processes whose command line contains this directory.
 pub(crate) fn are_using(directory: &str) -> Vec<u32> {
     let uses = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -143,7 +143,7 @@ pub(crate) fn are_using(directory: &str) -> Vec<u32> {
     all_pids().into_iter().filter(uses).collect()
 }
 
-/// Nothing is left of an agent within the time that a condition may take.
+/// Waits until the agent and its directory are gone.
 pub(crate) fn is_gone(directory: &str) {
     until("the agent and all it started to be gone", || {
         (are_using(directory).is_empty() && !Path::new(directory).exists()).then_some(())
@@ -192,7 +192,7 @@ fn the_end_of_a_client_on_another_host_is_looked_at() {
     assert!(reasons.contains(&said), "{trial}");
 }
 
-/// A run in the middle of a long window, with its agents' directories.
+/// Starts a run and waits until it is in its long window; also returns the agents with their directories.
 fn long_run(directory: &Path) -> (Program, Vec<(u32, String)>) {
     let path = experiment(directory, "30m", HERE, HERE);
     let out = directory.join("out").display().to_string();
@@ -200,7 +200,7 @@ fn long_run(directory: &Path) -> (Program, Vec<(u32, String)>) {
     let agents = until("two agents with their programs", || {
         let agents = agents_below(program.pid());
         let are_busy = agents.iter().all(|(pid, home)| {
-            // The agent itself is one of those that use it.
+            // The agent itself also uses the directory.
             are_using(home)
                 .iter()
                 .any(|user| user != pid && is_program(*user))
@@ -210,7 +210,8 @@ fn long_run(directory: &Path) -> (Program, Vec<(u32, String)>) {
     (program, agents)
 }
 
-/// Whether a process is a program of an experiment: the shell that waits for an agent has its script as its words.
+/// Whether a process is a program of the experiment: the command line of the shell that waits for an agent contains its
+/// script.
 pub(crate) fn is_program(pid: u32) -> bool {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).into_owned();
@@ -268,15 +269,15 @@ fn a_host_that_dies_ends_the_run_and_is_named() {
     }
 }
 
-/// Three network namespaces: `hub` for the experiment, and two hosts that reach each other through it. Each host has an sshd
-/// of its own. Gone with the value.
+/// Three network namespaces: `hub` for the experiment, and two hosts that reach each other through it. Each host runs
+/// an sshd. Removed on drop.
 struct Hosts {
     names: [String; 3],
     sshds: Vec<Program>,
     directory: tempfile::TempDir,
 }
 
-/// The address of a host.
+/// Address of a host.
 fn address(host: usize) -> String {
     format!("10.79.{host}.2")
 }
@@ -296,7 +297,7 @@ pub(crate) fn ip(words: &str) -> Result<String, String> {
 }
 
 impl Hosts {
-    /// None, with a line that says why, where that cannot be.
+    /// Creates them; `None`, with a message, if that is not possible.
     fn new() -> Option<Hosts> {
         let programs = ["ip", "sshd", "ssh", "ssh-keygen", "ssh-keyscan"];
         if !rustix::process::geteuid().is_root() {
@@ -365,9 +366,9 @@ impl Hosts {
         fs::write(self.file("known"), known.concat()).map_err(|error| error.to_string())
     }
 
-    /// Starts the sshd of a host, behind a preparation in its own mounts, and waits until it is there.
+    /// Starts the sshd of a host, after a preparation in its own mount namespace, and waits until it listens.
     fn listen(&mut self, host: usize, preparation: &str) {
-        // Where sshd separates its privileges; a file system of a fresh start has it not.
+        // Directory for sshd's privilege separation, which a fresh file system lacks.
         let _ = fs::create_dir_all("/run/sshd");
         let sshd = found("sshd").expect("looked for before");
         let options = format!(
@@ -384,7 +385,7 @@ impl Hosts {
         self.sshds.push(program);
     }
 
-    /// A host as it is written in an experiment.
+    /// The host as written in an experiment.
     fn written(&self, host: usize, key: &str) -> String {
         format!(
             "ssh = {{ to = \"root@{}\", options = [\"-F\", \"none\", \"-p\", \"2222\", \"-i\", \"{}\", \"-o\", \"IdentitiesOnly=yes\", \"-o\", \"UserKnownHostsFile={}\"] }}",
@@ -394,7 +395,7 @@ impl Hosts {
         )
     }
 
-    /// `onrush` in the hub.
+    /// Runs `onrush` in the hub.
     fn onrush(&self, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[0]]);
@@ -402,7 +403,7 @@ impl Hosts {
         command
     }
 
-    /// The agents of a host.
+    /// Agents running on a host.
     fn agents(&self, host: usize) -> Vec<(u32, String)> {
         let pids = ip(&format!("netns pids {}", self.names[host])).expect("it is there");
         let pids: Vec<u32> = pids.lines().filter_map(|pid| pid.parse().ok()).collect();
@@ -410,8 +411,8 @@ impl Hosts {
     }
 }
 
-/// Ends what daemons left of their sessions in a network namespace of ours, in which is nobody else: over a link that is down
-/// they wait for minutes.
+/// Kills what daemons left in one of our network namespaces: on a link that is down their sessions would wait for
+/// minutes.
 pub(crate) fn end_all_in(name: &str) {
     let pids = ip(&format!("netns pids {name}")).unwrap_or_default();
     let pids = pids.lines().filter_map(|pid| pid.parse().ok());
@@ -514,7 +515,7 @@ fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
     for (_, home) in homes {
         is_gone(&home);
     }
-    // That a condition may take so long is what is promised of hosts that are cut off.
+    // A host that is cut off cleans up within 60 s.
     assert!(PATIENCE.as_secs() <= 60);
 }
 
@@ -589,7 +590,7 @@ fn a_host_that_cannot_be_used_is_one_clear_sentence() {
     let one = hosts.written(1, "user");
     let nobody = one.replace(&address(1), "10.80.1.1");
     let stranger = hosts.written(1, "stranger");
-    // Nothing below its /tmp can be executed, as where a program is for another library.
+    // Nothing below its /tmp can be executed, as with a program for another C library.
     hosts.sshds.pop();
     hosts.listen(
         2,
@@ -613,7 +614,7 @@ fn a_host_that_cannot_be_used_is_one_clear_sentence() {
         let finished = Program::start(&mut hosts.onrush(&["bench", &path])).finish();
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.err.contains(expected), "{finished:?}");
-        // The sentence stands below the one that says that nothing can be measured.
+        // This line follows the one that reports that nothing can be measured.
         assert_eq!(finished.err.lines().count(), 2, "{finished:?}");
     }
     let path = experiment(directory.path(), "1s", &one, &one);

@@ -1,4 +1,4 @@
-//! `include`: a configuration of several files, as it is checked, read again and watched.
+//! `include`: a configuration of several files, when checked, reloaded and watched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Place {
         self.path(name).display().to_string()
     }
 
-    /// Puts it in its place whole, as editors do.
+    /// Replaces the file atomically, as editors do.
     fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         let directory = path.parent().expect("a directory");
@@ -149,7 +149,7 @@ fn a_check_warns_of_a_pattern_whose_directory_is_missing() {
         place.shown("conf.d")
     );
     assert!(said.err.starts_with(&expected), "{said:?}");
-    // One that is there may be empty.
+    // An existing directory may be empty.
     fs::create_dir(place.path("conf.d")).expect("it is ours");
     let said = place.check();
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
@@ -177,7 +177,7 @@ fn a_reload_reads_all_files_and_names_those_that_have_changed() {
     serve.program.err.wait_for(&expected);
     assert!(!said.contains("listening"), "{said}");
     assert_eq!(serve.body(), "two");
-    // It comes before the other one, as its name does.
+    // Its name sorts before the other one.
     place.write("conf.d/a.toml", &responding("three"));
     reload("as generation 3: 1 change");
     let expected = format!("route[1]: added ({})", place_of("conf.d/a.toml", "2:1"));
@@ -216,7 +216,7 @@ fn files_that_come_change_and_go_are_seen_when_watched() {
     place.write("conf.d/b.toml", &responding("changed"));
     err.wait_for("as generation 3: 1 change");
     assert_eq!(serve.body(), "changed");
-    // What is named for the first time and has a mistake is looked at from then on.
+    // A newly included file with a mistake is watched from then on.
     place.write("more.toml", "threads = zero");
     let more = FIRST.replace("\"conf.d/*.toml\"", "[\"more.toml\", \"conf.d/*.toml\"]");
     place.write("onrush.toml", &more);
@@ -242,7 +242,7 @@ fn a_directory_that_cannot_be_looked_at_for_a_while_is_watched_on() {
     lead_to("real");
     let serve = place.serve(&["--watch"]);
     assert_eq!(serve.body(), "one");
-    // A link to itself: not even root can look behind it.
+    // A link to itself, which not even root can resolve.
     lead_to("conf.d");
     serve.program.err.wait_for("cannot look for");
     place.write("real/a.toml", &responding("two"));
@@ -259,7 +259,7 @@ fn a_pipe_is_not_waited_for() {
     let pipe = place.path("conf.d/a.toml");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("it is there").success());
-    // With a writer that says nothing.
+    // With a writer that sends nothing.
     let writer = fs::OpenOptions::new().read(true).write(true).open(&pipe);
     let _writer = writer.expect("it is ours");
     let said = place.check();

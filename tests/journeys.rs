@@ -1,4 +1,5 @@
-//! `onrush load --journeys`: what users do in order, with what responses said, is what the server saw, step by step.
+//! `onrush load --journeys`: steps in order, with values taken from responses; our counts equal the server's, step by
+//! step.
 
 use std::fs;
 use std::time::SystemTime;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 use crate::peer::peer;
 use crate::program::{Program, drivers, onrush, run_onrush, until};
 
-/// A shop that knows its customers by tokens; see its file.
+/// A shop that identifies customers by tokens; see its source file.
 struct Shop {
     program: Program,
     url: String,
@@ -34,7 +35,7 @@ impl Shop {
         }
     }
 
-    /// Lets users do what `text` says; the exit code and the result.
+    /// Runs the journeys of `text`; returns the exit code and the result.
     fn visit(&self, text: &str, arguments: &[&str]) -> (Option<i32>, Value) {
         let path = |name: &str| self.directory.path().join(name).display().to_string();
         let (file, json) = (path("shop.toml"), path("result.json"));
@@ -50,7 +51,7 @@ impl Shop {
         )
     }
 
-    /// How many lines of its log begin and end so: method and path, status.
+    /// Number of log lines with this beginning (method and path) and end (status).
     fn count(&self, begin: &str, end: &str) -> u64 {
         let log = self.program.out.so_far();
         let lines = log
@@ -60,7 +61,7 @@ impl Shop {
     }
 }
 
-/// The example of the documentation, without its pauses.
+/// The example of the documentation, with shorter pauses.
 fn example() -> String {
     let page = include_str!("../docs/journeys.md");
     let block = page
@@ -78,7 +79,7 @@ fn number(value: &Value, key: &str) -> u64 {
         .unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
-/// Begun, completed, failed and unfinished.
+/// Journeys begun, completed, failed and unfinished.
 fn ends(row: &Value) -> [u64; 4] {
     ["begun", "completed", "failed", "unfinished"].map(|key| number(row, key))
 }
@@ -90,7 +91,7 @@ fn steps(result: &Value) -> Vec<Value> {
         .clone()
 }
 
-/// Nothing is lost, in journeys and at each of their steps.
+/// Checks that the counts of journeys and steps add up.
 #[track_caller]
 fn check_counts(result: &Value) {
     for journey in result["journeys"].as_array().expect("a list") {
@@ -119,7 +120,7 @@ fn each_user_sends_its_own_values_and_the_steps_are_those_that_the_server_saw() 
             let shop = Shop::start(words);
             let arguments = ["-n", "100", "-c", "10", "-t", "2", "--io", io];
             let (code, result) = shop.visit(&example(), &arguments);
-            // A check has failed; 0 is said of a machine with too little CPU.
+            // A check has failed; the code is 0 on a machine with too little CPU.
             assert!(matches!(code, Some(0 | 3)), "{code:?}: {result}");
             check_counts(&result);
             assert_eq!(ends(&result["journeys"][0]), [100, 90, 10, 0]);
@@ -134,7 +135,7 @@ fn each_user_sends_its_own_values_and_the_steps_are_those_that_the_server_saw() 
                     [90, 90, 0, 0]
                 ]
             );
-            // The server gives a page only to whom both the token and the cookie are of.
+            // The server sends a page only if token and cookie belong to the same customer.
             let seen = [
                 shop.count("POST /login ", " 200"),
                 shop.count("GET /items ", " 200"),
@@ -192,7 +193,7 @@ fn conditions_are_about_a_journey_a_step_or_its_checks() {
         ("failed_checks{step:STEP} > 19", "failed"),
         ("failed_checks > 20", "passed"),
         ("p50{step:STEP} > 1ns", "failed"),
-        // Ten of a hundred have no time of the whole journey.
+        // Ten of a hundred journeys have no total time.
         ("max{journey:buy} > 1000s", "undecided"),
     ] {
         let condition = condition.replace("STEP", step);
@@ -410,7 +411,7 @@ fn parts_of_one_run_add_up_and_others_are_refused() {
         example().replace("name = \"list\"", "name = \"items\""),
     )
     .expect("it is ours");
-    // Time for all three to be there.
+    // Time for all three to be ready.
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let at = (now.expect("it is later").as_secs() + 5).to_string();
     let parts: Vec<Program> = [
@@ -454,7 +455,7 @@ fn parts_of_one_run_add_up_and_others_are_refused() {
     let result: Value = serde_json::from_str(&text).expect("it is JSON");
     check_counts(&result);
     assert_eq!(ends(&result["journeys"][0]), [20, 20, 0, 0]);
-    // All three generators were there at once, and each number is one customer of two of them.
+    // All three generators ran at once, and two of them used the same customer numbers.
     assert!(finished.out.contains("journeys "), "{finished:?}");
     let page = fs::read_to_string(path("page")).expect("it is written");
     assert!(page.contains("<h2>Journeys</h2>"), "{page}");

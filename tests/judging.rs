@@ -1,5 +1,5 @@
-//! `onrush load` behind its figures: conditions, files in other forms, results added up and set beside each other, and
-//! the search for the highest rate.
+//! `onrush load` after a run: conditions, other output formats, merged and compared results, and the search for the
+//! highest rate.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::program::{Finished, Serve, run_onrush};
 
-/// Runs `onrush load` with these words.
 fn load(words: &[&str]) -> Finished {
     run_onrush(&[&["load"], words].concat()).on_any_machine()
 }
@@ -183,7 +182,7 @@ fn results_of_generators_that_ran_together_add_up() {
             "{key}"
         );
     }
-    // Responses may still have been on their way when the time was over.
+    // Responses may still have been in flight at the end.
     let of_sum = |key: &str| sum[key].as_u64().expect("a count");
     let responses = of_sum("requests");
     let served = serve.stop().requests();
@@ -192,7 +191,7 @@ fn results_of_generators_that_ran_together_add_up() {
         "{served}: {sum}"
     );
     assert_eq!(sum["options"]["rate"], 400);
-    // A sum can be compared; two seconds say nothing of how seconds vary.
+    // A merged result can be compared; two seconds are too few to know how seconds vary.
     let finished = load(&["compare", &paths[2], &paths[2]]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(
@@ -271,7 +270,7 @@ fn a_trial_that_is_too_short_for_its_condition_is_refused() {
     );
 }
 
-/// A server that takes connections and never responds; its URL.
+/// A server that accepts connections and never responds; its URL.
 fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
@@ -285,7 +284,7 @@ fn what_nobody_responds_to_ends_a_run_by_its_waits() {
         &["-c", "2", "-R", "1000"],
         &["-c", "2", "--rate-per-connection", "500"],
     ] {
-        // The kernel makes the connections, no more than fit in the queue of one listener.
+        // The kernel completes the connections, as many as fit in the listener's backlog.
         let (_listener, url) = silent();
         let words = [
             &url,

@@ -1,4 +1,4 @@
-//! Requests at the same time: how many there may be, and that each gives its place back however it ends.
+//! Concurrent requests: their limit, and that each releases its slot however it ends.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ fn now(serve: &Serve) -> String {
     serve.connect().exchange(request)
 }
 
-/// A client whose request the application has and holds; one that must not be sent twice.
+/// A client whose non-idempotent request the application has received and holds.
 fn hold(
     serve: &Serve,
     application: &Holding,
@@ -32,7 +32,7 @@ fn is_refused(serve: &Serve) {
     assert!(wait.parse::<u32>().is_ok_and(|wait| wait > 0), "{response}");
 }
 
-/// Waits until a place is free: it may be given back a moment after the client has heard of it.
+/// Waits until a slot is free: it may be released a moment after the client has the response.
 fn is_let_in(serve: &Serve) {
     until("a place", || {
         let response = now(serve);
@@ -66,7 +66,7 @@ fn a_place_is_given_back_however_its_request_ends() {
         let (other, mut others_server) = hold();
         is_refused(&serve);
 
-        // It succeeds.
+        // The request succeeds.
         its_server
             .write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
             .expect("it is taken");
@@ -76,7 +76,7 @@ fn a_place_is_given_back_however_its_request_ends() {
         let (mut one, its_server) = hold();
         is_refused(&serve);
 
-        // Its client leaves, which is seen when there is something to send.
+        // Its client leaves, which the server notices when it has something to send.
         other.0.shutdown(Shutdown::Both).expect("it is connected");
         drop(other);
         others_server
@@ -87,7 +87,7 @@ fn a_place_is_given_back_however_its_request_ends() {
         let (mut other, others_server) = hold();
         is_refused(&serve);
 
-        // Its server fails, before its response and within it.
+        // Its server fails, before the response and within it.
         drop(its_server);
         let response = one.receive().expect("a response");
         assert!(response.starts_with("HTTP/1.1 502 "), "{response}");

@@ -1,4 +1,4 @@
-//! `onrush load`: what it counts is what the server counted, and it says how it went by its exit code.
+//! `onrush load`: our counts equal the server's, and the exit code reports the outcome.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::peer::{Peer, are_here, curl};
 use crate::program::{Program, Serve, drivers, onrush, run_onrush, until};
 use crate::schema;
 
-/// Runs it to its end; the exit code and its JSON.
+/// Runs the load; returns the exit code and the JSON result.
 pub(crate) fn load(url: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json").display().to_string();
@@ -142,7 +142,7 @@ fn a_server_that_keeps_ending_its_connections_costs_no_response() {
         assert_eq!(number(&result["statuses"], "200"), 3000, "{result}");
         assert_eq!(serve.stop().requests(), 3000);
     }
-    // The same without a proxy between: the client makes new connections.
+    // The same without a proxy: the client opens new connections.
     let (code, result) = load(&nginx.url("/"), &["-n", "3000", "-c", "20"]);
     assert_eq!(
         (code, number(&result, "requests")),
@@ -154,13 +154,13 @@ fn a_server_that_keeps_ending_its_connections_costs_no_response() {
 
 #[test]
 fn a_server_that_stops_behind_a_proxy_costs_no_request_that_may_be_repeated() {
-    // Both listen on the same socket's path, one after the other; between them requests are refused.
+    // Both listen on the same socket path, one after the other; in between requests are refused.
     let directory = tempfile::tempdir().expect("a directory");
     let unix = format!("unix:{}", directory.path().join("server").display());
     for io in drivers() {
         let first = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
         let proxy = Serve::start(&["--forward", &unix, "--io", io]);
-        // Idle connections stay behind in the proxy's pools.
+        // Idle connections remain in the proxy's pools.
         assert_eq!(load(&proxy.url("/"), &["-n", "200", "-c", "20"]).0, Some(0));
         first.stop();
         let second = Serve::start(&["--respond", "200:hello", "--listen", &unix]);
@@ -280,7 +280,7 @@ fn a_result_that_finds_no_room_is_one_sentence_and_an_exit_code() {
             .contains("/dev/full cannot be written: No space left"),
         "{finished:?}"
     );
-    // What was measured has been said all the same.
+    // The measurement was still printed.
     assert!(
         finished.out.contains("\nrequests     10 in "),
         "{finished:?}"

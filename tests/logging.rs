@@ -1,4 +1,4 @@
-//! The access log: a line for each request that has ended, wherever it goes, and never at a request's expense.
+//! The access log: one line for each finished request, in every destination, without delaying requests.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use crate::program::{PATIENCE, Program, Serve, drivers, onrush, until};
 const GET: &[u8] =
     b"GET /x?y=1 HTTP/1.1\r\nHost: a.example\r\nUser-Agent: t\"e\\st\r\nReferer: http://b/\r\n\r\n";
 
-/// A server whose configuration has this `[log]` and these routes.
+/// Starts a server whose configuration has this `[log]` and these routes.
 fn start(directory: &TempDir, log: &str, routes: &str, words: &[&str]) -> Serve {
     let path = directory.path().join("onrush.toml");
     fs::write(&path, text(log, routes)).expect("it is ours");
@@ -31,7 +31,7 @@ fn responding() -> String {
     "[[route]]\npath = \"/quiet\"\nlog = false\nrespond = { status = 204 }\n[[route]]\npath = \"/gone\"\nrespond = { status = 410 }\n[[route]]\nrespond = { status = 200, body = \"hello\" }\n".to_owned()
 }
 
-/// The lines of a file, once it has so many.
+/// Lines of a file, once it has at least this many.
 fn lines(path: &Path, count: usize) -> Vec<String> {
     until("lines in the log", || {
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -72,7 +72,7 @@ fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
                 && combined[1].starts_with("127.0.0.1 - - ["),
             "{combined:?}"
         );
-        // Another format: the file goes on.
+        // Another format, in the same file.
         let onrush = directory.path().join("onrush.toml");
         fs::write(
             &onrush,
@@ -158,7 +158,7 @@ fn a_forwarded_request_says_where_it_went_and_why_it_failed() {
 fn only_those_that_are_asked_for_have_a_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("access.log");
-    // Its response is not whole.
+    // Its response is truncated.
     let cutting = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = cutting.local_addr().expect("it has one");
     std::thread::spawn(move || {
@@ -244,7 +244,7 @@ fn a_full_disk_loses_lines_and_nothing_else() {
         finished.err.contains("3 lines of the access log were lost"),
         "{finished:?}"
     );
-    // A directory that cannot be written to is found at the start.
+    // A missing directory is reported at the start.
     let path = directory.path().join("onrush.toml");
     fs::write(
         &path,
@@ -303,7 +303,7 @@ fn a_syslog_gets_messages_and_one_that_is_gone_stops_nobody() {
     }
 }
 
-/// A pipe of this name, open for reading, which nobody reads.
+/// Creates a named pipe, open for reading, which nobody reads.
 fn unread_pipe(path: &Path) -> fs::File {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.expect("it is there").success());
@@ -311,11 +311,11 @@ fn unread_pipe(path: &Path) -> fs::File {
     open.expect("it is ours")
 }
 
-/// A log to a pipe of the directory, with lines of which it holds few.
+/// A log to a pipe, with lines so long that it holds few.
 const LONG_LINES: &str = "access = \"pipe\", format = \"{target} LONG\"";
 
-/// Sends 500 requests, far more than a pipe has room for, and does `then`. What is in the pipe at the end and what is said
-/// to be lost is all.
+/// Sends 500 requests, far more than a pipe holds, and calls `then`. The lines in the pipe and the reported losses must
+/// add up.
 fn fills_a_pipe(directory: &TempDir, then: impl FnOnce(&Serve)) {
     let pipe = directory.path().join("pipe");
     let mut reader = unread_pipe(&pipe);
@@ -345,7 +345,7 @@ fn fills_a_pipe(directory: &TempDir, then: impl FnOnce(&Serve)) {
 fn an_output_that_nobody_reads_holds_nobody_up() {
     let directory = tempfile::tempdir().expect("a directory");
     fills_a_pipe(&directory, |_| {});
-    // Without anybody at its other end it is an error, and not a wait.
+    // A pipe without a reader is an error, and does not block.
     let path = directory.path().join("onrush.toml");
     let refused = Program::start(&mut onrush(&[
         "serve",

@@ -1,20 +1,19 @@
-//! Metrics in protocol buffers, as a reader of its own understands them: of what the server writes nothing is used. It panics
-//! on whatever it does not know.
+//! A reader of protocol buffer metrics that shares no code with the server's writer. It panics on anything unknown.
 
 use std::collections::BTreeMap;
 
-/// A series: its labels, and what it says.
+/// A series: its labels and values.
 #[derive(Debug)]
 pub(crate) struct Series {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) value: f64,
-    /// Of a histogram: cumulative buckets, native ones as bounds below and above with their numbers, count and sum.
+    /// Histogram: cumulative buckets, native buckets (lower bound, upper bound, count), and count.
     pub(crate) classic: Vec<(f64, u64)>,
     pub(crate) native: Vec<(f64, f64, u64)>,
     pub(crate) count: u64,
 }
 
-/// Families by their names, with their types (0 counters, 1 gauges, 4 histograms).
+/// Families by name, with their types (0 counter, 1 gauge, 4 histogram).
 pub(crate) fn families(mut bytes: &[u8]) -> BTreeMap<String, (u64, Vec<Series>)> {
     let mut all = BTreeMap::new();
     while !bytes.is_empty() {
@@ -115,7 +114,7 @@ fn histogram(bytes: &[u8], series: &mut Series) {
     assert_eq!(deltas.next(), None);
 }
 
-/// A field of a message as protocol buffers have it: its number, and its value.
+/// A field of a protocol buffer message: its number, and its value.
 enum Field<'b> {
     Number(u64),
     Double(f64),

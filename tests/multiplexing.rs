@@ -1,4 +1,4 @@
-//! `onrush load` over HTTP/2: what it counts is what servers of others have logged.
+//! `onrush load` over HTTP/2: our counts equal the logs of foreign servers.
 
 use crate::encryption::{RSA, write_certificate};
 use crate::loading::{load, number};
@@ -80,7 +80,7 @@ fn h2o_counts_the_same() {
         h2o.write("large", &vec![b'x'; 200_000]);
         for (path, count) in [("small", "3000"), ("large", "300")] {
             let url = h2o.url(&format!("/files/{path}"));
-            // More than the hundred that it has room for.
+            // More than the 100 concurrent streams that h2o allows.
             let arguments = ["-n", count, "-c", "2", "-m", "150", "--http2", "--io", io];
             let (code, result) = load(&url, &arguments);
             assert_eq!(code, Some(0), "{result}");

@@ -1,5 +1,5 @@
-//! Files that `onrush load` and `onrush bench` write: looked at before anything is measured, over no input, and told when
-//! they cannot be written.
+//! Output files of `onrush load` and `onrush bench`: opened before anything is measured, never over an input, with an
+//! error when they cannot be written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::program::{Program, Serve, onrush, run_onrush, until};
 
-/// Each option that names a file to write.
+/// Each option that names an output file.
 const OPTIONS: [&str; 4] = ["--json", "--csv", "--html", "--hdr"];
 
 fn fifo(directory: &Path) -> PathBuf {
@@ -22,7 +22,7 @@ fn fifo(directory: &Path) -> PathBuf {
     path
 }
 
-/// A reader that waits for no writer.
+/// A reader that does not wait for a writer.
 fn reader(fifo: &Path) -> File {
     let mut options = OpenOptions::new();
     let flags = OFlags::NONBLOCK.bits() as i32;
@@ -118,9 +118,9 @@ fn two_signals_at_once_are_one_wish() {
     let json_name = json.display().to_string();
     let words = ["load", &serve.url("/"), "-d", "10m", "--json", &json_name];
     let program = Program::start(&mut onrush(&words));
-    // The run is under way.
+    // The run has started.
     program.out.wait_for("\n         1 ");
-    // Two as from timeout(1), which find each other there however busy the machine is.
+    // Two signals as from timeout(1): both are pending when the program continues, however busy the machine is.
     for signal in [Signal::STOP, Signal::TERM, Signal::INT, Signal::CONT] {
         program.signal(signal);
     }

@@ -1,4 +1,4 @@
-//! A proxy whose process is stopped for longer than its timeouts, and goes on: what has arrived meanwhile counts.
+//! A proxy whose process is stopped for longer than its timeouts: data that arrived meanwhile counts.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,14 +12,14 @@ use rustix::process::Signal;
 
 use crate::program::{Serve, drivers, until};
 
-/// More than a look at the kernel brings with io_uring (20 sockets).
+/// More sockets than one wait returns with io_uring (20).
 const CLIENTS: usize = 60;
 
 /// Longer than the timeouts below.
 const STOP: Duration = Duration::from_secs(3);
 
-/// Two servers that respond to all of [`CLIENTS`] when they are told to: their addresses, how many requests they have, and what
-/// tells them.
+/// Starts two servers that respond to all of [`CLIENTS`] at the same time: their addresses, the number of requests
+/// received, and the barrier that releases the responses.
 fn servers() -> ([String; 2], Arc<AtomicUsize>, Arc<Barrier>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let told = Arc::new(Barrier::new(CLIENTS + 1));
@@ -38,7 +38,7 @@ fn servers() -> ([String; 2], Arc<AtomicUsize>, Arc<Barrier>) {
     (addresses, requests, told)
 }
 
-/// The first [`CLIENTS`] requests wait until the server is told, those behind them do not.
+/// The first [`CLIENTS`] requests wait for the barrier, later ones do not.
 fn respond(mut stream: TcpStream, requests: &AtomicUsize, told: &Barrier) {
     let mut received = Vec::new();
     let mut piece = [0; 4096];

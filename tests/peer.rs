@@ -1,4 +1,4 @@
-//! Programs of others that ours work with. One that is missing fails its test with the command that installs it.
+//! Foreign programs used in tests. A missing one fails its test with the command that installs it.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::program::{End, Finished, Program, until};
 
-/// Each program with the Debian package that has it.
+/// Each program with its Debian package.
 const PACKAGES: [(&str, &str); 11] = [
     ("h2load", "nghttp2-client"),
     ("nghttp", "nghttp2-client"),
@@ -24,7 +24,7 @@ const PACKAGES: [(&str, &str); 11] = [
     ("h2o", "h2o"),
 ];
 
-/// Makes a network by these commands of `ip`; false, with a line that says why, where that is not permitted.
+/// Runs these `ip` commands; false, with a message, if that is not permitted.
 pub(crate) fn network_is_made(steps: &[String]) -> bool {
     steps.iter().all(|step| {
         let output = Command::new("ip").args(step.split(' ')).output();
@@ -36,7 +36,7 @@ pub(crate) fn network_is_made(steps: &[String]) -> bool {
     })
 }
 
-/// A program of others, with these words behind it.
+/// A foreign program with these arguments.
 pub(crate) fn peer(name: &str, arguments: &[&str]) -> Command {
     let package = PACKAGES.iter().find(|(program, _)| *program == name);
     let (_, package) = package.expect("it is in the list");
@@ -47,7 +47,7 @@ pub(crate) fn peer(name: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// A Python that has these modules, of which there may be several; where there is none, a line says which `packages` have them.
+/// A Python that has these modules, of several that may be installed; without one a message names the `packages`.
 pub(crate) fn python((modules, packages): (&str, &str)) -> Option<&'static str> {
     let imports = |program: &&str| {
         let imported = Command::new(program)
@@ -62,16 +62,16 @@ pub(crate) fn python((modules, packages): (&str, &str)) -> Option<&'static str> 
     found
 }
 
-/// The file of a program of others, where the machine has it.
+/// Path of a foreign program, if it is installed.
 pub(crate) fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where Debian has servers, which are not in everybody's path.
+    // Debian's directories for servers, which are not in every user's PATH.
     let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     let mut files = places.map(|place| place.join(name));
     files.find(|file| file.is_file())
 }
 
-/// Whether the machine has all of these programs; a line says which one is missing.
+/// Whether all of these programs are installed; a message names a missing one.
 pub(crate) fn are_here(names: &[&str]) -> bool {
     let missing = names.iter().find(|name| found(name).is_none());
     if let Some(name) = missing {
@@ -80,7 +80,7 @@ pub(crate) fn are_here(names: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// curl, quiet but for errors.
+/// Runs curl, which prints only errors.
 pub(crate) fn curl(arguments: &[&str]) -> Finished {
     let mut command = peer("curl", &["--silent", "--show-error", "--max-time", "50"]);
     let finished = Program::start(command.args(arguments)).finish();
@@ -88,7 +88,7 @@ pub(crate) fn curl(arguments: &[&str]) -> Finished {
     finished
 }
 
-/// ab with keep-alive: every request must get a good response.
+/// Runs ab with keep-alive: every request must succeed.
 pub(crate) fn ab(url: &str) {
     const COUNT: &str = "1000";
     let arguments = ["-k", "-q", "-l", "-n", COUNT, "-c", "10", url];
@@ -119,7 +119,7 @@ pub(crate) fn ab(url: &str) {
     assert_eq!(figure("Non-2xx responses:"), None, "{finished:?}");
 }
 
-/// wrk for a second: nothing may go wrong. Returns how many requests it made.
+/// Runs wrk for a second, without errors. Returns the number of requests.
 pub(crate) fn wrk(url: &str) -> u64 {
     let arguments = ["-t", "1", "-c", "10", "-d", "1s", url];
     let finished = Program::start(&mut peer("wrk", &arguments)).finish();
@@ -137,7 +137,7 @@ pub(crate) fn wrk(url: &str) -> u64 {
     count
 }
 
-/// A server of others on a Unix socket, which nobody else can be given.
+/// A foreign server on a Unix socket, which cannot collide with other tests.
 pub(crate) struct Peer {
     _program: Program,
     pub(crate) socket: PathBuf,
@@ -145,17 +145,17 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// nginx, which responds with method, target and body length, and logs what it was asked for.
+    /// nginx, which responds with method, target and body length, and logs the requests.
     pub(crate) fn nginx() -> Peer {
         Peer::nginx_keeping(1_000_000)
     }
 
-    /// The same, closing each connection behind so many requests.
+    /// The same, closing each connection after this many requests.
     pub(crate) fn nginx_keeping(requests: u32) -> Peer {
         Peer::nginx_of(requests, "", "")
     }
 
-    /// nginx that speaks these versions of TLS.
+    /// nginx with these versions of TLS.
     pub(crate) fn nginx_with_tls(certificate: &str, key: &str, versions: &str) -> Peer {
         let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
         Peer::nginx_of(
@@ -165,12 +165,12 @@ impl Peer {
         )
     }
 
-    /// nginx that speaks HTTP/2 alone, closing each connection behind so many requests; `more` may say more of its server.
+    /// nginx with HTTP/2 only, closing each connection after this many requests; `more` is added to its server block.
     pub(crate) fn nginx_with_http2(requests: u32, more: &str) -> Peer {
         Peer::nginx_of(requests, "http2", more)
     }
 
-    /// nginx that speaks HTTP/2 over TLS, to those who choose it.
+    /// nginx with HTTP/2 over TLS, negotiated by ALPN.
     pub(crate) fn nginx_with_http2_and_tls(certificate: &str, key: &str) -> Peer {
         let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
         Peer::nginx_of(1_000_000, "ssl http2", &files)
@@ -179,7 +179,7 @@ impl Peer {
     fn nginx_of(requests: u32, listen: &str, more: &str) -> Peer {
         let directory = tempfile::tempdir().expect("a directory");
         let at = directory.path().display();
-        // One process, so that ending it ends all of it; everything it writes stays in its directory.
+        // A single process, so that ending it ends everything; all its files stay in its directory.
         let text = format!(
             r#"
 daemon off; master_process off; pid {at}/pid; error_log {at}/error.log;
@@ -213,8 +213,7 @@ http {{
         Peer::started(program, directory)
     }
 
-    /// h2o, which serves files from /files/ on and logs what it was asked for; `None`, with a line that says so, where the machine
-    /// has none.
+    /// h2o, which serves files below /files/ and logs the requests; `None`, with a message, if it is not installed.
     pub(crate) fn h2o() -> Option<Peer> {
         if !are_here(&["h2o"]) {
             return None;
@@ -275,36 +274,36 @@ backend back
         }
     }
 
-    /// Where `onrush serve --forward` finds it.
+    /// Address for `onrush serve --forward`.
     pub(crate) fn server(&self) -> String {
         format!("unix:{}", self.socket.display())
     }
 
-    /// Where `onrush load` finds `path`.
+    /// URL of `path` for `onrush load`.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("unix:{}:{path}", self.socket.display())
     }
 
-    /// A file of nginx beneath /files/.
+    /// Writes a file that nginx serves below /files/.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.directory.path().join("www/files").join(name);
         std::fs::write(&path, content).expect("it is ours");
         path
     }
 
-    /// The request lines that nginx has seen.
+    /// Request lines in nginx's log.
     pub(crate) fn log(&self) -> String {
         let path: &Path = &self.directory.path().join("access.log");
         std::fs::read_to_string(path).expect("nginx writes it")
     }
 }
 
-/// A client's connection over TLS, which openssl keeps.
+/// A client's TLS connection, made by openssl.
 #[derive(Debug)]
 pub(crate) struct Secured(Child);
 
 impl Secured {
-    /// Believes whatever certificate it is shown.
+    /// Connects without verifying the certificate.
     pub(crate) fn connect(address: &str) -> Secured {
         let arguments = ["s_client", "-quiet", "-connect", address];
         let child = peer("openssl", &arguments)

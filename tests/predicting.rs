@@ -28,7 +28,7 @@ fn a_machine_and_costs_by_hand_are_a_prediction_with_its_reasons() {
     let first = "100 k/s of requests; first full: application CPUs";
     assert!(finished.out.starts_with(first), "{finished:?}");
     assert!(finished.out.contains("interrupt CPU"), "{finished:?}");
-    // Eight times the time of the driver, and the interrupt's CPU is full before.
+    // With eight times the driver's cost, the interrupt CPU is full first.
     let slow = file(directory.path(), "slow.toml", "driver_us = 100\n");
     let finished = predict(&["--machine", &machine, "--cost", &cost, "--cost", &slow]);
     assert!(

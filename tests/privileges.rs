@@ -1,5 +1,5 @@
-//! `[process]` and `--user`: root's rights are given up behind the start, and what follows works without them. These tests are
-//! for root; anybody else skips them.
+//! `[process]` and `--user`: root's rights are given up after the start, and later work succeeds without them. These
+//! tests need root and are skipped otherwise.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,12 +14,12 @@ use crate::program::{Client, Finished, Program, Serve, drivers, onrush, run_onru
 use crate::upgrading::Next;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_onrush");
-/// Nobody, on every system.
+/// The user `nobody`.
 const USER: u32 = 65_534;
 /// CAP_NET_BIND_SERVICE (capabilities(7)).
 const BIND_ONLY: &str = "0000000000000400";
 
-/// Whether these tests can be run; says so where they cannot.
+/// Whether these tests can run; prints a message otherwise.
 fn is_root() -> bool {
     let is_root = geteuid().is_root();
     if !is_root {
@@ -28,7 +28,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A directory that everybody can look into, with one beneath that belongs to the user.
+/// A directory that everybody can read, with a subdirectory that belongs to the user.
 struct Place {
     directory: TempDir,
 }
@@ -54,7 +54,7 @@ impl Place {
         path.display().to_string()
     }
 
-    /// A certificate, and its key that only root can read.
+    /// Creates a certificate, and a key that only root can read.
     fn certificate(&self) -> PathBuf {
         let made =
             rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("it is made");
@@ -70,7 +70,7 @@ fn process() -> String {
     format!("threads = 2\nprocess = {{ user = {USER}, group = {USER} }}\n")
 }
 
-/// A field of a thread's status (proc_pid_status(5)), of all threads of a process.
+/// A status field (proc_pid_status(5)) of each thread of a process.
 fn of_all_threads(process: u32, field: &str) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let of_task = |task: fs::DirEntry| {
@@ -83,7 +83,7 @@ fn of_all_threads(process: u32, field: &str) -> Vec<String> {
     tasks.flatten().filter_map(of_task).collect()
 }
 
-/// No thread of the process has anything of root, for good.
+/// Checks that no thread of the process has root's rights, and that none can regain them.
 fn check_rights(process: u32) {
     let four = [USER; 4].map(|id| id.to_string()).join(" ");
     let groups = USER.to_string();
@@ -107,7 +107,7 @@ fn check_rights(process: u32) {
     }
 }
 
-/// A port below 1024 of an address of the loopback that is not used.
+/// A free port below 1024 on an unused loopback address.
 fn low_address() -> String {
     let host = Ipv4Addr::from(0x7f40_0000 | (std::process::id() & 0xffff) << 4);
     let free = (600..1024).find(|&port| TcpListener::bind((host, port)).is_ok());
@@ -121,7 +121,7 @@ fn body(address: &str) -> String {
     said.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned()
 }
 
-/// `onrush ctl` about this process.
+/// Runs `onrush ctl` on this process.
 fn ctl(process: u32, words: &[&str]) -> Finished {
     let process = process.to_string();
     run_onrush(&[&["ctl", "--pid", &process], words].concat())
@@ -185,14 +185,14 @@ fn no_thread_keeps_roots_rights_and_reloads_and_upgrades_go_on_without() {
         assert_eq!(serve.body(), "one");
         let owner = |path: &Path| fs::metadata(path).expect("it is there").uid();
         assert_eq!(owner(&socket), USER);
-        // A port that takes CAP_NET_BIND_SERVICE, on every core.
+        // A port that needs CAP_NET_BIND_SERVICE, on every core.
         let low = low_address();
         let added = format!("[[listen]]\naddress = \"{low}\"\n");
         place.write(&text("two", &added));
         serve.program.signal(Signal::HUP);
         serve.program.err.wait_for("as generation 2");
         assert_eq!(body(&low), "two");
-        // The program is started by who it is by now, and has the same rights.
+        // The upgrade is started by the reduced process, so the new one has the same rights.
         let upgraded = ctl(serve.program.pid(), &["upgrade"]);
         assert_eq!(upgraded.code, Some(0), "{upgraded:?}");
         serve.program.out.wait_for("served ");
@@ -250,7 +250,7 @@ fn a_key_that_only_root_reads_is_used_and_a_reload_says_what_to_do() {
     let upgraded = ctl(serve.program.pid(), &["upgrade"]);
     assert_eq!(upgraded.code, Some(1), "{upgraded:?}");
     assert_eq!(fetched(), "one", "nothing has changed");
-    // What it says to do helps.
+    // The advice in the message helps.
     chown(&key, None, Some(USER)).expect("root may");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).expect("it is ours");
     let reloaded = ctl(serve.program.pid(), &["reload"]);
@@ -297,7 +297,7 @@ fn files_that_the_user_may_not_look_at_are_named_once_and_no_more() {
     for said in [&pattern, &certificate] {
         serve.program.err.wait_for(said);
     }
-    // Nothing is known of them, so nothing has changed.
+    // Files that cannot be looked at count as unchanged.
     fs::write(routes.join("one.toml"), route("two")).expect("it is ours");
     for path in [&secret.join("site.key"), &secret, &routes] {
         let open = fs::Permissions::from_mode(0o755);
@@ -363,7 +363,7 @@ fn the_access_log_is_the_users_and_is_opened_anew_by_it() {
         .err
         .wait_for("may not make files in the directory of the access log");
     serve.stop();
-    // In one of the user, from which it is moved away.
+    // In a directory of the user, which allows rotation.
     let log = place.path("own/access.log");
     let serve = serve_with(&log);
     serve.body();
@@ -377,7 +377,7 @@ fn the_access_log_is_the_users_and_is_opened_anew_by_it() {
     });
     assert_eq!(fs::metadata(&log).expect("it is there").uid(), USER);
     serve.stop();
-    // Of somebody else.
+    // A file of another user.
     let log = place.path("others.log");
     fs::write(&log, "").expect("it is ours");
     let file = place.path("onrush.toml").display().to_string();
@@ -413,7 +413,7 @@ fn only_root_and_the_user_may_use_the_admin_interface() {
     ));
     let serve = Serve::start(&["--config", &file]);
     serve.program.out.wait_for("admin interface on");
-    // Another user could reach it if the file let him.
+    // Another user could connect if only the file's mode decided.
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).expect("root may");
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(place.path("own"), open).expect("root may");
@@ -447,7 +447,7 @@ fn who_is_not_root_cannot_become_somebody_else() {
         "{refused:?}"
     );
     assert_eq!(refused.err.lines().count(), 1, "{refused:?}");
-    // Nor can it ask for him.
+    // Nor can it check for another user.
     let place = Place::new();
     let file = place.write("process = { user = 33, group = 33 }\n[[route]]\nsynthetic = true\n");
     let mut command = as_user(USER);
@@ -457,7 +457,7 @@ fn who_is_not_root_cannot_become_somebody_else() {
         checked.err.contains("was not looked at") && checked.err.contains("as root"),
         "{checked:?}"
     );
-    // Who is that user already has nothing to give up.
+    // A process that already runs as that user has nothing to give up.
     let user = format!("{USER}:{USER}");
     let mut command = as_user(USER);
     command.args([BINARY, "serve", "--respond", "200:x", "--user", &user]);
@@ -494,7 +494,7 @@ fn a_user_that_is_not_there_is_one_clear_sentence() {
     }
 }
 
-/// A command that runs what stands behind it as this user.
+/// A command prefix that runs a program as this user.
 fn as_user(user: u32) -> Command {
     let mut command = Command::new("setpriv");
     let (user, group) = (format!("--reuid={user}"), format!("--regid={user}"));
@@ -503,7 +503,7 @@ fn as_user(user: u32) -> Command {
     command
 }
 
-/// Whether this user can start the binary, which may lie where nobody else gets to.
+/// Whether this user can start the binary, which may be in a directory that others cannot read.
 pub(crate) fn runs_as(user: u32) -> bool {
     let tried = as_user(user).args(["test", "-x", BINARY]).status();
     let runs = tried.is_ok_and(|status| status.success());
@@ -548,7 +548,7 @@ fn system_calls_that_are_given_up_stay_so_and_the_server_does_all_it_does() {
         let next = Next::of(&serve, 1);
         let process = next.0.as_raw_nonzero().get().cast_unsigned();
         serve.program.out.wait_for("served ");
-        // It has the filter of this one, and no other.
+        // It inherits the filter of this process, and adds none.
         assert_eq!(check(process), filters);
         let status = ctl(process, &["--json", "status"]);
         assert!(status.out.contains("\"seccomp\""), "{status:?}");

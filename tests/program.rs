@@ -1,4 +1,4 @@
-//! Programs under test: started, listened to, signalled, and never left behind.
+//! Programs under test: started, read, signalled, and killed when dropped.
 
 use std::fmt::Debug;
 use std::io::{ErrorKind, Read, Write};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What takes longer than this on the slowest machine has failed.
+/// A condition that takes longer has failed, even on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Pause between two looks at a condition: the program under test needs the CPU.
+/// Pause between two checks of a condition, which leaves the CPU to the program under test.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// `onrush` with these words behind it.
+/// A command of `onrush` with these arguments.
 pub(crate) fn onrush(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
     command.args(arguments).env("RUST_BACKTRACE", "0");
@@ -30,7 +30,8 @@ pub(crate) fn run_onrush(arguments: &[&str]) -> Finished {
     Program::start(&mut onrush(arguments)).finish()
 }
 
-/// The drivers this machine has. Where io_uring is refused, as in many containers, that must be one clear sentence.
+/// Drivers available on this machine. Where io_uring is refused, as in many containers, the server must fail with one
+/// clear line.
 pub(crate) fn drivers() -> &'static [&'static str] {
     static DRIVERS: OnceLock<Vec<&str>> = OnceLock::new();
     DRIVERS.get_or_init(|| {
@@ -57,7 +58,7 @@ pub(crate) fn drivers() -> &'static [&'static str] {
     })
 }
 
-/// Waits until `condition` gives something.
+/// Waits until `condition` returns a value.
 pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,7 +70,7 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// A running program. It is killed when this is dropped.
+/// A running program, killed on drop.
 pub(crate) struct Program {
     name: String,
     child: Child,
@@ -77,7 +78,7 @@ pub(crate) struct Program {
     pub(crate) err: Said,
 }
 
-/// What a program that has ended leaves.
+/// Exit code and output of a finished program.
 #[derive(Debug)]
 pub(crate) struct Finished {
     /// `None` when a signal killed it.
@@ -86,7 +87,7 @@ pub(crate) struct Finished {
     pub(crate) err: String,
 }
 
-/// What the verdict says of a generator that its machine gave too little, in each of its reasons.
+/// Parts of verdict reasons for a generator that got too little CPU.
 const STARVED: [&str; 3] = [
     "generator's own part",
     "waited for a CPU",
@@ -94,8 +95,8 @@ const STARVED: [&str; 3] = [
 ];
 
 impl Finished {
-    /// A run of `load` or `bench` whose figures are not what its test is about: exit code 5 of `load` and 3 of `bench` count as 0 if the
-    /// machine of the test gave the generator no CPU, and nothing else speaks against the run.
+    /// For runs of `load` or `bench` whose figures do not matter to the test: treats exit code 5 of `load` and 3 of
+    /// `bench` as 0 if the only reason is that the machine gave the generator too little CPU.
     pub(crate) fn on_any_machine(self) -> Finished {
         let invalid: Vec<&str> = self
             .out
@@ -137,7 +138,7 @@ impl Program {
         }
     }
 
-    /// Starts it with `log` as its standard error.
+    /// Starts the program with `log` as standard error.
     fn start_with_log(command: &mut Command, log: Stdio) -> Program {
         let name = format!("{command:?}");
         let child = command
@@ -160,11 +161,11 @@ impl Program {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // The child is ours and has not been waited for: its id cannot be another's.
+        // The child has not been waited for, so its ID cannot have been reused.
         kill_process(Pid::from_child(&self.child), signal).expect("it can be signalled");
     }
 
-    /// Waits for its end.
+    /// Waits for the program's end.
     pub(crate) fn finish(mut self) -> Finished {
         let status = until(&format!("the end of {}", self.name), || {
             self.child.try_wait().expect("it can be waited for")
@@ -176,7 +177,6 @@ impl Program {
         }
     }
 
-    /// Whether it still runs.
     pub(crate) fn is_running(&mut self) -> bool {
         self.child
             .try_wait()
@@ -200,7 +200,7 @@ impl Drop for Program {
     }
 }
 
-/// What a program says on one of its streams.
+/// Output of a program on one of its streams.
 pub(crate) struct Said(Arc<(Mutex<Text>, Condvar)>);
 
 #[derive(Default)]
@@ -244,7 +244,7 @@ impl Said {
         said
     }
 
-    /// Waits until it has said `words`, and returns all it has said by then.
+    /// Waits until the output contains `words`, and returns all output so far.
     pub(crate) fn wait_for(&self, words: &str) -> String {
         let has_words = |text: &Text| String::from_utf8_lossy(&text.bytes).contains(words);
         let said = self.wait(words, |text| text.ended || has_words(text));
@@ -267,14 +267,14 @@ impl Said {
 /// A running `onrush serve`.
 pub(crate) struct Serve {
     pub(crate) program: Program,
-    /// What it said at its start.
+    /// Start-up lines.
     pub(crate) greeting: String,
-    /// Its first address.
+    /// First address that it listens on.
     pub(crate) address: String,
 }
 
 impl Serve {
-    /// Starts it with these words, on a free port of the loopback unless they say where.
+    /// Starts the server with these arguments, on a free loopback port unless they set an address.
     pub(crate) fn start(arguments: &[&str]) -> Serve {
         let mut words = vec!["serve"];
         words.extend(arguments);
@@ -287,13 +287,13 @@ impl Serve {
         Serve::of(Program::start(&mut onrush(&words)))
     }
 
-    /// The same, on a free port of the loopback, with `log` as its standard error.
+    /// The same, on a free loopback port, with `log` as standard error.
     pub(crate) fn start_with_log(arguments: &[&str], log: Stdio) -> Serve {
         let words = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
         Serve::of(Program::start_with_log(&mut onrush(&words), log))
     }
 
-    /// Waits for the start of a program that is `onrush serve`.
+    /// Waits for the start of `program`, which is `onrush serve`.
     pub(crate) fn of(program: Program) -> Serve {
         let greeting = program.out.wait_for("\n  driver ");
         let line = greeting
@@ -323,14 +323,14 @@ impl Serve {
         format!("https://{}{path}", self.address)
     }
 
-    /// A client's connection to it.
+    /// Opens a client connection.
     pub(crate) fn connect(&self) -> Client<TcpStream> {
         let stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
         Client(stream)
     }
 
-    /// The body of what it responds with to a client of its own.
+    /// Body of the response to a new client.
     pub(crate) fn body(&self) -> String {
         let mut client = self.connect();
         client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -339,7 +339,7 @@ impl Serve {
         body.expect("a body").to_owned()
     }
 
-    /// How many files it has open, but for pipes: each core keeps some of those for the next long bodies.
+    /// Number of open files except pipes: each core keeps some of those for splicing.
     pub(crate) fn descriptors(&self) -> usize {
         let files = std::fs::read_dir(format!("/proc/{}/fd", self.program.pid()));
         let is_pipe = |file: &std::fs::DirEntry| {
@@ -350,7 +350,7 @@ impl Serve {
         files.filter(|file| !is_pipe(file)).count()
     }
 
-    /// Asks it to stop, as a supervisor does, and returns what it did.
+    /// Stops the server with SIGTERM and returns its totals.
     pub(crate) fn stop(self) -> Totals {
         self.program.signal(Signal::TERM);
         let finished = self.program.finish();
@@ -359,7 +359,7 @@ impl Serve {
     }
 }
 
-/// What a server said of itself in the end.
+/// The totals that a server prints at its end.
 #[derive(Debug)]
 pub(crate) struct Totals {
     pub(crate) line: String,
@@ -382,7 +382,7 @@ impl Totals {
         self.number_before(" connections")
     }
 
-    /// The number in front of `words`; 0 when they are not said.
+    /// The number before `words`; 0 when they do not occur.
     pub(crate) fn number_before(&self, words: &str) -> u64 {
         let Some(at) = self.line.find(words) else {
             return 0;
@@ -393,17 +393,17 @@ impl Totals {
     }
 }
 
-/// A client that says what it likes.
+/// A client that can send any bytes.
 pub(crate) struct Client<S>(pub(crate) S);
 
-/// What ends one side of a connection.
+/// Shutdown of the sending side.
 pub(crate) trait End {
     fn end(&self);
 }
 
 impl End for TcpStream {
     fn end(&self) {
-        // The server may have ended before.
+        // The server may have closed the connection first.
         let _ = self.shutdown(Shutdown::Write);
     }
 }
@@ -427,9 +427,10 @@ impl<S: Read + Write + End + Debug> Client<S> {
         self.0.write_all(bytes).expect("it is taken");
     }
 
-    /// Sends `bytes`, ends its side and returns all that comes back, however the server ends.
+    /// Sends `bytes`, shuts down its sending side and returns everything received, however the server ends the
+    /// connection.
     pub(crate) fn exchange(&mut self, bytes: &[u8]) -> String {
-        // A server that has had enough may have reset the connection.
+        // Ignore the error: the server may already have reset the connection.
         let _ = self.0.write_all(bytes);
         self.0.end();
         let mut all = Vec::new();
@@ -449,7 +450,7 @@ impl<S: Read + Write + End + Debug> Client<S> {
         String::from_utf8_lossy(&all).into_owned()
     }
 
-    /// One response with a Content-Length; `None` when the connection ends before its first byte.
+    /// Receives one response with a Content-Length; `None` when the connection ends before its first byte.
     ///
     /// # Panics
     /// When the connection ends within it.
@@ -457,7 +458,7 @@ impl<S: Read + Write + End + Debug> Client<S> {
         let mut response = Vec::new();
         let mut needed = None;
         while needed.is_none_or(|needed| response.len() < needed) {
-            // Byte by byte: what stands behind the response is not ours to take.
+            // Byte by byte, to leave bytes after the response unread.
             let mut byte = [0];
             match self.0.read(&mut byte) {
                 Ok(1..) => response.push(byte[0]),

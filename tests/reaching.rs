@@ -1,5 +1,5 @@
-//! How `onrush load` reaches its server: from which addresses, to which place, with which introduction and which TLS.
-//! The server tells by its responses what it saw.
+//! How `onrush load` connects: source addresses, target address, PROXY protocol, TLS. The server's responses contain
+//! what it saw.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{Finished, Serve, drivers, run_onrush};
 
-/// A server with this configuration.
+/// Starts a server with this configuration.
 fn serve(config: &str) -> (Serve, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("onrush.toml");
@@ -29,7 +29,7 @@ fn line<'a>(finished: &'a Finished, word: &str) -> &'a str {
         .trim()
 }
 
-/// Certificate and key of `name`, signed by themselves.
+/// A self-signed certificate for `name`, and its key.
 fn certificate(directory: &Path, name: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a name");
     let path = |ending: &str| {

@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read again, and put in force when it is good as a whole.
+//! SIGHUP: the configuration is read again, and applied if all of it is valid.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::program::{Serve, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A server and its file.
+/// A server and its configuration file.
 struct Reloaded {
     serve: Serve,
     path: PathBuf,
@@ -33,7 +33,7 @@ impl Reloaded {
         }
     }
 
-    /// Writes `text` and has it read. Returns the log when it says `words`.
+    /// Writes `text`, reloads, and returns the log once it contains `words`.
     fn reload(&self, text: &str, words: &str) -> String {
         fs::write(&self.path, text).expect("it is ours");
         self.serve.program.signal(Signal::HUP);
@@ -48,7 +48,7 @@ fn responding(body: &str) -> String {
     )
 }
 
-/// Memory of a process, in KiB (VmRSS of proc_pid_status(5)).
+/// Resident memory of a process in KiB (VmRSS of proc_pid_status(5)).
 fn resident(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is running");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -76,7 +76,7 @@ fn memory_of_earlier_configurations_is_returned() {
             let body = generation.to_string();
             let in_force = format!("as generation {generation}");
             server.reload(&format!("{}{text}", responding(&body)), &in_force);
-            // An earlier configuration that stays in memory takes half as much again.
+            // An earlier configuration that stays in memory would add half as much again.
             until("memory that is returned", || {
                 (resident(process) * 4 <= first * 5).then_some(())
             });
@@ -263,12 +263,12 @@ fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
     let guarded = |body: &str| format!("{}basic_auth = {{ file = \"users\" }}\n", responding(body));
     fs::write(&path, responding("one")).expect("it is ours");
     let serve = Serve::start(&["--config", &path.display().to_string(), "--watch"]);
-    // Put in its place whole, as editors do.
+    // Replaced atomically, as editors do.
     let next = directory.path().join("next");
     fs::write(&next, guarded("two")).expect("it is ours");
     fs::rename(&next, &path).expect("it is ours");
     serve.program.err.wait_for("as generation 2: 2 changes");
-    // A mistake is said once, and the file is looked at again.
+    // A mistake is reported once, and the file is still watched.
     fs::write(&path, "threads = zero").expect("it is ours");
     serve
         .program
@@ -288,7 +288,7 @@ fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
     assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
 }
 
-/// Memory of its own, in KiB (proc_pid_status(5): RssAnon).
+/// Anonymous memory in KiB (RssAnon of proc_pid_status(5)).
 fn memory(serve: &Serve) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", serve.program.pid()));
     let status = status.expect("it is running");
@@ -321,7 +321,7 @@ fn reloads_leave_nothing_behind() {
         }
         let after = (memory(&server.serve), server.serve.descriptors());
         assert!(after.0 < before.0 + 1024, "{io}: {before:?} and {after:?}");
-        // The last one has an address less; of those before listeners may be about to end.
+        // The last configuration has one address less; listeners of earlier ones may still be closing.
         assert!(after.1 <= before.1 + 10, "{io}: {before:?} and {after:?}");
     }
 }

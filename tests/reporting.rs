@@ -1,5 +1,5 @@
-//! What clients of others report is read as what the server counted. One that is not on the machine is skipped, with a
-//! line that says so.
+//! Parsing the reports of foreign load generators: the numbers equal the server's. A missing program is skipped with a
+//! message.
 
 use std::process::Command;
 
@@ -10,11 +10,11 @@ use crate::peer::{are_here, found};
 use crate::program::{Program, Serve, onrush};
 
 const CONNECTIONS: u64 = 4;
-/// Requests that a client may make beside those it reports: one in flight for each connection at the end, and fortio's
-/// one for each before the start.
+/// Requests that a client may make beyond those it reports: one in flight on each connection at the end, and fortio's
+/// one on each before the start.
 const UNREPORTED_MAX: u64 = 2 * CONNECTIONS;
 
-/// Clients by the name of their program; `URL` stands for that of the server.
+/// Clients by program name; `URL` is replaced by the server's URL.
 const CLIENTS: [(Results, &str, &[&str]); 7] = [
     (
         Results::Wrk,
@@ -75,7 +75,7 @@ const CLIENTS: [(Results, &str, &[&str]); 7] = [
     ),
 ];
 
-/// Ours that print as others do, which are always here.
+/// Our emulations of other tools, which are always available.
 const OURS: [(Results, &[&str]); 3] = [
     (
         Results::Wrk,
@@ -104,7 +104,7 @@ const OURS: [(Results, &[&str]); 3] = [
     ),
 ];
 
-/// Runs a client against a server that responds so; its report and how many requests the server had.
+/// Runs a client against a server with this response; returns its report and the server's number of requests.
 fn measured(
     results: Results,
     respond: &str,

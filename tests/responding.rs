@@ -1,4 +1,4 @@
-//! Responses of our own, as curl, ab and wrk get them.
+//! Our own responses, as received by curl, ab and wrk.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use crate::peer::{ab, curl, wrk};
 use crate::program::{Client, Serve, drivers};
 
-/// A directory with an index, a text of some length and a large file.
+/// A directory with an index, a short text and a large file.
 fn site() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, content: &[u8]| {
@@ -38,7 +38,7 @@ fn curl_gets_the_fixed_response() {
         head.contains("\r\nContent-Length: 5\r\n") && head.ends_with("\r\n\r\n"),
         "{head}"
     );
-    // curl asks for HTTP/2 here; that is an offer, and may be passed over.
+    // curl offers an upgrade to HTTP/2, which a server may ignore.
     assert_eq!(curl(&["--http2", &serve.url("/")]).out, "hello");
     assert_eq!(curl(&["--http1.0", &serve.url("/")]).out, "hello");
     assert_eq!(curl(&["-X", "DELETE", &serve.url("/")]).out, "hello");
@@ -53,7 +53,7 @@ fn curl_sends_bodies_that_nobody_wants_and_gets_its_response() {
     let by_length = ["--data-binary", &format!("@{large}"), &serve.url("/")];
     assert_eq!(curl(&by_length).out, "hello");
     let by_chunks = ["-T", "-", "-H", "Expect:", &serve.url("/"), &serve.url("/")];
-    // No input: an empty body in chunks, and then a GET on the same connection.
+    // No input: an empty chunked body, and then a GET on the same connection.
     assert_eq!(curl(&by_chunks).out, "hellohello");
     assert_eq!(serve.stop().requests(), 3);
 }
@@ -163,7 +163,7 @@ fn wrk_gets_nothing_but_right_responses() {
     for io in drivers() {
         let fixed = Serve::start(&["--respond", "200:hello", "--io", io]);
         let counted = wrk(&fixed.url("/"));
-        // Ten connections have at most one response each that wrk did not wait for.
+        // Each of ten connections may have one response that wrk did not wait for.
         let served = fixed.stop().requests();
         assert!(
             (counted..=counted + 10).contains(&served),

@@ -1,4 +1,4 @@
-//! JSON results of each scheme and command: they conform to the shipped schemas and have their provenance.
+//! JSON results of each scheme and command: they conform to the shipped schemas and contain their provenance.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Metrics as a scraper reads them: protocol buffers by a reader of their own, and Debian's Prometheus with what examples/ has
-//! for it, with native histograms and without.
+//! Scraping of metrics: protocol buffers with an independent reader, and Debian's Prometheus with the files in
+//! examples/, with native histograms and without.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const PROTOBUF: &str =
     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
 
-/// A server with two groups, TLS and an admin interface that has a port, and all that it needs.
+/// A server with two groups, TLS and an admin interface on TCP, and the servers behind it.
 struct Scraped {
     serve: Serve,
     admin: String,
@@ -44,7 +44,7 @@ impl Scraped {
         file("key.pem", &made.signing_key.serialize_pem());
         let servers = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nsynthetic = true\n";
         let servers = Serve::start(&["--config", &file("servers.toml", servers)]);
-        // Whom nobody listens for: bound, and left.
+        // An address on which nothing listens.
         let nobody = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let nobody = nobody.expect("a free port");
         let text = format!(
@@ -82,10 +82,10 @@ retries = {{ count = 2 }}
         }
     }
 
-    /// Something of everything that there is a metric for.
+    /// Produces traffic for every metric.
     fn use_all(&self) {
         let text = || String::from_utf8(self.scrape("text/plain")).expect("text");
-        // Whose turn it is first is up to chance.
+        // The choice of the first server is random.
         until("a server that is taken out", || {
             self.ask("/two", 1);
             let text = text();
@@ -96,7 +96,7 @@ retries = {{ count = 2 }}
                 })
                 .map(|_| ())
         });
-        // One of two has to wait for the other, unless this program has lost its CPU between them.
+        // One of two requests must wait for the other, unless this program loses its CPU in between.
         until("a wait for capacity", || {
             let mut clients = [self.serve.connect(), self.serve.connect()];
             for client in &mut clients {
@@ -119,7 +119,7 @@ retries = {{ count = 2 }}
         assert_eq!(got.code, Some(0), "{got:?}");
         let mistaken = TcpStream::connect(secure).expect("it listens");
         let mut mistaken = Client(mistaken);
-        // Whether it gets a response before the connection ends is not what this is about.
+        // Ignore the outcome: it may get a response before the connection ends.
         let _ = mistaken.exchange(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
         // The connection may end before its failure is counted.
         until("a failed handshake", || {
@@ -131,7 +131,7 @@ retries = {{ count = 2 }}
         });
     }
 
-    /// Requests of one client, each with another delay from 0 to 9 ms.
+    /// Sends requests from one client, with delays from 0 to 9 ms.
     fn ask(&self, path: &str, count: usize) {
         let mut client = self.serve.connect();
         for number in 0..count {
@@ -156,7 +156,7 @@ retries = {{ count = 2 }}
     }
 }
 
-/// All that comes back for a request, until the connection ends.
+/// Everything received for a request, until the connection ends.
 fn whole(address: &str, request: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -193,7 +193,7 @@ fn protocol_buffers_say_what_the_text_says() {
                 .expect("a type") as u64,
             "{name}"
         );
-        // What moves by itself is not compared.
+        // Values that change by themselves are not compared.
         let moves = name.contains("core_") || name.contains("buffers");
         for series in series {
             let labels = |more: Option<String>| {
@@ -282,7 +282,7 @@ fn what_it_took_to_send_requests_on_is_counted() {
         its.map(|series| series.value).sum()
     };
     let two = ("group", "two");
-    // Nobody was there: each attempt at that address failed, and the request went to the other one.
+    // Each attempt at the address without a listener failed, and the request went to the other server.
     let retries = sum("onrush_group_retries_total", &[two]);
     assert!(retries >= 1.0, "{families:?}");
     assert_eq!(
@@ -370,7 +370,7 @@ fn times_of_a_server_are_to_the_first_and_to_the_last_byte() {
             .expect("it is taken");
         client.receive().expect("a response");
         let (first, last) = times().expect("there are some");
-        // What came as a whole was counted once.
+        // A response received at once was counted once.
         assert_eq!((first.0, first), (1.0, last));
         client.send(b"GET /parts HTTP/1.1\r\nHost: h\r\n\r\n");
         let mut held = application.next();
@@ -405,7 +405,7 @@ fn what_leads_to_one_address_is_one_series() {
         "onrush_server_weight{{group=\"app\",server=\"{}\"}} 5\n",
         application.address
     );
-    // From when on its name is resolved.
+    // The weights are added once localhost is resolved to the same address.
     until("both servers", || metrics().contains(&weight).then_some(()));
     let mut client = server.serve.connect();
     for _ in 0..10 {
@@ -427,7 +427,7 @@ fn what_leads_to_one_address_is_one_series() {
         application.address
     );
     assert!(text.contains(&responses), "{text}");
-    // Under their names they are two.
+    // `ctl servers` lists both names.
     let groups = server.said("servers");
     let groups = groups["groups"].as_array().expect("a list");
     let address = &application.address;
@@ -463,7 +463,7 @@ fn root() -> PathBuf {
 }
 
 impl Prometheus {
-    /// `None` without Prometheus, and the test says so.
+    /// Starts it; `None`, with a message, if Prometheus is not installed.
     fn start(of: &Scraped, scrapes: Scrapes) -> Option<Prometheus> {
         if Command::new("prometheus")
             .arg("--version")
@@ -528,7 +528,7 @@ impl Prometheus {
         serde_json::from_str(body).unwrap_or_else(|_| panic!("{response}"))
     }
 
-    /// What an expression says now: each series with its value.
+    /// Current result of an expression: each series with its value.
     fn query(&self, expression: &str) -> Vec<(Value, String)> {
         let form: String = expression
             .bytes()
@@ -549,7 +549,7 @@ impl Prometheus {
         results.collect()
     }
 
-    /// The value of an expression with one, as soon as it is as wanted.
+    /// Waits until the first value of an expression is as wanted, and returns it.
     fn wait_for(&self, expression: &str, wanted: impl Fn(f64) -> bool) -> f64 {
         until(expression, || {
             let results = self.query(expression);
@@ -572,7 +572,7 @@ fn prometheus_reads_native_histograms_as_the_server_has_them() {
         let its = series.iter().find(|series| series.labels["route"] == "/*");
         its.expect("it has had requests").native.clone()
     };
-    // A rate needs a value to begin with.
+    // A rate needs an initial value.
     server.ask("/", 1);
     prometheus.wait_for(&format!("histogram_count({series})"), |count| count == 1.0);
     let before = native();
@@ -601,7 +601,8 @@ fn prometheus_reads_native_histograms_as_the_server_has_them() {
         });
         let place = place.expect("it is in some");
         let (below, mut above, _) = of_requests[place];
-        // Where the bucket ends with just this rank, a rounding of the rate takes Prometheus to where the next one begins.
+        // If the rank falls exactly on the end of a bucket, rounding of the rate can take Prometheus to the start of
+        // the next one.
         if rank == 0.0
             && let Some((next, _, _)) = of_requests.get(place + 1)
         {
@@ -612,7 +613,7 @@ fn prometheus_reads_native_histograms_as_the_server_has_them() {
             "{share}: {found}, {below} to {above}"
         );
     }
-    // Classic buckets are in the same messages; this Prometheus keeps one kind.
+    // The same messages contain classic buckets; this Prometheus keeps only one kind.
     assert!(
         prometheus
             .query("onrush_route_duration_seconds_bucket")
@@ -622,7 +623,7 @@ fn prometheus_reads_native_histograms_as_the_server_has_them() {
     server.serve.stop();
 }
 
-/// Expressions of the dashboard by their panel or annotation, with what Grafana puts in for variables.
+/// Expressions of the dashboard by panel or annotation, with Grafana's variables replaced.
 fn dashboard() -> Vec<(String, Vec<String>)> {
     let text =
         fs::read_to_string(root().join("examples/grafana/onrush.json")).expect("it is there");
@@ -653,7 +654,7 @@ fn dashboard() -> Vec<(String, Vec<String>)> {
     panels.chain(annotations).collect()
 }
 
-/// An expression without the comparison that ends it: whether it holds now is not what is asked.
+/// An expression without its final comparison: whether it holds now does not matter.
 fn without_comparison(expression: &str) -> &str {
     let ends = [" > ", " < ", " == "].map(|sign| expression.rfind(sign));
     let end = ends.into_iter().flatten().max();
@@ -669,7 +670,7 @@ fn what_examples_ask_of_prometheus_has_series() {
         };
         server.use_all();
         for (title, expressions) in dashboard() {
-            // A heat map has a query for each kind of histogram; of others all have to find something.
+            // A heat map has one query per kind of histogram; in other panels all queries must return something.
             let is_heat_map = title.contains("Durations");
             let mut found = BTreeSet::new();
             until(&format!("{title} with {scrapes:?}"), || {
@@ -707,7 +708,7 @@ fn the_dashboard_is_one_that_grafana_imports() {
     let text =
         fs::read_to_string(root().join("examples/grafana/onrush.json")).expect("it is there");
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");
-    // Of Grafana 10 (39 is 10.4's); what a dashboard must not bring along is the number that a server gives it.
+    // Schema version of Grafana 10.4; an exported dashboard must not contain an ID, which the server assigns.
     assert_eq!(dashboard["schemaVersion"], 39);
     assert_eq!(dashboard["id"], Value::Null);
     let variables = dashboard["templating"]["list"]

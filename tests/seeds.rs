@@ -1,8 +1,8 @@
-//! Seeds of simulated networks in tests: a quick run takes the first of them.
+//! Seeds of simulated networks in tests; a quick run uses only the first ones.
 
 use std::ops::Range;
 
-/// Seeds of a quick run.
+/// Number of seeds in a quick run.
 const QUICK: u64 = 4;
 
 /// The first seeds below `all`; with `ONRUSH_TEST_SEEDS=rest` the others, with `ONRUSH_TEST_SEEDS=all` every one.

@@ -1,12 +1,12 @@
-//! Requests made to be read in two ways: none gets two responses, and none gets a second request past the first.
+//! Request smuggling: no ambiguous request gets two responses, or takes a second request past the first.
 
 use crate::peer::Peer;
 use crate::program::{Serve, drivers};
 
-/// What an attacker wants to be taken for a request of its own.
+/// The request that an attacker tries to hide.
 const SECOND: &str = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// The bytes of each attempt; `{second}` stands for the hidden request, `{n}` for its length.
+/// Bytes of each attempt; `{second}` is replaced by the hidden request, `{n}` by its length.
 const ATTEMPTS: &[&str] = &[
     // Two framings at once.
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{second}",
@@ -16,7 +16,7 @@ const ATTEMPTS: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n{second}",
-    // The coding in disguise.
+    // Obfuscated Transfer-Encoding.
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer-Encoding: \u{b}chunked\r\n\r\n0\r\n\r\n{second}",
@@ -28,7 +28,7 @@ const ATTEMPTS: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nTransfer_Encoding: chunked\r\n\r\n{second}",
-    // Lengths that are none, or several.
+    // Invalid or repeated lengths.
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: {n}\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\nContent-Length: 0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0, {n}\r\n\r\n{second}",
@@ -41,7 +41,7 @@ const ATTEMPTS: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: h\r\n Content-Length: 0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 18446744073709551616\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999\r\n\r\n{second}",
-    // Chunks that are longer or shorter than they say.
+    // Chunks longer or shorter than their size.
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nx\r\n0\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n{second}",
@@ -55,7 +55,7 @@ const ATTEMPTS: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: {n}\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX y\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n X: y\r\n\r\n{second}",
-    // Bodies that are bodies, whatever the method or Connection says.
+    // Bodies that are valid whatever the method or Connection.
     "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\n\r\n{second}",
     "DELETE / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\n\r\n{second}",
     "OPTIONS / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\n\r\n{second}",
@@ -65,7 +65,7 @@ const ATTEMPTS: &[&str] = &[
     "POST / HTTP/1.0\r\nHost: h\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\nConnection: upgrade\r\nContent-Length: {n}\r\n\r\n{second}",
     "CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\nConnection: close\r\n\r\n{second}",
-    // Heads that are no heads.
+    // Malformed heads.
     "GET / HTTP/1.1\r\nHost: h\r\nX: \0y\r\n\r\n{second}",
     "GET / HTTP/1.1\r\nHost: h\r\nX\0: y\r\n\r\n{second}",
     "GET / HTTP/1.1\nHost: h\n\n{second}",
@@ -95,7 +95,7 @@ fn bytes(attempt: &str) -> String {
         .replace("{second}", SECOND)
 }
 
-/// How many responses there are, 1xx not counted.
+/// Number of responses without 1xx.
 fn responses(received: &str) -> usize {
     received.matches("HTTP/1.1 ").count() - received.matches("HTTP/1.1 1").count()
 }
@@ -122,7 +122,7 @@ fn no_attempt_gets_two_responses_through_a_proxy_nor_a_second_request_to_nginx()
         let received = serve.connect().exchange(bytes(attempt).as_bytes());
         assert_eq!(responses(&received), 1, "{attempt:?}: {received}");
         well += u64::from(received.starts_with("HTTP/1.1 200 "));
-        // What may be left on the connection to nginx must not be a response to somebody else.
+        // Bytes left on the connection to nginx must not become a response to another client.
         let next = serve
             .connect()
             .exchange(b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n");

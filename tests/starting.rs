@@ -1,4 +1,4 @@
-//! The start: what it says, and that what cannot be done is one clear sentence, the right exit code and nothing else.
+//! The start: its output, and that failures give one clear line, the right exit code and nothing else.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::program::{Finished, Program, Serve, Totals, drivers, onrush, run_onrush};
 
-/// Runs `onrush serve` with these words, which cannot work; its one line on standard error.
+/// Runs `onrush serve` with these arguments, which must fail; returns its line on standard error.
 fn refused(arguments: &[&str]) -> String {
     said_refusing(run_onrush(&[&["serve"], arguments].concat()))
 }
@@ -46,7 +46,7 @@ fn the_start_says_what_is_served_where_on_which_cores_and_how() {
         "{}",
         serve.greeting
     );
-    // Which one and why: a word and a clause in brackets.
+    // The driver and the reason in parentheses.
     assert!(serve.greeting.contains(" (auto"), "{}", serve.greeting);
     let serve = Serve::start(&[
         "--forward",
@@ -82,12 +82,12 @@ fn the_start_says_how_connections_get_to_cores() {
         refused.contains("connections cannot go to cores by CPU, which accept = \"cpu\" asks for: cores share CPU 0; 2 threads want 2 CPUs"),
         "{refused}"
     );
-    // A core on each CPU that this process may use.
+    // One core on each CPU that this process may use.
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         let asked = "  connections to cores by CPU (as asked)";
         assert_eq!(said(&["--accept", "cpu"]).as_deref(), Some(asked));
         let auto = said(&[]).expect("there are several cores");
-        // By hash where this process may use some of the CPUs only.
+        // By hash if this process may use only some of the CPUs.
         let expected = [
             "  connections to cores by CPU (auto: each CPU that takes packets has a core, ",
             "  connections to cores by hash (auto: CPU ",
@@ -106,7 +106,7 @@ fn an_address_in_use_is_refused() {
         said.contains(&format!("cannot listen on {address}: another program does")),
         "{said}"
     );
-    // Also when the program is another onrush, which shares its port among its own cores.
+    // Also when the other program is an onrush, which shares its port among its own cores.
     let serve = Serve::start(&["--respond", "200"]);
     let said = refused(&["--respond", "200", "--listen", &serve.address]);
     assert!(said.contains("another program does"), "{said}");
@@ -209,7 +209,7 @@ fn what_cannot_be_served_is_refused() {
         ),
         (&[], "nothing to serve"),
     ] {
-        // Where nothing else is said, on a free port: none of these may come as far.
+        // On a free port unless set otherwise: none of these may get as far as binding.
         let said = refused(arguments);
         assert!(said.starts_with("onrush serve: "), "{said}");
         assert!(said.contains(part), "{arguments:?}: {said}");
@@ -334,7 +334,7 @@ fn files_that_a_configuration_names_are_looked_at_before_anything_starts() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
 }
 
-/// A directory with certificates, good and bad, and their keys.
+/// A directory with valid and invalid certificates, and their keys.
 fn certificates() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| {
@@ -523,7 +523,7 @@ fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
     let said = said_refusing(under("16:16", &arguments).finish());
     assert!(said.contains("too few file descriptors"), "{said}");
     assert!(said.contains("ulimit -n") && said.contains("16"), "{said}");
-    // The soft limit alone is no reason: it is raised as far as it goes.
+    // A low soft limit is not a failure: it is raised to the hard limit.
     let serve = Serve::of(under("16:1000", &arguments));
     let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
     for client in &mut clients {
@@ -536,7 +536,7 @@ fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
     }
 }
 
-/// `onrush serve` where 64 files may be open.
+/// `onrush serve` with a limit of 64 open files.
 fn serve_within_64_files(arguments: &[&str]) -> Serve {
     let mut command = Command::new("prlimit");
     command.args(["--nofile=64:64", env!("CARGO_BIN_EXE_onrush"), "serve"]);
@@ -561,7 +561,7 @@ fn a_proxy_with_few_descriptors_serves_many_clients_one_after_the_other() {
             client
         };
         let mut clients: Vec<_> = (0..200).map(ask).collect();
-        // Nobody goes away before all are served.
+        // All clients stay until all have been served.
         for client in &mut clients {
             let response = client.receive().expect("a response");
             assert!(
@@ -587,7 +587,7 @@ fn clients_that_do_nothing_give_way_where_descriptors_are_few() {
     for io in drivers() {
         let serve = serve_within_64_files(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
-        // The first of them hold all the room there is and say nothing.
+        // The first ones use up all connections and send nothing.
         let last = clients.last_mut().expect("a hundred");
         last.send(ASK);
         let response = last.receive().expect("a response");
@@ -640,7 +640,7 @@ fn a_server_whose_output_nobody_reads_serves_on() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("it starts");
-    // As `| head -2` would: the address, and then nobody listens any more, on either stream.
+    // Like `| head -2`: after the address nothing reads either stream any more.
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     lines.next();
     let address = lines.next().expect("a second line").expect("of text");
@@ -648,7 +648,7 @@ fn a_server_whose_output_nobody_reads_serves_on() {
     drop(lines);
     drop(child.stderr.take());
     for _ in 0..3 {
-        // Each failure is a line in the log, which goes nowhere.
+        // Each failure writes a line to the log, which is closed.
         let response = crate::peer::curl(&["-i", &format!("http://{address}/")]).out;
         assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
     }

@@ -1,4 +1,4 @@
-//! The status page: its files are for everybody who reaches the address, what it shows is not.
+//! The status page: its files need no token, its data does.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

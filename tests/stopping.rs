@@ -1,4 +1,5 @@
-//! The end: on SIGINT, SIGTERM and SIGQUIT alike what is in flight is finished, nothing is lost, and the exit code is 0.
+//! Graceful shutdown on SIGINT, SIGTERM and SIGQUIT: requests in flight are finished, nothing is lost, and the exit
+//! code is 0.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,12 +15,12 @@ use crate::program::{Client, Serve, Totals, drivers, onrush, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A client that pauses no longer than this between a response and its next request is told of the end by a response; half
-/// of what the server waits for.
+/// A client that pauses less than this between a response and its next request learns of the shutdown from a response;
+/// half of the time that the server waits.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Asks again and again on one connection until a response says that it is the last, and returns how many came. Panics
-/// when one is cut or does not come.
+/// Sends requests on one connection until a response announces that it is the last, and returns the number of
+/// responses. Panics when one is truncated or missing.
 fn ask_until_the_end(serve: &Serve, responses: &AtomicU64) -> u64 {
     let mut client = serve.connect();
     let mut count = 0;
@@ -27,7 +28,7 @@ fn ask_until_the_end(serve: &Serve, responses: &AtomicU64) -> u64 {
         let asked = Instant::now();
         let is_sent = client.0.write_all(GET).is_ok();
         let Some(response) = client.receive().filter(|_| is_sent) else {
-            // On a busy machine this thread may have had to wait for its turn.
+            // On a busy machine this thread may have waited for a CPU.
             assert!(asked.elapsed() > PAUSE_MAX, "a request got no response");
             return count;
         };
@@ -41,7 +42,7 @@ fn ask_until_the_end(serve: &Serve, responses: &AtomicU64) -> u64 {
     }
 }
 
-/// Stops `serve` while clients ask, and returns its totals and how many responses they got.
+/// Stops `serve` while clients send requests; returns its totals and the number of responses received.
 fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
     let responses = AtomicU64::new(0);
     let counted = thread::scope(|scope| {
@@ -93,7 +94,7 @@ fn a_proxy_that_stops_under_load_loses_no_response() {
 #[test]
 fn whoever_has_connected_before_the_stop_gets_a_response() {
     for io in drivers() {
-        // Only where clients may be far away handshakes are waited for.
+        // The server waits for handshakes only where clients may be remote.
         let serve = Serve::start(&[
             "--respond",
             "200:hello",
@@ -104,7 +105,7 @@ fn whoever_has_connected_before_the_stop_gets_a_response() {
         ]);
         let port = serve.address.rsplit(':').next().expect("it has one");
         let address = format!("127.0.0.1:{port}");
-        // It cannot accept them before it hears of the stop.
+        // A stopped process cannot accept them before it receives the signal.
         serve.program.signal(Signal::STOP);
         let connect = |_| TcpStream::connect(&address).expect("it listens");
         let mut clients: Vec<_> = (0..100).map(connect).map(Client).collect();
@@ -134,7 +135,7 @@ fn requests_of_idle_connections_that_came_while_the_server_was_frozen_get_respon
             assert!(client.receive().is_some());
         }
         serve.program.signal(Signal::STOP);
-        // All of them count as idle for long when it goes on.
+        // All of them count as idle for long when the process continues.
         let frozen = Instant::now();
         until("its connections to be idle for long", || {
             (frozen.elapsed() > 2 * PAUSE_MAX).then_some(())
@@ -227,7 +228,7 @@ fn a_request_in_flight_gets_its_response_before_the_end() {
     client.send(GET);
     let (mut server, _) = listener.accept().expect("the request comes");
     serve.program.signal(Signal::TERM);
-    // Every core knows of the stop when none listens any more.
+    // Every core knows of the shutdown once none accepts connections.
     until("nobody to listen", || {
         TcpStream::connect(&serve.address).is_err().then_some(())
     });
@@ -247,7 +248,7 @@ fn a_request_in_flight_gets_its_response_before_the_end() {
 
 #[test]
 fn a_second_signal_ends_what_the_first_one_waits_for() {
-    // Connections to servers that requests share are no client's, and are not counted with those that are cut off.
+    // Connections to servers that requests share belong to no client, and are not counted among those cut off.
     let kinds = ["", "protocol = \"h2\""];
     for (io, kind) in drivers().iter().flat_map(|io| kinds.map(|kind| (io, kind))) {
         let directory = tempfile::tempdir().expect("a directory");
@@ -301,7 +302,7 @@ fn what_takes_longer_than_the_drain_time_is_cut_off_and_counted() {
     );
 }
 
-/// A server that takes connections and says nothing, and its address.
+/// A server that accepts connections and sends nothing, and its address.
 fn silent_server() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
@@ -312,9 +313,9 @@ fn silent_server() -> (TcpListener, String) {
 fn a_log_that_nobody_reads_holds_up_no_request_and_no_stop() {
     for io in drivers() {
         let (_reader, mut writer) = std::io::pipe().expect("a pipe");
-        // All that a pipe holds (pipe(7)): the first line of the log finds no room.
+        // The capacity of a pipe (pipe(7)): the first log line does not fit.
         writer.write_all(&[b'x'; 64 * 1024]).expect("room");
-        // Nobody listens on port 1: each request is a 502 and a reason for the log.
+        // Nothing listens on port 1: each request gets a 502 and writes a line to the log.
         let words = ["--forward", "http://127.0.0.1:1", "--io", io];
         let serve = Serve::start_with_log(&words, writer.into());
         for _ in 0..50 {
@@ -333,7 +334,7 @@ fn a_server_whose_output_is_full_hears_signals_and_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let (_reader, mut writer) = std::io::pipe().expect("a pipe");
-    // As much as a pipe takes (pipe(7)).
+    // The capacity of a pipe (pipe(7)).
     writer.write_all(&[0; 64 * 1024]).expect("it is empty");
     let listen = format!("unix:{}", socket.display());
     let mut command = onrush(&["serve", "--respond", "200:hello", "--listen", &listen]);
@@ -348,7 +349,7 @@ fn a_server_whose_output_is_full_hears_signals_and_ends() {
     drop(client);
     for _ in 0..2 {
         kill_process(Pid::from_child(&server), Signal::TERM).expect("it is ours");
-        // The socket is gone: the signal has been handled.
+        // The removed socket file shows that the signal has been handled.
         until("the end of the socket", || (!socket.exists()).then_some(()));
     }
     let status = until("its end", || server.try_wait().expect("it is ours"));

@@ -1,18 +1,18 @@
-//! Clients of HTTP/2 that others have made: curl and h2load, over TLS and in clear, with a server and a proxy.
+//! Foreign HTTP/2 clients, curl and h2load, over TLS and cleartext, with a server and a proxy.
 
 use std::fs;
 
 use crate::peer::{curl, peer};
 use crate::program::{Serve, drivers};
 
-/// What `onrush serve` is told by a file with these lines.
+/// Starts a server with this configuration.
 fn served(directory: &tempfile::TempDir, name: &str, lines: &str) -> Serve {
     let file = directory.path().join(name);
     fs::write(&file, lines).expect("it is written");
     Serve::start(&["--config", file.to_str().expect("a path of text")])
 }
 
-/// What curl says with these words of the version and the status that it got.
+/// HTTP version and status that curl got.
 fn got(words: &[&str]) -> String {
     let said = curl(
         &[
@@ -61,7 +61,7 @@ fn curl_and_h2load_get_what_is_served() {
             (tls, "--http2", "https"),
             (clear, "--http2-prior-knowledge", "http"),
         ];
-        // The proxy's requests are the last server's, too.
+        // The proxy's requests count at the last server, too.
         let mut forwarded = 3005;
         for ((serve, log), http2, scheme) in all {
             let url = |path: &str| format!("{scheme}://{}{path}", serve.address);

@@ -1,4 +1,4 @@
-//! What a server tells of itself while it runs: events, and its error log.
+//! Reports of a running server: events, and its error log.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use crate::administering::{Administered, responding, whole};
 use crate::application::Application;
 use crate::program::{Program, drivers, onrush, until};
 
-/// A server of a group that nobody listens at, beside one that responds.
+/// A group of a server that responds and an address on which nothing listens.
 fn with_a_dead_server(application: &Application, dead: &str) -> String {
     format!(
         "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{}\", \"{dead}\"]\n",
@@ -67,7 +67,7 @@ fn what_happens_to_servers_is_told_and_kept_with_them() {
             set["message"],
             format!("server {dead} of app is set to down by hand")
         );
-        // The same with the server, and nothing with the other one.
+        // The same events are listed for the server, and none for the other one.
         let groups = server.said("servers");
         let servers = &groups["groups"][0]["servers"];
         assert_eq!(kinds(&servers[0]["events"]), Vec::<&str>::new());
@@ -77,7 +77,7 @@ fn what_happens_to_servers_is_told_and_kept_with_them() {
         );
         let shown = server.ctl(&["servers"]).out;
         assert!(shown.contains("set 2"), "{shown}");
-        // Behind one that is known.
+        // Events after a known one.
         let mut client = server.client();
         client.send(b"GET /v1/events?after=1 HTTP/1.1\r\nHost: h\r\n\r\n");
         let later = client.receive().expect("a response");
@@ -128,7 +128,7 @@ fn events_are_followed_until_the_server_ends() {
         let event: Value = serde_json::from_str(&next("data: ")).expect("JSON");
         assert_eq!(event["generation"], (number + 1).to_string(), "{event}");
     }
-    // Who follows keeps nobody from the end.
+    // A client that follows events does not delay the shutdown.
     server.serve.program.signal(Signal::TERM);
     let finished = follower.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -164,7 +164,7 @@ fn the_error_log_says_as_much_as_is_wanted_as_text_or_json() {
     );
     assert_eq!(server.ctl(&["log", "level", "error"]).out, "error\n");
     assert_eq!(server.ctl(&["drain"]).code, Some(0));
-    // Not a line, but an event.
+    // Not logged at this level, but recorded as an event.
     assert_eq!(kinds(&server.said("events")["events"]), ["drain"]);
     let log = "log = { error_format = \"json\", error_level = \"info\" }\n";
     let text = format!("{log}{}", whole(&server.socket, &responding("two")));
@@ -207,7 +207,7 @@ fn who_follows_and_does_not_read_is_left_behind() {
         .set_read_timeout(Some(Duration::from_secs(1)))
         .expect("not zero");
     silent.send(b"GET /v1/events HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n");
-    // More than a socket holds, while the interface goes on with others.
+    // More than a socket buffers, while the interface serves others.
     let mut busy = server.client();
     for _ in 0..1500 {
         busy.send(b"POST /v1/drain HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
@@ -257,7 +257,7 @@ fn who_follows_leaves_room_for_others() {
         assert_eq!(follow(path).0, "HTTP/1.1 503 Service Unavailable");
     }
     assert_eq!(server.ctl(&["status"]).code, Some(0));
-    // Who leaves makes room.
+    // A client that leaves frees its slot.
     drop(followers);
     until("room", || {
         (follow("/v1/events").0 == "HTTP/1.1 200 OK").then_some(())

@@ -1,4 +1,4 @@
-//! Traces: what a collector gets of requests, and that requests do not care how the collector is.
+//! Traces: the spans that a collector receives, and that a failing collector does not affect requests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,32 +15,32 @@ use crate::program::{drivers, until};
 
 const GET: &[u8] = b"GET /x?secret=1 HTTP/1.1\r\nHost: shop.example:81\r\nUser-Agent: t\r\n\r\n";
 
-/// A collector, as tests need one.
+/// A collector under the test's control.
 struct Collector {
     address: String,
-    /// Bodies of messages.
+    /// Bodies of the received messages.
     messages: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-/// What a collector says to a message.
+/// Behaviour of a collector.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// It reads all of it, says this, and goes on.
+    /// Reads the message, sends this response, and keeps the connection.
     Says(&'static str),
-    /// It reads all of it, says this, and ends the connection.
+    /// Reads the message, sends this response, and closes the connection.
     SaysLast(&'static str),
-    /// It reads all of it and says nothing.
+    /// Reads the message and sends nothing.
     IsSilent,
-    /// It does not read.
+    /// Does not read.
     NeverReads,
-    /// It says this, and then zeros for ever.
+    /// Sends this response, and then endless zeros.
     SaysTooMuch(&'static str),
 }
 
 const TAKES: Manner = Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 
 impl Collector {
-    /// One that runs until the tests end.
+    /// Starts a collector that runs until the tests end.
     fn start(manner: Manner) -> Collector {
         Self::listening(
             TcpListener::bind("127.0.0.1:0").expect("a free port"),
@@ -55,7 +55,7 @@ impl Collector {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let kept = Arc::clone(&kept);
-                // How a connection ends is the other side's business.
+                // Ignore errors: the peer decides how a connection ends.
                 thread::spawn(move || converse(stream, manner, &kept));
             }
         });
@@ -68,7 +68,7 @@ impl Collector {
         messages.iter().flat_map(|message| spans(message)).collect()
     }
 
-    /// All spans, once there are so many.
+    /// Waits for this many spans and returns all.
     fn spans_of(&self, count: usize) -> Vec<Span> {
         until("spans", || {
             let spans = self.spans();
@@ -100,7 +100,7 @@ fn converse(mut stream: TcpStream, manner: Manner, kept: &Mutex<Vec<Vec<u8>>>) -
     }
 }
 
-/// The body of the next message.
+/// Body of the next message.
 fn receive(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut piece = [0; 65536];
     loop {
@@ -129,7 +129,7 @@ fn receive(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-/// A span, as far as tests look at it.
+/// A span, reduced to the fields that tests use.
 #[derive(Clone, Debug, Default)]
 struct Span {
     trace: Vec<u8>,
@@ -139,12 +139,12 @@ struct Span {
     kind: u64,
     times: [u64; 2],
     attributes: BTreeMap<String, String>,
-    /// Those of the resource.
+    /// Attributes of the resource.
     resource: BTreeMap<String, String>,
     is_error: bool,
 }
 
-/// The fields of a message of protobuf: numbers, and bytes.
+/// Fields of a protocol buffer message: numbers, and bytes.
 fn fields(mut rest: &[u8]) -> Vec<(u64, u64, &[u8])> {
     let mut all = Vec::new();
     let varint = |rest: &mut &[u8]| {
@@ -244,14 +244,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `[tracing]` with these keys; spans are sent soon.
+/// `[tracing]` with these keys, and a short interval.
 fn tracing(collector: &str, keys: &str) -> String {
     format!(
         "[tracing]\nendpoint = \"http://{collector}\"\ninterval = \"20ms\"\nservice_name = \"shop\"\n{keys}\n"
     )
 }
 
-/// How many spans the server says it has sent, and lost.
+/// Spans that the server reports as sent and as lost.
 fn counts(server: &Administered) -> (u64, u64) {
     let spans = &server.said("status")["spans"];
     let lost = spans["lost"].as_object().expect("an object");
@@ -321,7 +321,7 @@ fn a_request_and_each_of_its_attempts_are_spans_of_one_trace() {
     }
 }
 
-/// Every manner in which a collector does not do what it is there for.
+/// Every kind of misbehaviour of a collector.
 const STRANGE: [Manner; 10] = [
     Manner::IsSilent,
     Manner::NeverReads,
@@ -441,7 +441,7 @@ fn traces_come_and_go_by_a_reload_and_the_last_ones_by_the_end() {
             .err
             .wait_for(&format!("as generation {generation}"));
         ask();
-        // What was there before the reload is sent, though its time has not come.
+        // Spans from before the reload are sent, although the interval has not passed.
         collector.spans_of(usize::from(generation > 2));
     }
     let config = server.ctl(&["config"]);

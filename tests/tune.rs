@@ -1,4 +1,4 @@
-//! `onrush tune` as people use it: plans and snapshots of machines below a root directory.
+//! `onrush tune` on the command line: plans and snapshots of machines below a root directory.
 
 #[path = "../crates/tune/tests/machines/machine/mod.rs"]
 mod machine;
@@ -131,7 +131,7 @@ fn what_cannot_be_planned_says_why() {
     }
 }
 
-/// Waits for a condition, for as long as anybody would.
+/// Waits for a condition.
 #[track_caller]
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -201,7 +201,7 @@ fn what_is_not_confirmed_is_undone_whoever_has_stopped_reading() {
     for guard in [["--confirm-within", "1ms"], ["--for", "true"]] {
         for (out, err) in [(true, false), (false, true), (true, true)] {
             let words = ["tune", "apply", "--root", &place, guard[0], guard[1]];
-            // A pipe that nobody reads, as that of a session which has ended, and a disk that is full.
+            // A pipe whose reader has gone, like that of a closed session, and a full disk.
             let (unread, gone) = std::io::pipe().expect("a pipe");
             drop(unread);
             let full = || Stdio::from(fs::File::create("/dev/full").expect("it is there"));
@@ -277,7 +277,7 @@ fn a_command_is_told_to_end_with_all_that_it_started() {
     assert!(ended.status.code().is_some());
     wait_until("what it started runs on", || {
         let stat = fs::read_to_string(format!("/proc/{number}/stat"));
-        // Gone, or waiting for somebody to hear of it.
+        // Gone, or a zombie.
         stat.map_or(true, |stat| stat.contains(") Z "))
     });
     assert_eq!(
@@ -298,7 +298,7 @@ fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
     );
     assert!(onrush(&["revert", "--root", &place]).status.success());
 
-    // What is as it should be before there is a journal leaves none behind.
+    // If everything is already as planned, no journal is left.
     let set = onrush(&["plan", "--root", &place, "--script"]);
     let script = text(&set.stdout).replace(" /", &format!(" {place}/"));
     assert!(
@@ -354,7 +354,7 @@ fn a_damaged_journal_is_undone_as_far_as_it_can_be_read() {
     );
     assert!(!words.contains('\u{1b}'), "{words}");
     assert_eq!(fs::read_to_string(&steering).expect("read"), before);
-    // What was lost stays as it is, and the line is kept for whoever can read it.
+    // Changes on the damaged line stay in force, and the line is kept in a file.
     assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
     assert!(
         root.path()
@@ -404,7 +404,7 @@ fn what_is_confirmed_in_time_stays() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it runs");
-    // It waits for us once everything is applied; before, there is a lock on the journal.
+    // It waits for a confirmation once everything is applied; before that, the journal is locked.
     wait_until("nothing was applied", || {
         onrush(&["status", "--root", &place])
             .stdout
@@ -517,7 +517,7 @@ fn a_machine_is_shown_diagnosed_and_searched() {
         text(&diagnosed.stdout)
     );
 
-    // The best is the mask with the fewest digits that are zero.
+    // The best mask is the one with the fewest digits other than zero.
     let measure =
         format!("cat {place}/sys/class/net/eth0/queues/rx-0/rps_cpus | tr -d '0,\\n' | wc -c");
     let command = format!("expr 100 + 10 '*' $({measure})");
@@ -552,7 +552,7 @@ fn a_machine_is_shown_diagnosed_and_searched() {
 
 #[test]
 fn a_process_is_diagnosed_and_shown_where_it_runs() {
-    // This one: it has a socket that connections wait at, and threads.
+    // This process: it has threads, and a listening socket.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let own = std::process::id().to_string();
     let diagnosed = onrush(&["diagnose", "--pid", &own, "--for", "10ms", "--json"]);
@@ -569,7 +569,7 @@ fn a_process_is_diagnosed_and_shown_where_it_runs() {
 
     let root = cloud().write();
     let place = path(root.path());
-    // One that watches, and one below it that serves.
+    // A master process and its worker.
     let process = root.path().join("proc/4242");
     let worker = root.path().join("proc/4243");
     fs::create_dir_all(process.join("net")).expect("a directory");
@@ -612,7 +612,7 @@ fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
     assert!(taken.status.success(), "{}", text(&taken.stderr));
     let mut snapshot: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&file).expect("read")).expect("JSON");
-    // What ENA's driver counts by a name of its own; no other root than this machine's own can be asked.
+    // A driver-specific counter of ENA; such counters exist only below this machine's own root.
     snapshot["driver_counters"]["eth0"]["pps_allowance_exceeded"] = 1_234.into();
     fs::write(&file, snapshot.to_string()).expect("written");
     let diagnosed = onrush(&["diagnose", "--root", path(&file)]);
@@ -631,7 +631,7 @@ fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
     );
 }
 
-/// On the machine the tests run on: what is recommended exists, and no limit is lowered.
+/// On the machine that runs the tests: recommended settings exist, and no limit is lowered.
 #[test]
 fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
     for (goal, role) in [
@@ -669,7 +669,7 @@ fn who_may_not_change_anything_is_told_the_capability_and_shown_the_plan() {
     let directory = tempfile::tempdir().expect("a directory");
     let everybody = fs::Permissions::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).expect("permitted");
-    // A copy, since the way to where it was built may not be open to everybody.
+    // A copy, since not everybody may be able to read the build directory.
     let program = directory.path().join("onrush");
     fs::copy(env!("CARGO_BIN_EXE_onrush"), &program).expect("copied");
     let mut command = Command::new(&program);
@@ -715,7 +715,7 @@ fn ctrl_c_ends_a_search_with_what_was_there() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
     command.arg("tune").args(words).stderr(Stdio::piped());
     let child = command.stdout(Stdio::null()).spawn().expect("it starts");
-    // A hundred measurements come before the first candidate.
+    // A hundred measurements precede the first candidate.
     wait_until("it does not measure", || {
         fs::metadata(&measured).is_ok_and(|file| file.len() > 120)
     });

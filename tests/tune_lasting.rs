@@ -1,4 +1,4 @@
-//! `onrush tune apply` for a while: what it changed goes back, whatever became of its journal meanwhile.
+//! Temporary changes of `onrush tune apply`: they are undone, whatever happens to the journal meanwhile.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use super::machine::Kind;
 use super::{cloud, onrush, path, text, wait_until};
 
-/// Runs a script in mounts of its own, which go with it; `$0` is onrush. None where that is not permitted.
+/// Runs a script in a mount namespace of its own; `$0` is onrush. `None` if that is not permitted.
 pub(super) fn in_own_mounts(script: &str) -> Option<Output> {
     let mut unshare = Command::new("unshare");
     let is_possible = unshare
@@ -66,7 +66,7 @@ fn a_full_disk_leaves_neither_half_a_plan_nor_an_empty_journal() {
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
     let steering = root.path().join("sys/class/net/eth0/queues/rx-0/rps_cpus");
     let before = fs::read_to_string(&steering).expect("read");
-    // Nothing of a journal has room, and a page of it.
+    // No room for the journal, and room for one page.
     for (free, words) in [(0, ""), (4096, "done     ")] {
         let script = format!(
             "mount -t tmpfs -o size=64k none {place}/run && cd {place}/run || exit
@@ -144,7 +144,7 @@ fn what_others_have_undone_is_said_and_what_they_have_applied_stays() {
     assert!(onrush(&["status", "--root", place]).status.success());
 }
 
-/// Applies for a while, and kills the process in the middle of it.
+/// Applies changes temporarily, and kills the process before it undoes them.
 fn killed(root: &Path, until: &[&str]) {
     let place = path(root);
     let program = env!("CARGO_BIN_EXE_onrush");
@@ -255,7 +255,7 @@ fn an_earlier_run_is_not_undone_by_one_that_the_journal_has_no_room_for() {
     let place = path(root.path());
     fs::create_dir_all(root.path().join("run")).expect("a directory");
     let shown = root.path().join("proc/sys/net/core/somaxconn");
-    // White space ends the journal's last page, and the disk has no other.
+    // Blanks fill the journal's last page, and the disk has no room for another.
     let script = format!(
         "mount -t tmpfs -o size=64k none {place}/run && cd {place}/run || exit
          $0 tune apply --root {place} >/dev/null; j=onrush-tune.journal; size=$(stat -c %s $j)

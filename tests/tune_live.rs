@@ -1,4 +1,4 @@
-//! `onrush tune` on interfaces of this kernel: pairs of veth with four queues, in network namespaces made for it.
+//! `onrush tune` on real interfaces: pairs of veth with four queues, in network namespaces created for the test.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use super::namespace::Namespace;
 use super::{path, text, wait_until};
 
 impl Namespace {
-    /// One with a pair of interfaces of four queues.
+    /// Creates a namespace with a veth pair of four queues.
     fn with_veth(purpose: &str) -> Option<Namespace> {
         let steps = [
             "ip link add v0 numrxqueues 4 numtxqueues 4 type veth peer name v1",
@@ -36,7 +36,7 @@ impl Namespace {
             .expect("ip runs")
     }
 
-    /// Where its journal is.
+    /// Path of the namespace's journal.
     fn journal(&self) -> String {
         let identity = self
             .command("readlink", &["/proc/self/ns/net"])
@@ -57,7 +57,7 @@ impl Namespace {
             .command("sh", &["-c", script])
             .output()
             .expect("sh runs");
-        // These count or follow from memory, and change by themselves.
+        // tcp_fastopen_key changes by itself.
         let lines = text(&output.stdout);
         lines
             .lines()
@@ -110,7 +110,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
         "{}",
         text(&refused.stderr)
     );
-    // sudo keeps it to itself; those before it know.
+    // sudo does not pass the variable on; parent processes have it.
     let program = env!("CARGO_BIN_EXE_onrush");
     let script = format!("env -i PATH=$PATH {program} tune apply --interface v0; exit $?");
     let behind = namespace
@@ -124,7 +124,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
         "{}",
         text(&behind.stderr)
     );
-    // What it does not come in by may change; so may anything that is undone when the program ends.
+    // Other interfaces may be changed, and so may anything that is undone when the program ends.
     let other = from(
         "10.99.0.2",
         &["apply", "--interface", "v1", "--for", "true"],
@@ -151,7 +151,7 @@ fn counters_of_a_live_driver_are_in_the_snapshot() {
     assert!(taken.status.success(), "{}", text(&taken.stderr));
     let snapshot: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(file.path()).expect("read")).expect("JSON");
-    // veth's driver says by this name which interface is the other end.
+    // veth's driver counter with the index of the peer interface.
     let peer = &snapshot["driver_counters"]["v0"]["peer_ifindex"];
     assert!(peer.as_u64().is_some_and(|peer| peer > 0), "{peer}");
 }
@@ -194,7 +194,7 @@ fn a_live_interface_is_changed_read_back_and_restored() {
         0
     );
 
-    // Somebody else steers to CPU 0 only, where it was all.
+    // Another program narrows the mask to CPU 0.
     let file = "/sys/class/net/v0/queues/rx-1/rps_cpus";
     let shell = |script: String| {
         let output = namespace.command("sh", &["-c", &script]).output();
@@ -228,7 +228,7 @@ fn a_live_interface_is_changed_read_back_and_restored() {
     assert!(namespace.onrush(&["revert", "--force"]).status.success());
     assert_eq!(namespace.values(), before);
 
-    // A measurement that is always the same keeps nothing, and everything is put back.
+    // A constant measurement keeps no change, and everything is restored.
     let searched = namespace.onrush(&[
         "search",
         wish[0],
@@ -274,7 +274,7 @@ fn a_renamed_interface_gets_its_settings_back_and_another_with_its_name_does_not
     assert!(applied.status.success(), "{}", text(&applied.stderr));
     let changed = namespace.values();
     assert_ne!(changed, before);
-    // The two swap their names.
+    // Swap the names of the two interfaces.
     let rename = |from: &str, to: &str| {
         for step in [
             &["link", "set", from, "down"][..],
@@ -323,7 +323,8 @@ fn what_reaches_beyond_a_network_namespace_is_said() {
     let Some(namespace) = Namespace::with_veth("beyond") else {
         return;
     };
-    // Every machine has a CPU that NMIs watch, or a counter of memory that is summed up; else there is nothing to say.
+    // Settings of the whole machine, such as the NMI watchdog and vm.stat_interval; without one there is nothing to
+    // test.
     let words = ["--interface", "v0", "--goal", "latency"];
     let planned = namespace.onrush(&[&["plan"][..], &words, &["--json"]].concat());
     let plan: serde_json::Value = serde_json::from_slice(&planned.stdout).expect("JSON");
@@ -346,7 +347,7 @@ fn what_reaches_beyond_a_network_namespace_is_said() {
     );
 }
 
-/// Namespaces that are made until one has the number of one that is gone.
+/// Namespaces created until one gets the number of a removed one.
 const NUMBERS_MAX: usize = 64;
 
 #[test]
@@ -362,7 +363,7 @@ fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
     assert!(applied.status.success(), "{}", text(&applied.stderr));
     let journal = dead.journal();
     drop(dead);
-    // The kernel gives the smallest number that is free.
+    // The kernel assigns the smallest free number.
     let mut others = Vec::new();
     let again = (0..NUMBERS_MAX).find_map(|at| {
         let namespace = Namespace::after(&format!("new-{at}"), &[])?;
@@ -407,7 +408,7 @@ fn a_plan_of_two_network_namespaces_says_so() {
     assert!(plan.contains(words), "{plan}{}", text(&entered.stderr));
 }
 
-/// Kills an apply as soon as its journal has some lines, or after it has ended, which is as good.
+/// Kills an apply as soon as its journal has this many lines, or after its end, which also serves the test.
 fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
     let journal = namespace.journal();
     let program = env!("CARGO_BIN_EXE_onrush");
@@ -423,12 +424,12 @@ fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
             .count();
         written >= lines || child.try_wait().expect("a child").is_some()
     });
-    // `ip netns exec` becomes the program, so this is its process.
+    // `ip netns exec` is replaced by the program, so this kills the program.
     child.kill().expect("a child");
     child.wait().expect("a child");
 }
 
-/// A program that ends with the value.
+/// A program that is killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -448,7 +449,7 @@ impl Drop for Running {
     }
 }
 
-/// How many packets one CPU has handed to another since the machine started, as a function of the shell.
+/// Shell function: packets that one CPU has handed to another since boot.
 const STEERED: &str = "steered() { all=0; while read -r _ _ _ _ _ _ _ _ _ steered _; do all=$((all + 0x$steered)); done \
                        </proc/net/softnet_stat; echo $all; }";
 
@@ -480,7 +481,7 @@ fn a_live_search_keeps_the_steering_that_the_kernel_is_seen_to_do() {
     let server = Running::start(serve.stdout(Stdio::null()));
     wait_until("the server does not listen", || {
         let sockets = fs::read_to_string(format!("/proc/{}/net/tcp", server.id()));
-        // 10.98.0.1:80 in state LISTEN
+        // 10.98.0.1:80 in state LISTEN.
         sockets.is_ok_and(|text| text.contains("0100620A:0050 00000000:0000 0A"))
     });
     let before = namespace.values();
@@ -531,7 +532,7 @@ fn a_live_search_moves_a_program_and_revert_moves_it_back() {
         eprintln!("skipped: there is one CPU, and nowhere to move to");
         return;
     }
-    // The shell waits for a process of its own, both on the last CPU.
+    // The shell waits for a child process, both on the last CPU.
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", &last, "sh", "-c", "sleep 600 & echo $!; wait"]);
     let mut shell = Running::start(command.stdout(Stdio::piped()));
@@ -594,7 +595,7 @@ fn what_a_read_only_file_system_refuses_is_reported_and_the_rest_is_done() {
     };
     let before = namespace.values();
     let program = env!("CARGO_BIN_EXE_onrush");
-    // The namespace's own mount of /sys, which goes with this process.
+    // The namespace's own mount of /sys, which disappears with this process.
     let script = format!("mount -o remount,ro /sys && exec {program} tune apply --interface v0");
     let applied = namespace.command("sh", &["-c", &script]).output();
     let applied = applied.expect("sh runs");

@@ -1,4 +1,4 @@
-//! What `onrush tune` writes: files that are whole or what they were, and a standard output that takes nothing.
+//! Output of `onrush tune`: files that are complete or unchanged, and a standard output that cannot be written.
 
 use std::fs;
 use std::os::unix::fs::symlink;

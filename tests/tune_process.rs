@@ -1,4 +1,4 @@
-//! `onrush tune diagnose --pid` of programs that stand still: stopped by a signal, or by the quota of a control group.
+//! `onrush tune diagnose --pid` for programs that do not run: stopped by a signal, or throttled by a control group.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{onrush, text, wait_until};
 
-/// A program of a test's own; ended with the value.
+/// A program killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -23,7 +23,7 @@ impl Running {
         kill_process(number, signal).expect("it is ours");
     }
 
-    /// Whether each of its threads stands still: a signal stops one after the other.
+    /// Whether all of its threads are stopped: a signal stops one after another.
     fn is_stopped(&self) -> bool {
         let threads = fs::read_dir(format!("/proc/{}/task", self.number())).expect("it is ours");
         let mut stats = threads.map(|thread| {
@@ -46,7 +46,7 @@ impl Drop for Running {
 
 #[test]
 fn a_stopped_server_with_unread_requests_is_named() {
-    // A port that nobody listens at, for a server that cannot be told to choose one.
+    // A free port, because this server cannot choose one.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address");
     drop(free);
@@ -81,7 +81,7 @@ fn a_stopped_server_with_unread_requests_is_named() {
         "{words}{}",
         text(&found.stderr)
     );
-    // The connection was accepted or waits for that, according to who came first.
+    // Depending on timing the connection was accepted, or still waits for that.
     assert!(
         words.contains("have arrived and were not read") || words.contains("were not accepted"),
         "{words}"
@@ -89,11 +89,11 @@ fn a_stopped_server_with_unread_requests_is_named() {
     server.signal(Signal::CONT);
 }
 
-/// A control group with a tenth of a CPU; removed with the value.
+/// A control group with a tenth of a CPU, removed on drop.
 struct Tenth(PathBuf);
 
 impl Tenth {
-    /// In the hierarchy of version 1, or of version 2 where processes may be put there.
+    /// Creates it in the version 1 hierarchy, or in version 2 if processes may be moved there.
     fn new() -> Option<Tenth> {
         let one = PathBuf::from("/sys/fs/cgroup/cpu");
         let (above, quota) = match one.join("cpu.cfs_quota_us").exists() || one.exists() {
@@ -111,7 +111,7 @@ impl Tenth {
         for (file, value) in quota {
             fs::write(group.0.join(file), value).ok()?;
         }
-        // The process is in a group without a quota, below.
+        // The process is in a child group without a quota.
         fs::create_dir(group.below()).ok()?;
         Some(group)
     }

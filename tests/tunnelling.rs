@@ -1,4 +1,4 @@
-//! WebSocket through onrush: alone, before HAProxy and behind it, and through several of its own kind.
+//! WebSocket through onrush: alone, before and behind HAProxy, and through several instances.
 
 use std::fs;
 use std::path::PathBuf;
@@ -57,14 +57,14 @@ fn a_conversation_over_websocket_goes_through_tls() {
     }
 }
 
-/// Clients and servers of others.
+/// Foreign clients and servers.
 struct Others {
     program: &'static str,
     directory: TempDir,
 }
 
 impl Others {
-    /// `None` where this machine has none.
+    /// `None` if they are not installed.
     fn new() -> Option<Others> {
         let packages = "python3-websockets python3-h2 python3-wsproto";
         let program = python(("websockets, h2, wsproto", packages))?;
@@ -82,7 +82,7 @@ impl Others {
         Program::start(Command::new(self.program).arg(self.file()).args(words))
     }
 
-    /// A server, and where it is.
+    /// Starts a server and returns its address.
     fn serve(&self) -> (Program, String) {
         let server = self.start(&["server"]);
         server.out.wait_for("listening on port ");
@@ -131,7 +131,8 @@ fn a_conversation_over_websocket_goes_through_http_2_between_two_of_us() {
         let path = path.display().to_string();
         let first = Serve::start(&["--config", &path, "--io", io]);
         let (host, port) = first.address.rsplit_once(':').expect("of TCP");
-        // Two tunnels each. That of HTTP/2 asks for something else, too, and for another protocol, which only the first sees.
+        // Two tunnels each. The HTTP/2 client also sends a request without a tunnel, and one for another protocol,
+        // which only the first server sees.
         for client in ["old-client", "client"] {
             let finished = others.start(&[client, host, port]).finish();
             assert!(finished.out.contains("done"), "{finished:?}");

@@ -1,4 +1,4 @@
-//! SIGUSR2: the program is started again and takes the place of the one that runs.
+//! SIGUSR2: the program is started again and replaces the running process.
 
 use std::fs;
 use std::io::Write;
@@ -16,16 +16,16 @@ use crate::application::{Application, greet, say};
 use crate::program::{Client, PATIENCE, Program, Serve, drivers, until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_onrush");
-/// A program that does nothing, whatever it is told.
+/// A program that ignores its arguments and does nothing.
 const SLEEPER: &str = "sleeper";
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A process that took the place of another one; it is ended with the value.
+/// The successor of a process, ended on drop.
 pub(crate) struct Next(pub(crate) Pid);
 
 impl Next {
-    /// The last of so many that have said so in the log.
+    /// Waits until the log reports this many upgrades, and returns the last successor.
     pub(crate) fn of(serve: &Serve, count: usize) -> Next {
         let said = until("an upgrade", || {
             let said = serve.program.err.wait_for("SIGUSR2");
@@ -49,7 +49,7 @@ impl Next {
 
 impl Drop for Next {
     fn drop(&mut self) {
-        // Nobody of this process waits for it: init does, where there is one.
+        // It is not our child: init waits for it, if there is one.
         let _ = kill_process(self.0, Signal::TERM);
         let stat = format!("/proc/{}/stat", self.0.as_raw_nonzero());
         until("the end of the next process", || {
@@ -100,7 +100,7 @@ fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
         fs::write(&path, text("two")).expect("it is ours");
         serve.program.signal(Signal::USR2);
         let next = Next::of(&serve, 1);
-        // Who is connected to the last one is told that it ends, by a response or by an orderly end.
+        // Clients of the old process learn of its end by a response or by an orderly close.
         until("the end of the connection", || {
             kept.0.write_all(GET).ok();
             let response = kept.receive();
@@ -126,7 +126,7 @@ fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
                 .ends_with("\r\n\r\ntwo")
         );
         drop(client);
-        // It is a server like any other: its file is read again, and its socket's file is removed by it.
+        // The new process reloads, and removes the socket's file at its end.
         fs::write(&path, text("three")).expect("it is ours");
         next.signal(Signal::HUP);
         serve.program.err.wait_for("as generation 2");
@@ -197,7 +197,7 @@ fn under_load_no_request_is_lost_by_upgrades() {
                                 continue;
                             }
                         }
-                        // An orderly end that crossed the request; it may be sent again (RFC 9112 9.3.1).
+                        // An orderly close that crossed the request, which may be sent again (RFC 9112 section 9.3.1).
                         None => lost += 1,
                     }
                     client = serve.connect();
@@ -216,7 +216,7 @@ fn under_load_no_request_is_lost_by_upgrades() {
                 for _ in 0..50 {
                     assert_eq!(serve.body(), "hello");
                 }
-                // The one before finishes what it has; a signal would cut that short.
+                // The predecessor finishes its requests; a signal would cut that short.
                 last.replace(next).into_iter().for_each(std::mem::forget);
             }
             ends.store(true, Ordering::Relaxed);
@@ -262,7 +262,7 @@ fn tunnels_of_the_last_process_live_as_long_as_it_may_finish() {
     let mut late = serve.connect();
     greet(&mut late, "/chat");
     say(&mut late);
-    // The last process has nothing to wait for any more.
+    // The old process has nothing left to wait for.
     drop(tunnels);
     serve.program.out.wait_for("20 tunnels");
     say(&mut late);
@@ -273,12 +273,12 @@ fn tunnels_of_the_last_process_live_as_long_as_it_may_finish() {
 #[test]
 fn a_replaced_program_is_the_one_that_is_started() {
     let directory = tempfile::tempdir().expect("a directory");
-    // Before anything is started: who has a program open to write it keeps others from starting it.
+    // Before anything is started: a program that is open for writing cannot be started.
     let copy = directory.path().join("copy");
     fs::copy(BINARY, &copy).expect("there is room");
     let words = ["--respond", "200:hello", "--listen", "127.0.0.1:0"];
     let (serve, program) = replaceable(directory.path(), &words);
-    // Not a program any more: nothing is started, and nothing has changed.
+    // The program is missing: nothing is started, and nothing changes.
     fs::remove_file(&program).expect("it is there");
     serve.program.signal(Signal::USR2);
     serve.program.err.wait_for("; this process goes on");
@@ -325,7 +325,7 @@ fn a_service_manager_is_told_what_happens() {
     serve.program.signal(Signal::USR2);
     let next = Next::of(&serve, 1);
     let number = u32::try_from(next.0.as_raw_nonzero().get()).expect("a number");
-    // The one that ends says nothing: it is not the service any more.
+    // The old process sends nothing: it is no longer the main process.
     assert_eq!(hear().trim_end(), ready(number));
     next.signal(Signal::TERM);
     assert_eq!(hear().trim_end(), "STOPPING=1");
@@ -339,7 +339,7 @@ fn a_watchdog_hears_of_cores_that_go_on_also_behind_an_upgrade() {
     let manager = directory.path().join("notify");
     let socket = UnixDatagram::bind(&manager).expect("it is free");
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    // How often after the process has said that it serves, with nothing else between.
+    // Waits for this many watchdog notifications, with nothing else but READY among them.
     let hear = |count: usize| {
         let mut alive = 0;
         while alive < count {
@@ -362,7 +362,7 @@ fn a_watchdog_hears_of_cores_that_go_on_also_behind_an_upgrade() {
     until("the end of the one before", || {
         (!serve.program.is_running()).then_some(())
     });
-    // What that one has said is heard.
+    // Discards the notifications of the old process.
     socket.set_nonblocking(true).expect("it is a socket");
     while socket.recv(&mut [0; 4096]).is_ok() {}
     socket.set_nonblocking(false).expect("it is a socket");
@@ -371,7 +371,7 @@ fn a_watchdog_hears_of_cores_that_go_on_also_behind_an_upgrade() {
     assert_eq!(serve.program.finish().code, Some(0));
 }
 
-/// A server whose program is a link, which can lead to another one; a [`SLEEPER`] is beside it.
+/// A server whose program is a link that can be changed; a [`SLEEPER`] is beside it.
 fn replaceable(directory: &Path, arguments: &[&str]) -> (Serve, PathBuf) {
     let (program, sleeper) = (directory.join("onrush"), directory.join(SLEEPER));
     fs::write(&sleeper, "#!/bin/sh\nexec sleep 600\n").expect("it is ours");
@@ -383,7 +383,7 @@ fn replaceable(directory: &Path, arguments: &[&str]) -> (Serve, PathBuf) {
     (Serve::of(Program::start(&mut command)), program)
 }
 
-/// Lets the link lead to another program.
+/// Points the link to another program.
 fn replace(program: &Path, by: impl AsRef<Path>) {
     fs::remove_file(program).expect("it is there");
     symlink(by, program).expect("it is free");
@@ -419,7 +419,7 @@ fn a_reload_that_is_asked_for_during_an_upgrade_is_done_by_who_serves_then() {
     fs::write(&path, text("one")).expect("it is ours");
     let words = ["--config", &path.display().to_string()];
     let (serve, program) = replaceable(directory.path(), &words);
-    // One that fails, by a signal of its own kind.
+    // A successor that fails: it is killed by a signal.
     replace(&program, SLEEPER);
     serve.program.signal(Signal::USR2);
     let said = serve.program.err.wait_for("to take the place of this one");
@@ -439,10 +439,10 @@ fn a_reload_that_is_asked_for_during_an_upgrade_is_done_by_who_serves_then() {
     kill_process(Pid::from_raw(number).expect("not zero"), Signal::KILL).expect("it is ours");
     serve.program.err.wait_for("as generation 2");
     assert_eq!(serve.body(), "two");
-    // One that serves: it has read the file before or is told to read it again.
+    // A successor that serves: it reads the new file at its start or on the signal.
     replace(&program, BINARY);
     serve.program.signal(Signal::USR2);
-    // In one step: the next process may be reading it.
+    // Atomically: the next process may be reading it.
     let three = directory.path().join("three");
     fs::write(&three, text("three")).expect("it is ours");
     fs::rename(&three, &path).expect("it is ours");

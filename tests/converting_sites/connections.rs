@@ -1,11 +1,11 @@
-//! What one response does not show: connections of clients that end, servers that fail or are silent.
+//! Behaviour that a single response does not show: closed client connections, servers that fail or do not respond.
 
 use std::net::Shutdown;
 
 use super::*;
 use crate::application::Holding;
 
-/// Responses on one connection to the site, of three requests.
+/// Number of responses to three requests on one connection.
 fn responses(port: u16, host: &str) -> usize {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -13,7 +13,7 @@ fn responses(port: u16, host: &str) -> usize {
     let is_answered = |_: &usize| {
         let mut received = Vec::new();
         let mut piece = [0; 1024];
-        // The other side may have closed the connection, or be about to reset it.
+        // Ignore the error: the peer may have closed the connection, or be about to reset it.
         let _ = stream.write_all(request.as_bytes());
         while !received.ends_with(b"\r\n\r\n") {
             match stream.read(&mut piece) {
@@ -102,7 +102,8 @@ fn a_read_timeout_of_one_location_is_its_own() {
     assert_eq!(ask_both(), expected, "{}", converted.out);
 }
 
-/// Words of a server, and the names of the servers that respond to a failing request, one that succeeds, a failing one and two that succeed.
+/// Parameters of a server, and the names of the servers that respond to a failing request, one that succeeds, a failing
+/// one and two that succeed.
 const FAILURES: [(&str, &str); 4] = [
     ("max_fails=2 fail_timeout=1h", "babbb"),
     ("max_fails=1 fail_timeout=1h", "bbbbb"),
@@ -110,7 +111,7 @@ const FAILURES: [(&str, &str); 4] = [
     ("max_fails=0", "babaa"),
 ];
 
-/// What Onrush does with the first words, which a note announces.
+/// Result of Onrush for the first parameters, which a note announces.
 const IN_A_ROW: &str = "babaa";
 
 #[test]
@@ -148,7 +149,7 @@ server {{ listen 127.0.0.1:{port}; server_name {}; location / {{ proxy_pass http
     drop(program);
     let (_serve, converted) = serve_result("nginx", directory.path(), port);
     let found = responders();
-    // A request that fails on a kept connection is sent again on a new one, and both failures count.
+    // A request that fails on a kept-alive connection is retried on a new one, and both failures count.
     assert!([expected[0], IN_A_ROW].contains(&&*found[0]), "{found:?}");
     assert_eq!(found[1..], expected[1..], "{}", converted.out);
     assert!(
@@ -157,7 +158,7 @@ server {{ listen 127.0.0.1:{port}; server_name {}; location / {{ proxy_pass http
     );
 }
 
-/// The name of the server that responds.
+/// Name of the server that responds.
 fn responder(port: u16, host: &str, request: &str) -> String {
     let fields: String = request
         .lines()
@@ -201,7 +202,7 @@ fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
 #[ignore = "foreign programs: make test-all"]
 fn half_closed_tunnels_end_after_the_time_of_the_server_side() {
     let server = Holding::start();
-    // The tunnel with client-fin opens first and has the shorter time, but it must outlive the other.
+    // The tunnel with client-fin opens first and has the shorter timeout, but it must outlive the other.
     let sites = ["timeout client-fin 1s", "timeout server-fin 2s"].map(|line| {
         let (directory, port) = (tempfile::tempdir().expect("a directory"), free_port());
         let text = format!(

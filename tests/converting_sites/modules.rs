@@ -1,5 +1,5 @@
-//! Modules that nginx of most systems lacks, so that results are not compared with it: guards of such modules stay closed, and
-//! their content is never a file.
+//! Modules that most builds of nginx lack, so that results are not compared with it: access checks by such modules
+//! refuse, and their content is never a file.
 
 use super::*;
 
@@ -36,7 +36,7 @@ const HANDLERS: [&str; 7] = [
     "root $FILES/www; location ~ html$ { echo hello; }",
 ];
 
-/// The statuses of all sites, in their order.
+/// Statuses of all sites, in order.
 fn statuses(directory: &Path, port: u16, words: &[&str]) -> Vec<String> {
     let conf = directory.join("conf").display().to_string();
     let converted = run_onrush(&[&["convert", "nginx", &conf], words].concat());

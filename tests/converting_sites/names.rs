@@ -1,4 +1,4 @@
-//! Servers of nginx by the host of a request, which HTTP/1.0, absolute targets and HTTP/2 name in other places than `Host`.
+//! nginx servers selected by host, which HTTP/1.0, absolute request targets and HTTP/2 do not take from `Host` alone.
 
 use super::*;
 
@@ -13,7 +13,7 @@ const SERVERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Requests up to their last line.
+/// Requests without the final blank line.
 const REQUESTS: [&str; 9] = [
     "GET / HTTP/1.0",
     "GET / HTTP/1.0\r\nHost: www.pattern.example",
@@ -26,7 +26,7 @@ const REQUESTS: [&str; 9] = [
     "GET http://yes.example/ HTTP/1.1\r\nHost: no.example",
 ];
 
-/// Hosts of requests by HTTP/2.
+/// Hosts of HTTP/2 requests.
 const HOSTS: [&str; 5] = [
     "www.pattern.example",
     "a.wide.example",
@@ -35,7 +35,7 @@ const HOSTS: [&str; 5] = [
     "other.example",
 ];
 
-/// The status of each response, and the body of a 200.
+/// Status of each response, with the body of a 200.
 fn answers(port: u16, port_of_http2: u16) -> Vec<String> {
     let of_text = REQUESTS.map(|request| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");

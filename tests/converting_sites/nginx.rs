@@ -224,7 +224,7 @@ pub(super) const NGINX: &[Site] = &[
             ("GET /a/b", Same),
             ("GET /a%20b", Content("decodes it")),
             ("GET /h\nX-B: 1", Same),
-            // nginx joins the values from version 1.23 on.
+            // nginx joins the values since version 1.23.
             (
                 "GET /h\nX-B: 1\nX-B: 2",
                 Noted("the first value of a repeated field is used; nginx joins"),
