@@ -1,8 +1,6 @@
-//! Rust source as code alone: comments and the contents of literals blanked, lines kept, so that a
-//! rule about code is not tripped by a sentence about it.
+//! Blanks comments and literals in Rust source, so that a rule about code does not match text in them.
 
-/// The text with every comment and the inside of every string and character literal replaced by
-/// blanks. Lines and their numbers stay.
+/// Replaces every comment and the contents of every string and character literal by blanks. Line numbers stay.
 pub(crate) fn without_comments_and_literals(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut blanked = bytes.to_vec();
@@ -19,7 +17,7 @@ pub(crate) fn without_comments_and_literals(text: &str) -> String {
     String::from_utf8(blanked).expect("whole literals and comments became ASCII blanks")
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` when none begins there.
+/// End of the comment or literal that begins at `at`, or `at` if none begins there.
 fn skipped(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let before = if at == 0 { b' ' } else { bytes[at - 1] };
@@ -28,7 +26,7 @@ fn skipped(bytes: &[u8], at: usize) -> usize {
         [b'/', b'/', ..] => position(rest, |rest| rest[0] == b'\n'),
         [b'/', b'*', ..] => block_comment(rest),
         [b'"', ..] => quoted(rest, b'"'),
-        // The prefixes b, c, br and cr stay as code; what follows them is met as `"` or `r`.
+        // The prefixes b, c, br and cr stay as code; the loop then reaches the `"` or `r` after them.
         [b'r', b'"' | b'#', ..] if !in_word || matches!(before, b'b' | b'c') => raw_string(rest),
         [b'\'', ..] => character(rest),
         _ => 0,
@@ -36,7 +34,7 @@ fn skipped(bytes: &[u8], at: usize) -> usize {
     at + length
 }
 
-/// The first position that fulfils the condition, or the end.
+/// First position for which the condition holds, or the end.
 fn position(bytes: &[u8], is_it: impl Fn(&[u8]) -> bool) -> usize {
     (0..bytes.len())
         .find(|at| is_it(&bytes[*at..]))
@@ -60,7 +58,7 @@ fn block_comment(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// From a quote to the next one that is not escaped, both included.
+/// Length from a quote to the next unescaped quote, both included.
 fn quoted(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < bytes.len() {
@@ -101,8 +99,8 @@ fn character(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many lines come before the module of unit tests at the end of a file; all when there is
-/// none. `code` has been blanked.
+/// Number of lines before the module of unit tests at the end of a file; all lines if there is none. `code` has been
+/// blanked.
 pub(crate) fn lines_before_tests(code: &str) -> usize {
     let lines: Vec<&str> = code.lines().collect();
     let is_test_module = |at: usize| {

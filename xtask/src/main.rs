@@ -1,4 +1,4 @@
-//! Automation of the repository, in Rust: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask tables`.
+//! Automation of the repository in Rust: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask tables`.
 #![forbid(unsafe_code)]
 
 mod test;
@@ -35,7 +35,7 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints every problem as `file:line: what is wrong`; succeeds when there are none.
+/// Prints every problem as `file:line: message`; succeeds if there are none.
 fn tidy() -> anyhow::Result<ExitCode> {
     let tree = Tree::read(&tree::root())?;
     let problems = tidy::problems(&tree);
@@ -56,7 +56,7 @@ fn figures() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the tables of documents as the runs have them; prints the documents that were others before.
+/// Updates the tables in documents from the results of runs; prints the documents that changed.
 fn tables() -> anyhow::Result<ExitCode> {
     let root = tree::root();
     let tree = Tree::read(&root)?;

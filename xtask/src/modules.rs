@@ -1,6 +1,6 @@
-//! The modules of a crate, the names in them, and which file uses which: a resolver of names that is good enough to see
-//! circles. It follows `use`, re-exports, globs and qualified paths, also inside of macros' tokens. It does not see which
-//! file a method or a field comes from, nor macros that are found by their place in the text.
+//! Modules of a crate, the names in them, and which file uses which: a name resolver good enough to find cycles. It
+//! follows `use`, re-exports, globs and qualified paths, also inside macro tokens. It does not know in which file a
+//! method or a field is defined, nor macros that are in scope by their position in the text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use syn::{UseTree, Visibility};
 
 use crate::syntax::{Syntax, files_of, is_for_tests};
 
-/// Which files of one crate use which others of it; tests are left out.
+/// For each file of a crate the files that it uses, without tests.
 pub(crate) type Uses<'tree> = BTreeMap<&'tree str, BTreeSet<&'tree str>>;
 
-/// What the files beneath a root file (`lib.rs`, `main.rs`) use of each other. A file uses another one when a name that
-/// it imports or writes is defined there: passing a name on (`pub use`) is no use of it, and neither is `mod`.
+/// Finds which files below a root file (`lib.rs`, `main.rs`) use which. A file uses another one if it imports or
+/// mentions a name defined there; `pub use` and `mod` do not count.
 pub(crate) fn uses<'tree>(root: &str, syntax: &Syntax<'tree>) -> Uses<'tree> {
     let mut modules = Modules { all: Vec::new() };
     let Some((path, file)) = syntax.file(root) else {
@@ -42,49 +42,49 @@ pub(crate) fn uses<'tree>(root: &str, syntax: &Syntax<'tree>) -> Uses<'tree> {
     uses
 }
 
-/// The first is the root.
+/// The modules of a crate, the root first.
 struct Modules<'tree> {
     all: Vec<Module<'tree>>,
 }
 
-/// A module that is shipped, in a file of its own or inline.
+/// A module outside tests, in its own file or inline.
 struct Module<'tree> {
     file: &'tree str,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
     items: BTreeSet<String>,
     imports: Vec<Import>,
-    /// The names that its code says, `a::b::c` in parts.
+    /// Paths in its code, `a::b::c` split into parts.
     paths: BTreeSet<Vec<String>>,
 }
 
 /// One name of a `use`.
 struct Import {
     path: Vec<String>,
-    /// None for `*`.
+    /// `None` for `*`.
     name: Option<String>,
     purpose: Purpose,
 }
 
-/// What a name is imported for.
+/// Purpose of an import.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To be used in this file: `use`.
+    /// Use in this file: `use`.
     Use,
-    /// For others: `pub use`.
+    /// A re-export: `pub use`.
     PassOn,
 }
 
-/// What a name stands for, with the number of a module.
+/// Meaning of a name, with the index of a module.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
     Module(usize),
-    /// Defined in this one.
+    /// An item defined in this module.
     Item(usize),
 }
 
 impl<'tree> Modules<'tree> {
-    /// Adds a module and those below it; `folder` is where the files of its children are.
+    /// Adds a module and its submodules; `folder` contains the files of its children.
     fn add(
         &mut self,
         file: &'tree str,
@@ -131,7 +131,7 @@ impl<'tree> Modules<'tree> {
         own
     }
 
-    /// What a path means in a module; nothing for names of other crates, of the language and of local variables.
+    /// Resolves a path in a module. Names of other crates, of the language and of local variables resolve to nothing.
     fn resolve(&self, from: usize, path: &[String], open: &mut Vec<(usize, String)>) -> Vec<Name> {
         let mut found = match path.first().map(String::as_str) {
             Some("crate") => vec![Name::Module(0)],
@@ -141,8 +141,8 @@ impl<'tree> Modules<'tree> {
             None => Vec::new(),
         };
         for part in path.iter().skip(1) {
-            // What follows an item is a variant or a function of it. A function may have the name of a module, and nothing
-            // follows it.
+            // An item can only be followed by its variant or associated function. A function may have the name of a
+            // module, and is then not followed by anything.
             let mut next = Vec::new();
             for name in &found {
                 if let Name::Module(module) = *name {
@@ -160,7 +160,7 @@ impl<'tree> Modules<'tree> {
         found
     }
 
-    /// What a name means in a module. `open` holds the questions that wait for this one's answer: globs may go in circles.
+    /// Looks up a name in a module. `open` holds the pending look-ups: globs may form a cycle.
     fn look_up(&self, module: usize, name: &str, open: &mut Vec<(usize, String)>) -> Vec<Name> {
         let question = (module, name.to_owned());
         if open.contains(&question) {
@@ -192,7 +192,7 @@ impl<'tree> Modules<'tree> {
     }
 }
 
-/// The name that an item defines in its module, if it does.
+/// Name that an item defines in its module, if any.
 fn defined(item: &syn::Item) -> Option<String> {
     let name = match item {
         syn::Item::Const(item) => &item.ident,
@@ -210,7 +210,7 @@ fn defined(item: &syn::Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// Reads the imports and the names of one module, without those of modules inside it and of tests.
+/// Collects the imports and paths of one module, without its submodules and tests.
 #[derive(Default)]
 struct Reader {
     imports: Vec<Import>,
@@ -244,7 +244,7 @@ impl Reader {
         });
     }
 
-    /// Every `a::b::c` among the tokens of a macro, whatever the macro makes of it.
+    /// Collects every `a::b::c` among the tokens of a macro, however the macro uses it.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
@@ -315,7 +315,7 @@ impl<'file> Visit<'file> for Reader {
     fn visit_visibility(&mut self, _: &'file Visibility) {}
 }
 
-/// The attributes of an item that defines something or implements it.
+/// Attributes of an item that is a definition or an implementation.
 fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     match item {
         syn::Item::Const(item) => &item.attrs,

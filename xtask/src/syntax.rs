@@ -1,6 +1,6 @@
-//! What crates ship, as syntax, each file parsed once for all rules that ask for more than its text. A file is found as
-//! the compiler finds it, from the root of its crate by `mod`, so files that are there for tests are left out. What does
-//! not parse is left out, too: the compiler says so better.
+//! Syntax trees of the crates, parsed once for all rules. Files are found as the compiler finds them, from the crate
+//! root along `mod`, so test files are left out. Files that do not parse are left out, too: the compiler reports them
+//! better.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use syn::{Attribute, Item};
 
 use crate::tree::Tree;
 
-/// Syntax by the path of the file.
+/// Syntax trees by path.
 pub(crate) struct Syntax<'tree> {
     files: BTreeMap<&'tree str, syn::File>,
 }
@@ -26,7 +26,7 @@ impl<'tree> Syntax<'tree> {
         syntax
     }
 
-    /// Adds a file and those of its modules, which stand beneath `folder`.
+    /// Adds a file and the files of its modules, which are below `folder`.
     fn add(&mut self, path: &str, folder: &str, tree: &'tree Tree) {
         let Some((path, text)) = tree.file(path) else {
             return;
@@ -60,19 +60,19 @@ impl<'tree> Syntax<'tree> {
         self.files.iter().map(|(path, file)| (*path, file))
     }
 
-    /// The roots of the crates.
+    /// Root files of the crates.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &'tree str> {
         self.files.keys().copied().filter(|path| is_root(path))
     }
 
-    /// The path as the tree has it, and the syntax.
+    /// Path and syntax tree of a file.
     pub(crate) fn file(&self, path: &str) -> Option<(&'tree str, &syn::File)> {
         let (path, file) = self.files.get_key_value(path)?;
         Some((path, file))
     }
 }
 
-/// Where a module may stand whose own modules stand beneath `folder`.
+/// The two possible paths of a module whose submodules are below `folder`.
 pub(crate) fn files_of(folder: &str) -> [String; 2] {
     [format!("{folder}.rs"), format!("{folder}/mod.rs")]
 }
@@ -81,14 +81,14 @@ fn is_root(path: &str) -> bool {
     crate_of(path).is_some() && (path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs"))
 }
 
-/// The name of the crate that a file beneath a `src` folder belongs to.
+/// Name of the crate of a file below `src`.
 pub(crate) fn crate_of(path: &str) -> Option<&str> {
     let (folder, _) = path.split_once("/src/")?;
     let name = folder.strip_prefix("crates/").unwrap_or(folder);
     (!name.contains('/')).then_some(name)
 }
 
-/// Whether the attributes leave something out of what is shipped.
+/// Whether the attributes exclude an item from release builds.
 pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")

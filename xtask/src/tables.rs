@@ -1,4 +1,4 @@
-//! Tables of measured results in documents: they are copies of what a run wrote, and made by a program.
+//! Tables of measured results in documents, copied from the files of a run.
 //!
 //! ```text
 //! <!-- table: runs/2026-11-24-peers/summary.md: forwarding -->
@@ -6,25 +6,25 @@
 //! <!-- end of table -->
 //! ```
 //!
-//! Between the two stand the lines of that file's table of figures whose first cell begins with the words behind the second
-//! colon; all of them where there are none.
+//! Between the two are the rows of that file's table whose first cell begins with the text after the second colon; all
+//! rows if there is none.
 
 use crate::tree::Tree;
 
 const BEGIN: &str = "<!-- table: ";
 const BEGIN_END: &str = " -->";
 const END: &str = "<!-- end of table -->";
-/// How the table of figures of a `summary.md` begins.
+/// Beginning of the table in a `summary.md`.
 const HEAD: &str = "| work |";
 
-/// What is wrong in a document, and its line, from 1.
+/// An error in a document, and its line, from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) line: usize,
     pub(crate) what: String,
 }
 
-/// The document with its tables as the results have them now.
+/// Returns the document with its tables updated from the results.
 pub(crate) fn filled(text: &str, tree: &Tree) -> Result<String, Broken> {
     let mut out = String::new();
     let mut lines = text.lines().enumerate();
@@ -52,7 +52,7 @@ fn source_of(line: &str) -> Option<&str> {
     line.strip_prefix(BEGIN)?.strip_suffix(BEGIN_END)
 }
 
-/// Head and rows of the table that `source` names: a file, and how its rows begin.
+/// Head and rows of the table named by `source`: a file, and the beginning of the rows.
 fn rows<'a>(source: &str, tree: &'a Tree) -> Result<Vec<&'a str>, String> {
     let (file, start) = source.split_once(": ").unwrap_or((source, ""));
     let (_, text) = tree

@@ -1,5 +1,4 @@
-//! The rules of STYLE.md and ARCHITECTURE.md that a program can check; the rest is for readers.
-//! Pure: files in, problems out.
+//! The rules of STYLE.md and ARCHITECTURE.md that a program can check. Pure: files in, problems out.
 
 mod circles;
 mod crates;
@@ -15,7 +14,7 @@ use self::problem::Problem;
 use crate::syntax::Syntax;
 use crate::tree::Tree;
 
-/// Everything that is not as the rules say, in the order of paths and lines.
+/// All violations, sorted by path and line.
 pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     let syntax = Syntax::parse(tree);
     let mut problems = [
@@ -32,7 +31,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Numbers that the rules hold, by crate.
+/// Measured figures of each crate.
 pub(crate) fn figures(tree: &Tree) -> String {
     rooms::figures(tree, &Syntax::parse(tree))
 }

@@ -1,4 +1,4 @@
-//! The repository's files as text, without what is built or ignored.
+//! The repository's files as text, without build output and ignored files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Files by their path from the root, with `/` between the parts.
+/// Files by their path from the root, separated by `/`.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
-    /// What is not text (a corpus, a picture): tidy reads none of it, but a link may lead there.
+    /// Binary files such as corpora and pictures: tidy does not read them, but links may lead to them.
     others: BTreeSet<String>,
 }
 
-/// The repository whose `cargo xtask` or `cargo test` this is. Asked at run time: with a build
-/// directory that several working copies share, the program may have been built in another one.
+/// Root of the repository whose `cargo xtask` or `cargo test` runs. Determined at run time: if working copies share a
+/// build directory, the program may have been built in another one.
 pub(crate) fn root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -24,8 +24,8 @@ pub(crate) fn root() -> PathBuf {
 }
 
 impl Tree {
-    /// Reads every text file beneath `root`: all but what the root's `.gitignore` names, `.git`,
-    /// and build directories, which Cargo marks with a file named `CACHEDIR.TAG`.
+    /// Reads every text file below `root`, except the entries of the root's `.gitignore`, `.git`, and build
+    /// directories, which Cargo marks with a file named `CACHEDIR.TAG`.
     pub(crate) fn read(root: &Path) -> anyhow::Result<Tree> {
         let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
         let mut skipped: Vec<PathBuf> = ignored
@@ -62,7 +62,7 @@ impl Tree {
         Ok(Tree { files, others })
     }
 
-    /// A tree of these files, for tests.
+    /// A tree with these files, for tests.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         Tree {
@@ -87,7 +87,7 @@ impl Tree {
         Some((path, text))
     }
 
-    /// Path and text of the files whose paths end so.
+    /// Path and text of the files whose path ends with `end`.
     pub(crate) fn ending(&self, end: &str) -> impl Iterator<Item = (&str, &str)> {
         self.files().filter(move |(path, _)| path.ends_with(end))
     }

@@ -1,5 +1,5 @@
-//! A rule about files that use each other in a circle: none of them can be read, tested or moved without the others. What
-//! a circle has grown to is stated here for each crate, and may only shrink.
+//! Checks for files that use each other in a cycle: none of them can be read, tested or moved without the others. The
+//! size of each crate's largest cycle is listed here, and may only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use super::problem::Problem;
 use crate::modules::{self, Uses};
 use crate::syntax::{Syntax, crate_of};
 
-/// How many files the largest circle of a crate has; a crate that is not named has none.
+/// Number of files in the largest cycle of a crate; a crate that is not listed has none.
 const STATED: &[(&str, usize)] = &[("engine", 4), ("serve", 2), ("load", 3)];
 
-/// Where the numbers stand.
+/// File of the listed numbers.
 const OWN_PATH: &str = "xtask/src/tidy/circles.rs";
 
 pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {
     compared(syntax, STATED)
 }
 
-/// What is larger than stated, and what is stated too large.
+/// Cycles larger than listed, and numbers listed too large.
 fn compared(syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut largest: BTreeMap<&str, usize> = BTreeMap::new();
@@ -75,12 +75,12 @@ fn problem(circle: &BTreeSet<&str>, limit: usize, uses: &Uses) -> Problem {
     )
 }
 
-/// The path as its crate calls it.
+/// The path below `src`.
 fn short(path: &str) -> &str {
     path.split_once("/src/").map_or(path, |(_, rest)| rest)
 }
 
-/// The groups of two and more files each of which reaches all others of its group.
+/// Groups of two or more files that reach each other.
 pub(super) fn circles<'tree>(uses: &Uses<'tree>) -> Vec<BTreeSet<&'tree str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = uses
         .keys()
@@ -100,7 +100,7 @@ pub(super) fn circles<'tree>(uses: &Uses<'tree>) -> Vec<BTreeSet<&'tree str>> {
     circles
 }
 
-/// All files that a file uses, directly or by way of others.
+/// All files that a file uses, directly or indirectly.
 fn reached_from<'tree>(file: &str, uses: &Uses<'tree>) -> BTreeSet<&'tree str> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<&str> = uses[file].iter().copied().collect();
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::tree::Tree;
 
-    /// What is said of these files of the crate `http`, beside a root with these lines.
+    /// Checks the problems reported for these files of the crate `http`, next to a root with these lines.
     #[track_caller]
     fn check(root: &str, files: &[(&str, &str)], stated: usize, expected: &[&str]) {
         let files: Vec<(String, &str)> = [("lib.rs", root)]

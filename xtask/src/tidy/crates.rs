@@ -1,5 +1,4 @@
-//! Rules about crates: who may use whom, where versions are written, and that every dependency has
-//! its reason.
+//! Rules about crates: allowed dependencies, where versions are written, and that every dependency has a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +7,7 @@ use toml::{Table, Value};
 use super::problem::Problem;
 use crate::tree::Tree;
 
-/// Who may use whom, as in the table of ARCHITECTURE.md. A crate that is not named here may use nothing.
+/// Allowed dependencies, as in the table of ARCHITECTURE.md. A crate that is not listed may use nothing.
 const EDGES: [(&str, &[&str]); 18] = [
     ("engine", &[]),
     ("file", &[]),
@@ -53,20 +52,20 @@ const EDGES: [(&str, &[&str]); 18] = [
     ),
 ];
 
-/// Where the table is, and the heading above it.
+/// File of the table, and the heading above it.
 const TABLE_PATH: &str = "ARCHITECTURE.md";
 const TABLE_HEADING: &str = "## Who may use whom";
 
-/// Foreign crates that would undo a decision where they do not belong.
+/// Foreign crates that only these crates may use.
 const CONFINED: [(&str, &[&str]); 7] = [
-    // Errors elsewhere are types that say who failed.
+    // Elsewhere errors are types.
     ("anyhow", &["cli", "xtask"]),
     ("clap", &["cli"]),
     ("syn", &["xtask"]),
     // Kernel interfaces whose use is unsafe.
     ("io-uring", &["engine"]),
     ("libc", &["engine"]),
-    // For names of servers, and what http's tests compare it with; connections are the engine's.
+    // For resolving the names of servers, and for comparisons in http's tests; connections belong to the engine.
     ("tokio", &["serve", "http"]),
     ("hickory-resolver", &["serve"]),
 ];
@@ -78,7 +77,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     for (path, text) in tree.ending("Cargo.toml") {
         match path.strip_suffix("/Cargo.toml") {
             None => check_reasons(path, text, &mut problems),
-            // A workspace of its own: it is not shipped.
+            // A workspace of its own, which is not shipped.
             Some("fuzz") => check_reasons(path, text, &mut problems),
             Some(folder) => check_crate(path, folder, text, &mut problems),
         }
@@ -89,7 +88,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// That the table of ARCHITECTURE.md, `| user, user | used, used |`, says the same as `edges`.
+/// Checks that the table of ARCHITECTURE.md, `| user, user | used, used |`, equals `edges`.
 fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem>) {
     let numbered = (1..).zip(text.lines());
     let section = numbered.skip_while(|(_, line)| *line != TABLE_HEADING);
@@ -99,7 +98,7 @@ fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem
         .map(|(_, numbered)| numbered)
         .collect();
     let rows = section.iter().filter(|(_, line)| line.starts_with('|'));
-    // The first two are the heads of its columns and the rule below them.
+    // Skip the column heads and the rule below them.
     let rows = rows.skip(2).map(|(at, row)| (*at, row));
     let mut written: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
     for (at, row) in rows {
@@ -133,7 +132,7 @@ fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem
     }
 }
 
-/// The words of a list with commas.
+/// Words of a comma-separated list.
 fn words(list: &str) -> BTreeSet<&str> {
     list.split(',')
         .map(str::trim)
@@ -189,7 +188,7 @@ fn check_crate(path: &str, folder: &str, text: &str, problems: &mut Vec<Problem>
     }
 }
 
-/// The line a key stands on, from 1; 1 when it is written some other way.
+/// Line of a key, from 1; 1 if it is written in another form.
 fn line_of(text: &str, key: &str) -> usize {
     let is_it = |line: &str| {
         line.strip_prefix(key)
@@ -198,8 +197,8 @@ fn line_of(text: &str, key: &str) -> usize {
     text.lines().position(is_it).map_or(1, |at| at + 1)
 }
 
-/// That a comment says of every foreign dependency why we do not write it ourselves; neighbours
-/// without a blank line or a comment between them share one.
+/// Checks that a comment gives the reason for every foreign dependency; adjacent lines without a blank line or a
+/// comment between them share one.
 fn check_reasons(path: &str, text: &str, problems: &mut Vec<Problem>) {
     let mut in_dependencies = false;
     let mut has_reason = false;

@@ -1,4 +1,4 @@
-//! Rules about Markdown: a link to a file of the repository leads to one, and a table of a run is what the run wrote.
+//! Rules about Markdown: a link to a file of the repository has a target, and a table of a run equals the run's file.
 
 use super::problem::Problem;
 use crate::tables::filled;
@@ -29,7 +29,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with the tables of a document.
+/// Checks the tables of a document.
 fn table(path: &str, text: &str, tree: &Tree) -> Option<Problem> {
     let wished = match filled(text, tree) {
         Ok(wished) => wished,
@@ -47,8 +47,7 @@ fn table(path: &str, text: &str, tree: &Tree) -> Option<Problem> {
     })
 }
 
-/// The targets of the links of a line, `[text](target)` or `[name]: target`, without those in
-/// `code`.
+/// Link targets of a line, `[text](target)` or `[name]: target`, without those in `code`.
 fn targets(line: &str) -> impl Iterator<Item = String> {
     let prose: String = line.split('`').step_by(2).collect();
     let inline = prose
@@ -67,8 +66,7 @@ fn targets(line: &str) -> impl Iterator<Item = String> {
         .filter_map(|target| target.split_whitespace().next().map(str::to_owned))
 }
 
-/// Whether the target is a file or directory of the repository, or nothing that a program without
-/// network can check.
+/// Whether the target is a file or directory of the repository, or cannot be checked without network.
 fn leads_somewhere(target: &str, from: &str, tree: &Tree) -> bool {
     let is_elsewhere = ["http:", "https:", "mailto:", "#"]
         .iter()
@@ -77,8 +75,7 @@ fn leads_somewhere(target: &str, from: &str, tree: &Tree) -> bool {
     is_elsewhere || resolved(file, from).is_some_and(|path| tree.has(&path))
 }
 
-/// The path from the root of what a document at `from` calls `file`; none when that is outside the
-/// repository.
+/// Path from the root for `file` in a document at `from`; `None` outside the repository.
 fn resolved(file: &str, from: &str) -> Option<String> {
     let directory = from.rsplit_once('/').map_or("", |(directory, _)| directory);
     let start = if file.starts_with('/') { "" } else { directory };
@@ -99,7 +96,7 @@ fn resolved(file: &str, from: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The targets reported of a document at `docs/a.md`.
+    /// Targets reported for a document at `docs/a.md`.
     fn broken(text: &str) -> Vec<String> {
         let tree = Tree::of(&[
             ("docs/a.md", text),

@@ -1,5 +1,5 @@
-//! Rules about functions that are shipped: how long one is, and that what it is told has a name (`Follows::No`), where a
-//! call with `true` says nothing. What is older than the rules is stated here and may only shrink.
+//! Rules about shipped functions: their length, and enums instead of boolean parameters (`Follows::No`), since `true`
+//! in a call explains nothing. Older exceptions are listed here and may only shrink.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::syntax::{Syntax, crate_of, is_for_tests};
 /// Lines of a function from `fn` to its closing brace.
 const LINES_MAX: usize = 70;
 
-/// Functions that are longer, by file and name.
+/// Longer functions, by file and name.
 const LONG: &[(&str, &str)] = &[
     ("crates/load/src/run/live.rs", "draw_times"),
     ("crates/load/src/report.rs", "new"),
 ];
 
-/// How many boolean parameters the functions of a crate have; a crate that is not named has none.
+/// Number of boolean parameters in a crate; a crate that is not listed has none.
 const BOOLEANS: &[(&str, usize)] = &[("serve", 6), ("load", 5)];
 
-/// Where the exceptions stand.
+/// File of the exceptions.
 const OWN_PATH: &str = "xtask/src/tidy/functions.rs";
 
 pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {
@@ -29,7 +29,7 @@ pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {
     [functions.lengths(LONG), functions.booleans(BOOLEANS)].concat()
 }
 
-/// Everything the rules ask for, of all crates.
+/// Facts about the functions of all crates.
 struct Functions<'tree> {
     all: Vec<Function<'tree>>,
 }
@@ -37,7 +37,7 @@ struct Functions<'tree> {
 struct Function<'tree> {
     path: &'tree str,
     name: String,
-    /// The line of `fn`, from 1.
+    /// Line of `fn`, from 1.
     line: usize,
     lines: usize,
     /// Line and name of every boolean parameter.
@@ -139,11 +139,11 @@ struct Reader<'tree> {
     found: Vec<Function<'tree>>,
 }
 
-/// Who decides what the parameters of a function are.
+/// Where the parameters of a function are decided.
 #[derive(Clone, Copy)]
 enum Signed {
     Here,
-    /// A trait, where they are counted if it is one of ours.
+    /// By a trait; they are counted there if the trait is ours.
     ByTrait,
 }
 
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::tree::Tree;
 
-    /// What is said of a root file of the crate `http` with these exceptions.
+    /// Checks the problems reported for a root file of the crate `http` with these exceptions.
     #[track_caller]
     fn check(text: &str, long: &[(&str, &str)], booleans: usize, expected: &[&str]) {
         let tree = Tree::of(&[("crates/http/src/lib.rs", text)]);

@@ -1,25 +1,24 @@
-//! A rule about how long a file is. Files that are older than the rule are stated here with their lines, and may only
-//! shrink.
+//! A rule about the length of files. Older exceptions are listed here with their lines, and may only shrink.
 
 use super::problem::Problem;
 use crate::code;
 use crate::syntax::Syntax;
 use crate::tree::Tree;
 
-/// Lines a file may have before its tests.
+/// Maximum lines of a file before its tests.
 const LINES_MAX: usize = 400;
 
-/// Files that have more, and how many.
+/// Longer files, with their lines.
 const STATED: &[(&str, usize)] = &[];
 
-/// Where the numbers stand.
+/// File of the listed numbers.
 const OWN_PATH: &str = "xtask/src/tidy/lengths.rs";
 
 pub(crate) fn problems(tree: &Tree, syntax: &Syntax) -> Vec<Problem> {
     compared(tree, syntax, STATED)
 }
 
-/// What is longer than stated, and what is stated too long.
+/// Files longer than allowed, and numbers listed too large.
 fn compared(tree: &Tree, syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, _) in syntax.files() {
@@ -44,7 +43,7 @@ fn compared(tree: &Tree, syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Probl
     problems
 }
 
-/// Lines before the tests of a file; 0 when there is none.
+/// Lines before the tests of a file; 0 if it does not exist.
 fn lines(tree: &Tree, path: &str) -> usize {
     let text = tree.file(path).map_or("", |(_, text)| text);
     code::lines_before_tests(&code::without_comments_and_literals(text))
@@ -56,7 +55,8 @@ mod tests {
 
     const PATH: &str = "crates/http/src/lib.rs";
 
-    /// What is said of a root file of the crate `http` that is stated with so many lines, or not at all.
+    /// Checks the problems reported for a root file of the crate `http` that is listed with this many lines, or not at
+    /// all.
     #[track_caller]
     fn check(text: &str, stated: Option<usize>, expected: &[&str]) {
         let tree = Tree::of(&[(PATH, text)]);

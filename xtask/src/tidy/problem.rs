@@ -1,8 +1,8 @@
-//! What tidy says: a rule broken at a place.
+//! A violation of a rule.
 
 use std::fmt;
 
-/// A rule broken at a place.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     pub(crate) path: String,

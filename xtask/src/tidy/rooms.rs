@@ -1,5 +1,4 @@
-//! A rule about rooms, the entries at the top of a crate's `src`: how many a crate may have, and how many may use each other in a
-//! circle.
+//! Rules about rooms, the entries at the top of a crate's `src`: how many there may be, and how many may form a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,13 +10,13 @@ use crate::modules::{self, Uses};
 use crate::syntax::{Syntax, crate_of};
 use crate::tree::Tree;
 
-/// Entries that a crate may have at the top of its `src`, the root file included.
+/// Maximum entries at the top of a crate's `src`, including the root file.
 const ENTRIES_MAX: usize = 20;
 
-/// Rooms that may use each other in a circle.
+/// Maximum rooms in a cycle.
 const CIRCLE_MAX: usize = 3;
 
-/// Crates with lower limits: entries, and rooms of the largest circle.
+/// Crates with lower limits: entries, and rooms of the largest cycle.
 const LOWER: &[(&str, usize, usize)] = &[("engine", 20, 0), ("load", 16, 0), ("serve", 14, 0)];
 
 /// Rooms and lines of a crate.
@@ -30,7 +29,7 @@ struct Plan<'tree> {
     largest: Circle<'tree>,
 }
 
-/// Rooms that use each other in a circle.
+/// Rooms that use each other in a cycle.
 #[derive(Debug, Default)]
 struct Circle<'tree> {
     rooms: BTreeSet<&'tree str>,
@@ -65,7 +64,7 @@ fn compared(tree: &Tree, syntax: &Syntax, lower: &[(&str, usize, usize)]) -> Vec
     problems
 }
 
-/// Entries, lines and circles of each crate as a table.
+/// Table of entries, lines and cycles of each crate.
 pub(crate) fn figures(tree: &Tree, syntax: &Syntax) -> String {
     let mut out =
         String::from("crate         entries   lines  rooms in a circle, share of lines\n");
@@ -106,7 +105,7 @@ fn plans<'tree>(tree: &Tree, syntax: &Syntax<'tree>) -> Vec<Plan<'tree>> {
     syntax.roots().map(plan).collect()
 }
 
-/// The rooms that each room uses.
+/// For each room the rooms that it uses.
 fn by_room<'tree>(uses: &Uses<'tree>) -> Uses<'tree> {
     let mut rooms = Uses::new();
     for (file, used) in uses {
@@ -117,7 +116,7 @@ fn by_room<'tree>(uses: &Uses<'tree>) -> Uses<'tree> {
     rooms
 }
 
-/// The entry at the top of `src` that a file belongs to, without its ending.
+/// Room of a file: its entry at the top of `src`, without extension.
 fn room(path: &str) -> &str {
     let below = path.split_once("/src/").map_or(path, |(_, below)| below);
     let entry = below.split_once('/').map_or(below, |(entry, _)| entry);

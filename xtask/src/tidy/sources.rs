@@ -1,23 +1,22 @@
-//! Rules about Rust files: their names and first line; what only some of them may do; and
-//! no loose ends.
+//! Rules about Rust files: names, first lines, restricted code, and no leftovers.
 
 use super::problem::Problem;
 use crate::code;
 use crate::tree::Tree;
 
-/// Names that say nothing of what is inside.
+/// File names without meaning.
 const EMPTY_NAMES: [&str; 7] = [
     "common", "helper", "helpers", "misc", "shared", "util", "utils",
 ];
 
-/// Words for what should have been done. In two parts, so that this file may name them.
+/// Markers of unfinished work. In two parts, so that this file does not match.
 const LOOSE_ENDS: [&str; 3] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
 ];
 
-/// Code for what should not stay.
+/// Code that must not be committed.
 const LOOSE_CODE: [&str; 3] = ["dbg!(", "todo!(", "unimplemented!("];
 
 /// Code that reads the time.
@@ -28,8 +27,7 @@ const READS_TIME: [&str; 4] = [
     "gettimeofday",
 ];
 
-/// Where time may be read: the engine's clock; and programs around the engine rather than on it,
-/// which start others or are started by a person.
+/// Files that may read the time: the engine's clock, and programs around the engine rather than on it.
 const MAY_READ_TIME: [&str; 4] = [
     "crates/engine/src/clock.rs",
     "crates/bench/",
@@ -58,7 +56,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
 struct Source<'tree> {
     path: &'tree str,
     text: &'tree str,
-    /// Without comments and the contents of literals, line by line the same.
+    /// Text without comments and the contents of literals; lines stay.
     code: String,
 }
 
@@ -79,8 +77,8 @@ impl Source<'_> {
         }
     }
 
-    /// `unsafe` is for the engine alone; every other crate forbids it at its root, and its tests go
-    /// without, too.
+    /// Only the engine may use `unsafe`; every other crate forbids it at its root, and its tests must not use it
+    /// either.
     fn check_unsafe(&self, problems: &mut Vec<Problem>) {
         if self.path.starts_with("crates/engine/") {
             return;
@@ -133,7 +131,7 @@ impl Source<'_> {
         }
     }
 
-    /// Every bound has its reason on the line above it.
+    /// Checks that every limit has a comment above it.
     fn check_limits(&self, problems: &mut Vec<Problem>) {
         if !self.path.ends_with("/limits.rs") {
             return;
@@ -152,13 +150,13 @@ impl Source<'_> {
         }
     }
 
-    /// Whether the whole file is there for tests, examples or fuzzing.
+    /// Whether the file is for tests, examples, benches or fuzzing.
     fn is_test(&self) -> bool {
         let folders = ["tests", "examples", "benches", "fuzz"];
         self.path.ends_with("/tests.rs") || self.path.split('/').any(|part| folders.contains(&part))
     }
 
-    /// The lines, from 1, on which the code has a word; `unsafe_code` does not have `unsafe`.
+    /// Lines, from 1, whose code contains the word; `unsafe_code` does not contain `unsafe`.
     fn lines_with_word<'here>(
         &'here self,
         word: &'here str,
@@ -182,7 +180,7 @@ impl Source<'_> {
     }
 }
 
-/// The lines, from 1, that contain a text.
+/// Lines, from 1, that contain `part`.
 fn lines_with<'text>(text: &'text str, part: &'text str) -> impl Iterator<Item = usize> + 'text {
     text.lines()
         .enumerate()
@@ -194,7 +192,7 @@ fn lines_with<'text>(text: &'text str, part: &'text str) -> impl Iterator<Item =
 mod tests {
     use super::*;
 
-    /// `line: message` of every problem of one file, whose first line is added.
+    /// Checks the problems, as `line: message`, of one file, whose first line is added.
     #[track_caller]
     fn check(path: &str, rest: &str, expected: &[&str]) {
         let text = format!("//! A file.\n{rest}");
