@@ -1,7 +1,7 @@
 #!/bin/sh
-# The wrk2 experiment: a server that is stopped for 1.4 s of a run of 30 s at 2,000 requests per second. Of the response
-# times, those of what was due meanwhile lie evenly between none and 1.4 s, so the 99th percentile is known:
-# 1.4 s x (1 - 0.01 / (1.4 / 30)) = 1.1 s. The service times know of the few requests that were on their way.
+# The wrk2 experiment: a server is stopped for 1.4 s in a run of 30 s at 2,000 requests per second. The response times of
+# requests due during the stop are distributed evenly from 0 to 1.4 s, so the 99th percentile is known:
+# 1.4 s x (1 - 0.01 / (1.4 / 30)) = 1.1 s. Service times contain only the few requests in flight.
 #
 #   scripts/stall.sh [PATH-TO-ONRUSH]        exit code 1 when the reported p99 is off by more than 5 %
 set -eu
@@ -24,7 +24,7 @@ grep -E '^(requests|warning)' "$directory/load.log"
 python3 - "$directory/result.json" $(((continued - stopped) / 1000)) <<'END'
 import json, sys
 result = json.load(open(sys.argv[1]))
-# As long as it really was: on a busy machine a sleep takes longer than it is told.
+# Use the actual length: on a busy machine a sleep takes longer.
 stall, run = float(sys.argv[2]), 30e6
 print(f"stopped for {stall / 1e6:.3f} s")
 wrong = False
