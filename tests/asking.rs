@@ -93,7 +93,6 @@ fn record(stream: TcpStream, got: &Sender<Got>) -> Option<()> {
     }
 }
 
-/// Creates a file with this content.
 fn file(name: &str, content: &str) -> (TempDir, PathBuf, String) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(name);

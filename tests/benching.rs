@@ -576,7 +576,6 @@ fn what_cannot_be_measured_is_one_sentence_and_exit_code_1() {
     }
 }
 
-/// Child processes of `pid`.
 fn children_of(pid: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").expect("Linux");
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

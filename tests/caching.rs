@@ -53,7 +53,6 @@ impl Memcached {
         stats_of(BufReader::new(stream).lines())
     }
 
-    /// Number of stored keys.
     fn items(&self) -> u64 {
         self.stats()["curr_items"]
     }

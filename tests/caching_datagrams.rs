@@ -59,7 +59,6 @@ impl Memcached {
         format!("memcached://127.0.0.1:{}", self.udp)
     }
 
-    /// Counters of the server by name.
     fn stats(&self) -> BTreeMap<String, u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.tcp)).expect("it listens");
         stream.write_all(b"stats\r\n").expect("it reads");

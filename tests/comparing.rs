@@ -11,7 +11,6 @@ const HEAD: &str = "round,at_s,work,variant,ours,valid,disturbed,client_is_limit
 const ENVIRONMENT: &str =
     r#"{"schema": 1, "machine": {"kernel": "6.18"}, "experiment": "name = \"tiny\""}"#;
 
-/// A folder of results.
 struct Place(tempfile::TempDir);
 
 impl Place {

@@ -36,7 +36,6 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().expect("bound").port()
 }
 
-/// Waits until the program listens.
 pub(crate) fn wait_for(program: &mut Program, port: u16) {
     until("a server of others", || {
         assert!(program.is_running(), "it has ended");

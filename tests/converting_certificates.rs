@@ -9,7 +9,6 @@ use crate::encryption::{ECDSA, RSA, write_certificate};
 use crate::peer::peer;
 use crate::program::{Program, Serve, run_onrush};
 
-/// Runs openssl in the directory.
 fn openssl(directory: &Path, line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
     let mut command = peer("openssl", &words);

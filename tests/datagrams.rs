@@ -28,7 +28,6 @@ pub(crate) fn listener(protocol: &str, keys: &str) -> (Serve, tempfile::TempDir)
     (Serve::start(&["--config", &file]), directory)
 }
 
-/// Runs the load and reads its result.
 fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json");

@@ -49,7 +49,6 @@ struct Example {
     directory: TempDir,
 }
 
-/// A running example.
 struct Running {
     serve: Serve,
     /// Addresses of the listeners, in the order of the file.
@@ -67,7 +66,6 @@ impl Example {
         }
     }
 
-    /// Replaces `written` by `real`.
     fn with(mut self, written: &str, real: &str) -> Self {
         assert!(self.text.contains(written), "{written} is in it");
         self.text = self.text.replace(written, real);

@@ -68,7 +68,6 @@ impl Machines {
         command
     }
 
-    /// Runs `onrush load` here and reads its result.
     fn load(&self, url: &str, words: &[&str]) -> (Finished, Value) {
         let directory = tempfile::tempdir().expect("a directory");
         let json = directory.path().join("result.json");

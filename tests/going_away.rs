@@ -20,7 +20,6 @@ const ANY_STREAM: &str = "(last_stream_id=2147483647, error_code=NO_ERROR(0x00)"
 const NO_ERROR: &str = "error_code=NO_ERROR(0x00)";
 const RECEIVED_GOAWAY: &str = "recv GOAWAY frame";
 
-/// A server with a configuration file.
 struct Site {
     serve: Serve,
     path: PathBuf,

@@ -277,7 +277,6 @@ struct Hosts {
     directory: tempfile::TempDir,
 }
 
-/// Address of a host.
 fn address(host: usize) -> String {
     format!("10.79.{host}.2")
 }
@@ -385,7 +384,6 @@ impl Hosts {
         self.sshds.push(program);
     }
 
-    /// The host as written in an experiment.
     fn written(&self, host: usize, key: &str) -> String {
         format!(
             "ssh = {{ to = \"root@{}\", options = [\"-F\", \"none\", \"-p\", \"2222\", \"-i\", \"{}\", \"-o\", \"IdentitiesOnly=yes\", \"-o\", \"UserKnownHostsFile={}\"] }}",
@@ -395,7 +393,6 @@ impl Hosts {
         )
     }
 
-    /// Runs `onrush` in the hub.
     fn onrush(&self, words: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[0]]);
@@ -403,7 +400,6 @@ impl Hosts {
         command
     }
 
-    /// Agents running on a host.
     fn agents(&self, host: usize) -> Vec<(u32, String)> {
         let pids = ip(&format!("netns pids {}", self.names[host])).expect("it is there");
         let pids: Vec<u32> = pids.lines().filter_map(|pid| pid.parse().ok()).collect();

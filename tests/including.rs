@@ -8,7 +8,6 @@ use tempfile::TempDir;
 
 use crate::program::{Finished, Serve, run_onrush};
 
-/// A directory with configurations.
 struct Place(TempDir);
 
 impl Place {

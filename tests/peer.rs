@@ -80,7 +80,6 @@ pub(crate) fn are_here(names: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Runs curl, which prints only errors.
 pub(crate) fn curl(arguments: &[&str]) -> Finished {
     let mut command = peer("curl", &["--silent", "--show-error", "--max-time", "50"]);
     let finished = Program::start(command.args(arguments)).finish();

@@ -121,7 +121,6 @@ fn body(address: &str) -> String {
     said.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned()
 }
 
-/// Runs `onrush ctl` on this process.
 fn ctl(process: u32, words: &[&str]) -> Finished {
     let process = process.to_string();
     run_onrush(&[&["ctl", "--pid", &process], words].concat())

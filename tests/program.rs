@@ -25,7 +25,6 @@ pub(crate) fn onrush(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs `onrush` to its end.
 pub(crate) fn run_onrush(arguments: &[&str]) -> Finished {
     Program::start(&mut onrush(arguments)).finish()
 }
@@ -165,7 +164,6 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).expect("it can be signalled");
     }
 
-    /// Waits for the program's end.
     pub(crate) fn finish(mut self) -> Finished {
         let status = until(&format!("the end of {}", self.name), || {
             self.child.try_wait().expect("it can be waited for")
@@ -323,7 +321,6 @@ impl Serve {
         format!("https://{}{path}", self.address)
     }
 
-    /// Opens a client connection.
     pub(crate) fn connect(&self) -> Client<TcpStream> {
         let stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("not zero");

@@ -7,7 +7,6 @@ use tempfile::TempDir;
 
 use crate::program::{Finished, Serve, drivers, run_onrush};
 
-/// Starts a server with this configuration.
 fn serve(config: &str) -> (Serve, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("onrush.toml");

@@ -13,7 +13,6 @@ use crate::program::{Serve, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// A server and its configuration file.
 struct Reloaded {
     serve: Serve,
     path: PathBuf,
@@ -41,7 +40,6 @@ impl Reloaded {
     }
 }
 
-/// A configuration that responds with `body`.
 fn responding(body: &str) -> String {
     format!(
         "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n"

@@ -5,7 +5,6 @@ use std::fs;
 use crate::peer::{curl, peer};
 use crate::program::{Serve, drivers};
 
-/// Starts a server with this configuration.
 fn served(directory: &tempfile::TempDir, name: &str, lines: &str) -> Serve {
     let file = directory.path().join(name);
     fs::write(&file, lines).expect("it is written");

@@ -62,7 +62,6 @@ impl Collector {
         Collector { address, messages }
     }
 
-    /// All spans so far.
     fn spans(&self) -> Vec<Span> {
         let messages = self.messages.lock().expect("nobody panics there");
         messages.iter().flat_map(|message| spans(message)).collect()
@@ -100,7 +99,6 @@ fn converse(mut stream: TcpStream, manner: Manner, kept: &Mutex<Vec<Vec<u8>>>) -
     }
 }
 
-/// Body of the next message.
 fn receive(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mut piece = [0; 65536];
     loop {

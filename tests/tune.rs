@@ -131,7 +131,6 @@ fn what_cannot_be_planned_says_why() {
     }
 }
 
-/// Waits for a condition.
 #[track_caller]
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -429,7 +429,6 @@ fn kill_in_the_middle(namespace: &Namespace, wish: &[&str], lines: usize) {
     child.wait().expect("a child");
 }
 
-/// A program that is killed on drop.
 struct Running(Child);
 
 impl Running {

@@ -10,7 +10,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{onrush, text, wait_until};
 
-/// A program killed on drop.
 struct Running(Child);
 
 impl Running {

@@ -8,7 +8,6 @@ use syn::{Attribute, Item};
 
 use crate::tree::Tree;
 
-/// Syntax trees by path.
 pub(crate) struct Syntax<'tree> {
     files: BTreeMap<&'tree str, syn::File>,
 }
@@ -55,7 +54,6 @@ impl<'tree> Syntax<'tree> {
         }
     }
 
-    /// Path and syntax of every file.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&'tree str, &syn::File)> {
         self.files.iter().map(|(path, file)| (*path, file))
     }
@@ -65,7 +63,6 @@ impl<'tree> Syntax<'tree> {
         self.files.keys().copied().filter(|path| is_root(path))
     }
 
-    /// Path and syntax tree of a file.
     pub(crate) fn file(&self, path: &str) -> Option<(&'tree str, &syn::File)> {
         let (path, file) = self.files.get_key_value(path)?;
         Some((path, file))

@@ -62,7 +62,6 @@ impl Tree {
         Ok(Tree { files, others })
     }
 
-    /// A tree with these files, for tests.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         Tree {
@@ -74,14 +73,12 @@ impl Tree {
         }
     }
 
-    /// Path and text of every file.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Path and text of one file.
     pub(crate) fn file(&self, path: &str) -> Option<(&str, &str)> {
         let (path, text) = self.files.get_key_value(path)?;
         Some((path, text))

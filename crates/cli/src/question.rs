@@ -50,9 +50,6 @@ impl Asked {
     }
 
     /// Parses a question to the admin interface.
-    ///
-    /// # Errors
-    /// When it is malformed.
     pub(crate) fn of(asked: &Value) -> anyhow::Result<Asked> {
         const EXPECTED: &str = "expected {\"request\": \"[METHOD] URL or path\"} with \"headers\": [\"Name: value\"], \"client\" or \"listener\"";
         let fields = asked.as_object().context(EXPECTED)?;

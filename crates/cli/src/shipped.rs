@@ -28,7 +28,6 @@ pub(crate) struct Manual {
     directory: PathBuf,
 }
 
-/// Prints the completions.
 pub(crate) fn completions(args: &Completions, mut command: Command) -> ExitCode {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "onrush", &mut text);
@@ -36,7 +35,6 @@ pub(crate) fn completions(args: &Completions, mut command: Command) -> ExitCode 
     ExitCode::SUCCESS
 }
 
-/// Writes the pages.
 pub(crate) fn manual(args: &Manual, command: Command) -> ExitCode {
     match pages(args, command) {
         Ok(()) => ExitCode::SUCCESS,

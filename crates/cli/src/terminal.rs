@@ -29,7 +29,6 @@ enum Stream {
 }
 
 impl Out {
-    /// Standard output.
     pub(crate) fn standard() -> Out {
         Out {
             stream: Stream::Output,

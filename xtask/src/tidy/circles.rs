@@ -10,7 +10,6 @@ use crate::syntax::{Syntax, crate_of};
 /// Number of files in the largest cycle of a crate; a crate that is not listed has none.
 const STATED: &[(&str, usize)] = &[("engine", 4), ("serve", 2), ("load", 3)];
 
-/// File of the listed numbers.
 const OWN_PATH: &str = "xtask/src/tidy/circles.rs";
 
 pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {
@@ -75,7 +74,6 @@ fn problem(circle: &BTreeSet<&str>, limit: usize, uses: &Uses) -> Problem {
     )
 }
 
-/// The path below `src`.
 fn short(path: &str) -> &str {
     path.split_once("/src/").map_or(path, |(_, rest)| rest)
 }

@@ -52,7 +52,6 @@ const EDGES: [(&str, &[&str]); 18] = [
     ),
 ];
 
-/// File of the table, and the heading above it.
 const TABLE_PATH: &str = "ARCHITECTURE.md";
 const TABLE_HEADING: &str = "## Who may use whom";
 
@@ -132,7 +131,6 @@ fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem
     }
 }
 
-/// Words of a comma-separated list.
 fn words(list: &str) -> BTreeSet<&str> {
     list.split(',')
         .map(str::trim)

@@ -29,7 +29,6 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Checks the tables of a document.
 fn table(path: &str, text: &str, tree: &Tree) -> Option<Problem> {
     let wished = match filled(text, tree) {
         Ok(wished) => wished,

@@ -21,7 +21,6 @@ const LONG: &[(&str, &str)] = &[
 /// Number of boolean parameters in a crate; a crate that is not listed has none.
 const BOOLEANS: &[(&str, usize)] = &[("serve", 6), ("load", 5)];
 
-/// File of the exceptions.
 const OWN_PATH: &str = "xtask/src/tidy/functions.rs";
 
 pub(crate) fn problems(syntax: &Syntax) -> Vec<Problem> {

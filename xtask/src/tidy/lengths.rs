@@ -11,7 +11,6 @@ const LINES_MAX: usize = 400;
 /// Longer files, with their lines.
 const STATED: &[(&str, usize)] = &[];
 
-/// File of the listed numbers.
 const OWN_PATH: &str = "xtask/src/tidy/lengths.rs";
 
 pub(crate) fn problems(tree: &Tree, syntax: &Syntax) -> Vec<Problem> {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     pub(crate) path: String,

@@ -29,7 +29,6 @@ struct Plan<'tree> {
     largest: Circle<'tree>,
 }
 
-/// Rooms that use each other in a cycle.
 #[derive(Debug, Default)]
 struct Circle<'tree> {
     rooms: BTreeSet<&'tree str>,

@@ -19,7 +19,6 @@ const LOOSE_ENDS: [&str; 3] = [
 /// Code that must not be committed.
 const LOOSE_CODE: [&str; 3] = ["dbg!(", "todo!(", "unimplemented!("];
 
-/// Code that reads the time.
 const READS_TIME: [&str; 4] = [
     "Instant::now",
     "SystemTime::now",

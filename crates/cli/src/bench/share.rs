@@ -3,9 +3,6 @@
 use onrush_measure::amount::percent;
 
 /// Parses a share above 0 % and up to 50 %: half of a figure is neither a small effect nor noise between runs.
-///
-/// # Errors
-/// Describes the expected form.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match percent(text) {
         Ok(percent) if percent > 0.0 && percent <= 50.0 => Ok(percent / 100.0),
@@ -14,9 +11,6 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a confidence from 50 % to 99.9 %.
-///
-/// # Errors
-/// Describes the expected form.
 pub(super) fn confidence(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').map(str::trim_end);
     let percent: Option<f64> = number.and_then(|number| number.parse().ok());

@@ -24,7 +24,6 @@ pub(super) struct Args {
     packets_per_request: PacketsPerRequest,
 }
 
-/// Prints the table.
 pub(super) fn run(args: &Args) -> ExitCode {
     let text = text::wire(args.rate, &args.mtu, args.packets_per_request);
     let _ = Out::standard().write_all(text.as_bytes());

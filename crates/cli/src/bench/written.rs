@@ -64,9 +64,6 @@ impl Written {
     }
 
     /// Writes `content` of each flag to its file.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
     pub(super) fn write(self, content: impl Fn(&str) -> String) -> anyhow::Result<()> {
         for (flag, place) in self.0 {
             let text = content(flag);
@@ -83,7 +80,6 @@ impl Written {
     }
 }
 
-/// Prints text for people.
 pub(super) fn show(mut out: Out, text: &str) {
     // Ignore the error: the exit code reports the result.
     let _ = out.write_all(text.as_bytes());

@@ -153,9 +153,6 @@ fn used(core: &Value) -> &Value {
 }
 
 /// Formats the profile as a table, the longest work first; the wait for the kernel, which is mostly sleep, is last.
-///
-/// # Errors
-/// When there is no such core.
 pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
     let cores = all(&said["cores"]);
     let (whose, profile) = match core {

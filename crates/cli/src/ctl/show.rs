@@ -194,7 +194,6 @@ pub(super) fn events(list: &Value) -> String {
     }
 }
 
-/// One event as a line.
 pub(super) fn event(event: &Value) -> String {
     format!(
         "{} {:5} {}\n",

@@ -9,7 +9,6 @@ use onrush_load::grpc::limits::DESCRIPTORS_BYTES_MAX;
 use onrush_load::plan::Options;
 use onrush_load::target::Target;
 
-/// Reads the descriptor set at `path`.
 pub(super) fn descriptors(path: &Path) -> Result<Descriptors, String> {
     let bytes = onrush_file::read(path, DESCRIPTORS_BYTES_MAX).map_err(|error| error.to_string());
     let descriptors = bytes.and_then(|bytes| Descriptors::parse(&bytes));

@@ -153,9 +153,6 @@ fn bits(text: &str) -> Result<NonZeroU64, String> {
 }
 
 /// Refuses flags in `given` (long names) that belong to the other kind of run.
-///
-/// # Errors
-/// Names the first of them.
 pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Error> {
     let is_udp = targets.iter().any(Target::is_datagrams);
     let is_tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);

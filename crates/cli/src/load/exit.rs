@@ -6,7 +6,6 @@ pub(super) const EXIT_USAGE: u8 = 1;
 pub(super) const EXIT_UNREACHABLE: u8 = 2;
 /// A signal ended the program before its report: 128 plus the number of SIGINT, as in shells.
 pub(super) const EXIT_INTERRUPTED: u8 = 130;
-/// There were errors during the run.
 pub(super) const EXIT_ERRORS: u8 = 3;
 /// A condition of --fail-if holds, or could not be evaluated.
 pub(super) const EXIT_THRESHOLD: u8 = 4;

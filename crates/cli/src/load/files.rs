@@ -14,14 +14,12 @@ use crate::terminal::{self, Out, say};
 /// Destinations of the result. They are opened before the run, so that an unwritable file does not cost the user a run.
 pub(super) struct Files(Vec<(Place, Form)>);
 
-/// Destination of one form of the result.
 enum Place {
     /// `-`: standard output; text for people then goes to standard error.
     Standard,
     File(onrush_file::Output),
 }
 
-/// Form of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Form {
     Json,
@@ -77,10 +75,7 @@ impl Files {
     }
 
     /// Removes the results of an earlier run when the target of this run could not be reached: a script would take the older
-    /// result for the result of this run.
-    ///
-    /// # Errors
-    /// Returns the error of `outcome`.
+    /// result for the result of this run. Returns `outcome`.
     pub(super) fn reached<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
         if let Err(Error::Unreachable(_)) = &outcome {
             for (place, _) in &self.0 {
@@ -101,9 +96,6 @@ impl Files {
     }
 
     /// Writes the result to all files.
-    ///
-    /// # Errors
-    /// As [`Files::write`].
     pub(super) fn write_report(self, report: &Report) -> Result<(), Error> {
         self.write(|form, mut file| match form {
             Form::Json => writeln!(file, "{}", report.to_json()),

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use onrush_load::threshold::Extent;
 
-/// Requested length of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
     pub(super) after: Option<Duration>,

@@ -82,7 +82,6 @@ impl Output {
         Files::open(&self.wanted(), inputs)
     }
 
-    /// Each flag with its file.
     fn wanted(&self) -> [(&'static str, Option<&Path>, Form); 4] {
         [
             ("--json", self.json.as_deref(), Form::Json),
@@ -93,9 +92,6 @@ impl Output {
     }
 
     /// Starts the metrics page of the run, if requested.
-    ///
-    /// # Errors
-    /// When the address cannot be bound.
     pub(super) fn metrics(&self) -> Result<Option<server::Page>, Error> {
         let Some(address) = self.metrics else {
             return Ok(None);
@@ -141,12 +137,10 @@ impl Output {
         report.thresholds = judged.collect();
     }
 
-    /// Conditions of --fail-if.
     pub(super) fn fails_if(&self) -> impl Iterator<Item = &Threshold> {
         self.fail_if.iter()
     }
 
-    /// Whether each second is shown as a line.
     pub(super) fn shows_lines(&self) -> bool {
         !self.quiet
     }
@@ -221,7 +215,6 @@ impl Output {
         Some(format!("--fail-if {} cannot be met any more", lost.text()))
     }
 
-    /// Exit code of a run.
     pub(super) fn exit_code(&self, report: &Report) -> u8 {
         let is_failed = report
             .thresholds

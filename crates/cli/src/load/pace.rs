@@ -180,9 +180,6 @@ const PER_SECOND: &str = "--connections-per-second";
 
 impl PaceArgs {
     /// Combines the flags.
-    ///
-    /// # Errors
-    /// When flags exclude each other.
     pub(super) fn paced(self) -> Result<Paced, String> {
         self.refuse()?;
         let start = match (self.ramp, self.soft_start) {

@@ -25,7 +25,6 @@ use super::files::Form;
 use super::output::Output;
 use super::signals::on_signal;
 
-/// Options of a run by the flags.
 fn options(args: Args, target: Target) -> Result<Options, Error> {
     let paced = args.pace.paced().map_err(Error::Invalid)?;
     let sizes = args.packets.sizes().map_err(Error::Invalid)?;
@@ -57,7 +56,6 @@ fn options(args: Args, target: Target) -> Result<Options, Error> {
     })
 }
 
-/// Runs and returns the exit code.
 pub(super) fn run(mut args: Args) -> Result<u8, Error> {
     let mut urls = std::mem::take(&mut args.urls);
     let target = match urls.len() {
@@ -77,7 +75,6 @@ pub(super) fn run(mut args: Args) -> Result<u8, Error> {
     }
 }
 
-/// Makes a single run.
 fn one(options: Options, output: &Output) -> Result<u8, Error> {
     let plan = Plan::new(options)?;
     let files = output.open(&[])?;

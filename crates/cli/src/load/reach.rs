@@ -133,7 +133,6 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 impl ReachArgs {
-    /// Files that the flags name.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let TlsArgs {
             cacert, cert, key, ..
@@ -141,15 +140,11 @@ impl ReachArgs {
         [cacert, cert, key].into_iter().flatten()
     }
 
-    /// Source addresses of datagrams.
     pub(super) fn sources(&self) -> Sources {
         self.source.clone().unwrap_or_default()
     }
 
     /// Connection settings for `target`.
-    ///
-    /// # Errors
-    /// When a flag does not apply to `target`.
     pub(super) fn reach(self, target: &Target) -> Result<Reach, String> {
         if !target.scheme.has_tls()
             && let Some(flag) = self.tls.first_given()

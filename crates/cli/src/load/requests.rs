@@ -154,7 +154,6 @@ impl RequestArgs {
         given.next().map(|(flag, _)| flag)
     }
 
-    /// Files that the flags name.
     fn files(&self) -> Vec<PathBuf> {
         let body = self.body.as_deref().and_then(|body| body.strip_prefix('@'));
         let named = [
@@ -179,7 +178,6 @@ impl RequestArgs {
         ]
     }
 
-    /// Descriptors of gRPC messages, if the flag is given.
     pub(super) fn descriptors(&self) -> Result<Option<Descriptors>, String> {
         self.descriptors
             .as_deref()
@@ -273,7 +271,6 @@ impl RequestArgs {
         parse_header(&format!("Authorization: {value}")).map(Some)
     }
 
-    /// Body of the requests to `url`.
     fn body(&self, url: &Target) -> Result<Body, String> {
         match (&self.body, &self.body_file) {
             (Some(text), _) => match text.strip_prefix('@') {
@@ -291,7 +288,6 @@ impl RequestArgs {
         }
     }
 
-    /// Makes one request for each URL.
     fn of_urls(&self, urls: &[Target]) -> Result<Vec<Request>, String> {
         if !self.weights.is_empty() && self.weights.len() != urls.len() {
             return Err(format!(

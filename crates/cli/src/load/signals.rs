@@ -23,7 +23,6 @@ pub(super) fn end_at_once() {
     IS_FIRST_LAST.store(true, Ordering::Relaxed);
 }
 
-/// Makes the first signal end the run.
 pub(super) fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
     on_signal(move || stopper.stop())
 }

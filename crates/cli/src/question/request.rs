@@ -3,7 +3,6 @@
 use anyhow::bail;
 use onrush_config::plan::Scheme;
 
-/// A request to explain.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: String,

@@ -5,7 +5,6 @@ use serde_json::Value;
 /// Width of the label before each line.
 const LABEL: usize = 9;
 
-/// Formats the explanation.
 pub(crate) fn show(value: &Value) -> String {
     let mut lines = Lines(String::new());
     let request = &value["request"];

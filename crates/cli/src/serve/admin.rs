@@ -154,7 +154,6 @@ impl Operator for Passing {
 pub(super) struct Interface(Arc<Mutex<Option<Admin>>>);
 
 impl Interface {
-    /// Address of the interface.
     pub(super) fn address(&self) -> Option<String> {
         let admin = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         admin.as_ref().map(|admin| admin.address().to_string())
@@ -202,9 +201,6 @@ impl<'a> About<'a> {
 }
 
 /// Reads the token that the plan names.
-///
-/// # Errors
-/// When the file contains no valid token.
 pub(crate) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
     let plan::Admin::Tcp { token_file, .. } = plan else {
         return Ok(None);
@@ -214,10 +210,6 @@ pub(crate) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
     Ok(Some(token))
 }
 
-/// Starts the interface at its place.
-///
-/// # Errors
-/// When a thread cannot be started.
 pub(super) fn start(
     place: Place,
     token: Option<CurrentToken>,

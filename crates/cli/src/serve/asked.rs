@@ -12,7 +12,6 @@ use serde_json::json;
 /// How long a server may take to end at once.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A command.
 pub(super) enum Asked {
     /// End; the name of the signal.
     End(&'static str),
@@ -24,7 +23,6 @@ pub(super) enum Asked {
     Upgrade,
     /// The new process serves; it has taken the addresses at these indices.
     HandOver {
-        /// Process ID.
         process: u32,
         /// Indices in the handover.
         taken: Vec<usize>,
@@ -33,7 +31,6 @@ pub(super) enum Asked {
     Order(Order, Promise<Outcome>),
     /// The new process has ended, and this one continues.
     GoOn {
-        /// Process ID.
         process: u32,
         /// How it ended.
         why: String,

@@ -28,7 +28,6 @@ pub(super) struct Control<'a> {
     pub(super) readiness: Readiness,
 }
 
-/// A process that is starting.
 pub(super) struct Next {
     process: u32,
     /// Receives the outcome, if an order of the admin interface started the upgrade.
@@ -45,7 +44,6 @@ enum Then {
 
 /// Why a server ends.
 pub(super) enum End {
-    /// By this signal.
     Signal(&'static str),
     /// This process has replaced it.
     Succeeded(u32),

@@ -13,7 +13,6 @@ use onrush_file::{Stamp, is_pattern, matching, names, stamp};
 /// A file or pattern that is watched.
 #[derive(Clone)]
 pub(super) enum Looked {
-    /// A file.
     File(PathBuf),
     /// A directory, and a pattern for files in it.
     Pattern(PathBuf, String),
@@ -32,7 +31,6 @@ impl Looked {
         }
     }
 
-    /// Path for messages.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Looked::File(path) => path.clone(),
@@ -108,9 +106,6 @@ impl Files for Disk {
 
 impl Disk {
     /// Reads a file, or a pipe until its writer closes it.
-    ///
-    /// # Errors
-    /// Why it cannot be read.
     pub(super) fn read_any(&mut self, path: &Path) -> Result<String, String> {
         self.look(path);
         onrush_file::read_text(path, TEXT_MAX as u64).map_err(|error| error.to_string())

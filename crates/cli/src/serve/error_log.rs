@@ -96,7 +96,6 @@ impl ErrorLog {
         same.unwrap_or_default()
     }
 
-    /// Events of this process.
     pub(super) fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -120,7 +119,6 @@ fn name(level: &Level) -> &'static str {
     }
 }
 
-/// Contents of an event.
 #[derive(Default)]
 struct Said {
     message: String,

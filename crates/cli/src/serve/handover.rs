@@ -35,9 +35,6 @@ const VERSION: u64 = 2;
 const MESSAGE_MAX: usize = 256 * 1024;
 
 /// Sends `handover` to the process at the other end of `socket`.
-///
-/// # Errors
-/// When the process does not receive it.
 pub(super) fn give(
     socket: impl AsFd,
     handover: &Handover,
@@ -82,9 +79,6 @@ pub(super) struct Beside<H> {
 const ADMIN: &str = "admin";
 
 /// Receives what [`give`] sends.
-///
-/// # Errors
-/// When the messages are not a handover.
 pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed>)> {
     let (head, _) = receive(&socket)?.context("the server in force has ended")?;
     let version = head["version"].as_u64();
@@ -123,7 +117,6 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
     Ok((handover, Beside { admin, inherited }))
 }
 
-/// Receives the sockets of one address.
 fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow::Result<Handed> {
     let listeners = described["listeners"]
         .as_u64()
@@ -148,18 +141,12 @@ fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow
 }
 
 /// Reports that the addresses at these indices are served.
-///
-/// # Errors
-/// When the other process is gone.
 pub(super) fn confirm(socket: impl AsFd, taken: &[usize]) -> anyhow::Result<()> {
     send(socket, &json!({ "taken": taken }), None)
 }
 
 /// Waits until the other process serves, and returns the indices of the addresses that it has taken; `None` when it
 /// ends first.
-///
-/// # Errors
-/// When the message is something else.
 pub(super) fn wait_for_confirmation(socket: impl AsFd) -> anyhow::Result<Option<Vec<usize>>> {
     let Some((message, _)) = receive(socket)? else {
         return Ok(None);
@@ -201,7 +188,6 @@ fn address(described: &Value) -> anyhow::Result<Address> {
     Ok(Address::Unix(std::ffi::OsString::from_vec(bytes).into()))
 }
 
-/// Name of the driver.
 pub(super) fn io_name(io: Io) -> &'static str {
     match io {
         Io::IoUring => "io_uring",

@@ -31,7 +31,6 @@ use super::written::{Audience, Written, refusal, warn};
 /// Advice for a file that the user cannot read.
 const MEND: &str = "give the file to that user or to its group (chgrp, chmod g+r), or start the server anew, which reads it as root";
 
-/// Rights of this process.
 #[derive(Clone, Default)]
 pub(super) struct Privileges {
     /// `None` for the initial rights.
@@ -62,9 +61,6 @@ enum Seccomp {
 }
 
 /// The user that a plan sets.
-///
-/// # Errors
-/// When there is no such user.
 pub(crate) fn user(plan: &Plan) -> anyhow::Result<Option<User>> {
     let run_as = plan.process.run_as.as_ref();
     let user = run_as.map(User::of).transpose();
@@ -108,9 +104,6 @@ pub(crate) fn of_reload(unread: Vec<Trouble>) -> Vec<Trouble> {
 
 /// Checks that `user` can read the configuration's files if the process already runs as that user: after an upgrade, or
 /// because it was started as that user.
-///
-/// # Errors
-/// When it cannot, with advice.
 pub(super) fn check_start(
     user: Option<&User>,
     plan: &Plan,
@@ -210,9 +203,6 @@ impl Privileges {
     }
 
     /// Installs the system call filter if `plan` sets it. An inherited filter is kept and not repeated.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub(super) fn refuse_calls(&mut self, plan: &Process, before: Inherited) -> anyhow::Result<()> {
         if !before.seccomp && plan.seccomp {
             refuse_calls().context("[process] seccomp")?;
@@ -236,9 +226,6 @@ impl Privileges {
 
     /// Checks that a reload can read the files of `plan`; warns of those that requests cannot use. A missing file is
     /// reported when it is read.
-    ///
-    /// # Errors
-    /// When it cannot, with advice.
     pub(super) fn check_reload(&self, plan: &Plan, written: &Written) -> anyhow::Result<()> {
         let used = confinement::of_configuration(plan, Some(written), None);
         self.check_confinement(&used, Some(written), Audience::Log)?;

@@ -15,17 +15,11 @@ use super::asked::Asked;
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGQUIT];
 
 /// Installs the handlers: from now on no signal ends the process by itself.
-///
-/// # Errors
-/// When the system refuses a handler.
 pub(super) fn catch() -> io::Result<Signals> {
     Signals::new([&ENDING[..], &[SIGHUP, SIGUSR1, SIGUSR2]].concat())
 }
 
 /// Starts a thread that turns signals into commands, including signals received since [`catch`].
-///
-/// # Errors
-/// When a thread cannot be started.
 pub(super) fn wait(mut arrived: Signals, asked: Sender<Asked>) -> io::Result<()> {
     let waiting = move || {
         for signal in arrived.forever() {

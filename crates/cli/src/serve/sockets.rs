@@ -11,9 +11,6 @@ use super::admin::InForce;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Starts a thread that logs each socket once when its file is gone.
-///
-/// # Errors
-/// When a thread cannot be started.
 pub(super) fn watch(in_force: InForce) -> io::Result<()> {
     let watch = move || {
         let mut said = Vec::new();

@@ -63,9 +63,6 @@ pub(super) struct FromPredecessor {
 impl Start {
     /// Records how this process was started, before anything replaces the program. A path is kept as given: it may be a
     /// link that later leads to the next version.
-    ///
-    /// # Errors
-    /// When the system does not report the program's path.
     pub(super) fn of_this_process() -> io::Result<Start> {
         let mut words = env::args_os();
         let name = words.next().map(PathBuf::from).unwrap_or_default();
@@ -83,9 +80,6 @@ impl Start {
 
     /// Adds what the next process needs to know: the socket of the admin interface if a service manager keeps it, which
     /// the process cannot bind itself, and the restrictions that it inherits.
-    ///
-    /// # Errors
-    /// When no descriptors are left.
     pub(super) fn beside(self, place: &Place, privileges: &Privileges) -> anyhow::Result<Start> {
         let claim = place.claim();
         let kept = claim.filter(|claim| claim.keeper() == Keeper::Manager);
@@ -103,7 +97,6 @@ impl Start {
         })
     }
 
-    /// The program that an upgrade starts.
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
@@ -117,15 +110,11 @@ impl Start {
         anyhow::Error::new(error).context(said + closed.unwrap_or_default())
     }
 
-    /// Whether it has the socket of the admin interface.
     pub(super) fn has_admin(&self) -> bool {
         self.admin.is_some()
     }
 
     /// Starts the next process, and sends the outcome to `asked`.
-    ///
-    /// # Errors
-    /// When it cannot be started, or does not receive the sockets.
     pub(super) fn again(&self, server: &Server, asked: Sender<Asked>) -> anyhow::Result<u32> {
         let handover = server.handover().context("cannot give the sockets away")?;
         let (ours, theirs) = socketpair(
@@ -193,9 +182,6 @@ fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
 }
 
 /// Receives the handover; `None` when this process was not started by an upgrade.
-///
-/// # Errors
-/// When standard input is not a handover.
 pub(super) fn handed() -> anyhow::Result<Option<FromPredecessor>> {
     if env::var_os(VARIABLE).is_none_or(|value| value != VALUE) {
         return Ok(None);

@@ -69,9 +69,6 @@ impl Watched {
 
 impl Watch {
     /// Starts a thread that requests a reload whenever a file has changed.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
     pub(super) fn start(watched: Watched, asked: Sender<Asked>) -> io::Result<Watch> {
         let (others, changes) = mpsc::channel();
         let watching = move || look_at(watched, &changes, &asked);

@@ -12,9 +12,6 @@ use sd_notify::watchdog_enabled;
 use super::supervisor;
 
 /// Starts the notifications, if the manager expects them.
-///
-/// # Errors
-/// When a thread cannot be started.
 pub(super) fn start(cores: Vec<Handle>) -> io::Result<()> {
     let Some(patience) = watchdog_enabled() else {
         return Ok(());

@@ -22,7 +22,6 @@ pub(crate) enum Audience {
 }
 
 impl Audience {
-    /// Reports a warning.
     pub(crate) fn warn(self, warning: &dyn Display) {
         match self {
             Audience::Terminal => say(format_args!("{warning}")),
@@ -30,7 +29,6 @@ impl Audience {
         }
     }
 
-    /// Text of the errors.
     fn text(self, errors: &Errors) -> String {
         match self {
             Audience::Terminal => errors.to_string(),

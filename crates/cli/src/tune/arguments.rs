@@ -200,7 +200,6 @@ impl Lasts {
     }
 }
 
-/// Description of the accepted values.
 const LASTS: &str = "a time with its unit (1h), the number of a process (4711), or a command (one whose name begins with a digit: `env 7z …`)";
 
 /// Whether `text` looks like an amount: one word that begins with a digit (`90min`, `1.5h`, `1e3s`, `7z`), or several

@@ -80,7 +80,6 @@ pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Checks that the process exists.
 pub(super) fn check_process(number: i32) -> anyhow::Result<()> {
     open_process(number).map(drop)
 }

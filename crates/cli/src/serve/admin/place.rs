@@ -39,7 +39,6 @@ pub(in crate::serve) enum Place {
 }
 
 impl Place {
-    /// The claim of the address, if any.
     pub(in crate::serve) fn claim(&self) -> Option<&Claim> {
         match self {
             Place::Claimed(claim) => Some(claim),
