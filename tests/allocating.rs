@@ -223,7 +223,7 @@ fn four_nodes_make_exactly_one_load_and_its_percentiles_are_those_of_all_request
     sbatch.env("OUT", cluster.file("out"));
     let finished = Program::start(&mut sbatch).finish();
     let log = fs::read_to_string(&log).unwrap_or_default();
-    // On a busy machine the verdict may be suspect (5), whatever the number of generators.
+    // On a busy machine the verdict may be invalid (exit code 5), which does not depend on the merge.
     assert!(matches!(finished.code, Some(0 | 5)), "{finished:?} {log}");
     let out = cluster.directory.path().join("out");
     let whole = json(&out.join("all.json"));

@@ -424,7 +424,7 @@ fn memory_that_is_full_is_named() {
             .contains("were not stored: SERVER_ERROR out of memory"),
         "{finished:?}"
     );
-    // During the run it is an error, and makes the run invalid.
+    // During the run it counts as an error, which the verdict names.
     let words = [
         "-n",
         "1000",

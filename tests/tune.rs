@@ -611,7 +611,7 @@ fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
     assert!(taken.status.success(), "{}", text(&taken.stderr));
     let mut snapshot: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(&file).expect("read")).expect("JSON");
-    // A driver-specific counter of ENA; such counters exist only below this machine's own root.
+    // A counter of ENA's driver, added to the snapshot: drivers can only be asked on this machine's own root.
     snapshot["driver_counters"]["eth0"]["pps_allowance_exceeded"] = 1_234.into();
     fs::write(&file, snapshot.to_string()).expect("written");
     let diagnosed = onrush(&["diagnose", "--root", path(&file)]);

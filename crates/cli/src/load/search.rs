@@ -115,7 +115,7 @@ fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
     }
 }
 
-/// Classifies a trial. A rate that the run did not keep up with has failed, whatever the percentiles of its requests.
+/// Classifies a trial. A rate that the run did not keep up with has failed, even if its percentiles meet the condition.
 fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     let outcome = report.judge(condition);
     let mut threads = report.evidence.threads.iter();

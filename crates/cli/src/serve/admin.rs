@@ -169,7 +169,7 @@ impl Interface {
     }
 }
 
-/// What the interface reports on and acts on.
+/// State of the process that the interface reports and controls.
 pub(super) struct About<'a> {
     pub(super) server: &'a Server,
     pub(super) readiness: Readiness,

@@ -17,7 +17,7 @@ pub(super) fn alive() {
     tell(&[NotifyState::Watchdog]);
 }
 
-/// The configuration is being read, until [ready] follows, whatever the outcome.
+/// The configuration is being read, until [ready] follows, also after a failed reload.
 pub(super) fn reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);

@@ -30,7 +30,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let stop = Stop::listen()?;
     let mut measure = || {
         let measured = measured(&args.measure);
-        // The signal may also have ended the measurement, so its failure says nothing.
+        // The signal may also have ended the measurement, so its failure does not count.
         if stop.is_asked() {
             return Err(Unmeasured::Stopped);
         }
