@@ -37,8 +37,8 @@ pub(super) enum Asked {
     },
 }
 
-/// Handles commands during shutdown. A further request to end ends the server at once. Other commands are passed to the
-/// successor; a process that still tries to take over is ended.
+/// Handles commands during shutdown. A second request to end ends the server at once. Signals to reload or upgrade are
+/// passed to the successor; a process that still tries to take over is ended.
 pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Option<u32>) {
     let hastening = move || {
         for asked in asked {

@@ -77,7 +77,7 @@ impl fmt::Display for End {
 impl Control<'_> {
     /// Handles commands until one ends the server.
     pub(super) fn until_the_end(mut self, server: &mut Server, asked: &Receiver<Asked>) -> End {
-        // The loop has an end: `self` holds a sender, so the channel is never disconnected.
+        // `self` holds a sender, so the channel is never disconnected.
         loop {
             let next = match server.has_memory_to_return() {
                 true => asked.recv_timeout(MEMORY_RETURN_INTERVAL),

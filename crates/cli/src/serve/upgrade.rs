@@ -26,7 +26,7 @@ use super::asked::Asked;
 use super::handover::{self, Beside};
 use super::privileges::{Inherited, Privileges};
 
-/// Environment variable: the standard input of the process is a handover.
+/// Environment variable that marks standard input as a handover.
 const VARIABLE: &str = "ONRUSH_HANDOVER";
 const VALUE: &str = "stdin";
 
