@@ -1,8 +1,8 @@
-//! The floor of datagrams: a loop that sends the same bytes again and again, and counts nothing but how often.
+//! A lower bound for sending datagrams: a loop that sends the same bytes repeatedly and counts only the calls.
 //!
-//! `bare_datagrams ADDRESS:PORT single|offload BYTES SECONDS [JSON]` sends one datagram in each call of send(2), or 64 in a
-//! message that the kernel parts (UDP_SEGMENT, udp(7)), and says what each cost the thread. It is the yardstick for what a sender
-//! of datagrams must cost; it is no generator: nothing tells its datagrams apart, and nobody knows what became of them.
+//! `bare_datagrams ADDRESS:PORT single|offload BYTES SECONDS [JSON]` sends one datagram per call of send(2), or 64 in a
+//! message that the kernel segments (UDP_SEGMENT, udp(7)), and prints the thread's CPU time for each. It is not a load
+//! generator: its datagrams are indistinguishable, and their reception is not checked.
 
 use std::error::Error;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Datagrams of one message.
 const SEGMENTS: usize = 64;
 
-/// Messages between two looks at the clock.
+/// Messages between two reads of the clock.
 const MESSAGES: u64 = 64;
 
 const USAGE: &str = "usage: bare_datagrams ADDRESS:PORT single|offload BYTES SECONDS [JSON]";
@@ -66,10 +66,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// From now on the kernel makes datagrams of so many bytes of each message.
+/// Makes the kernel segment each message into datagrams of this size.
 fn part(socket: &UdpSocket, bytes: u16) -> Result<(), std::io::Error> {
     let value = libc::c_int::from(bytes);
-    // SAFETY: the option is an int, which lives until the call is over, and its size is said.
+    // SAFETY: the option is an int, which outlives the call, and its size is passed.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

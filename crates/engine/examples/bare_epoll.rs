@@ -1,7 +1,8 @@
-//! The floor: an epoll loop that responds with a constant to whatever arrives, without parsing, tasks or timers.
+//! A lower bound for servers: an epoll loop that answers every receive with a constant, without parsing, tasks or
+//! timers.
 //!
-//! `bare_epoll 127.0.0.1:8080` serves on one thread until it is killed. It is the yardstick for what a kernel-socket
-//! server must cost; it is not a server: it takes every receive for exactly one request.
+//! `bare_epoll 127.0.0.1:8080` serves on one thread until it is killed. It measures the minimal cost of a server with
+//! kernel sockets, and is not a server: it takes every receive for exactly one request.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, EventData::new_u64(0), EventFlags::IN)?;
 
-    // Connections by descriptor; number 0 is never a connection here, so it names the listener.
+    // Connections by descriptor. 0 is never the descriptor of a connection here, so it stands for the listener.
     let mut connections: Vec<Option<OwnedFd>> = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     let mut list = [MaybeUninit::<epoll::Event>::uninit(); 256];

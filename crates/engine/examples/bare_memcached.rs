@@ -1,9 +1,9 @@
-//! The floor of a client: an epoll loop that asks memcached for values and counts the bytes of the answers, without measuring
-//! latencies, reading answers, tasks or timers.
+//! A lower bound for clients: an epoll loop that requests values from memcached and counts the bytes of the answers,
+//! without measuring latencies, parsing answers, tasks or timers.
 //!
-//! `bare_memcached 127.0.0.1:11211 get|mg CONNECTIONS PIPELINE SECONDS FILE` stores 10,000 values of 100 bytes, asks for them
-//! by chance over so many connections, so many at once on each, and writes how many answers came to FILE. It is the
-//! yardstick for what a client must cost; it is no client: it takes so many bytes for so many answers.
+//! `bare_memcached 127.0.0.1:11211 get|mg CONNECTIONS PIPELINE SECONDS FILE` stores 10,000 values of 100 bytes,
+//! requests random ones, PIPELINE at once on each of CONNECTIONS connections, and writes the number of answers to FILE.
+//! It is not a client: it derives the number of answers from the number of bytes.
 
 use std::error::Error;
 use std::mem::MaybeUninit;
@@ -23,7 +23,7 @@ use rustix::net::{
 const KEYS: u64 = 10_000;
 const VALUE_BYTES: usize = 100;
 
-/// What is asked, and how long each answer is.
+/// The request, and the length of its answer.
 #[derive(Clone, Copy)]
 struct Asked {
     before: &'static [u8],
@@ -51,7 +51,7 @@ impl Asked {
         })
     }
 
-    /// Sends a batch; how many bytes its answers have.
+    /// Sends a batch of requests and returns the total length of their answers.
     fn send(&self, socket: &OwnedFd, random: &Random, text: &mut Vec<u8>) -> Result<usize, Errno> {
         text.clear();
         for _ in 0..self.pipeline {
@@ -75,7 +75,7 @@ fn write_key(mut number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// A connection, and how many bytes of answers are still to come.
+/// A connection, and the bytes of answers still expected.
 struct Connection {
     socket: OwnedFd,
     left: usize,
@@ -92,7 +92,7 @@ fn open(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Stores all values, many at once: that is a thousandth of what is measured.
+/// Stores all values in large batches, which takes a thousandth of the measurement.
 fn store(address: &SocketAddr) -> Result<(), Box<dyn Error>> {
     const BATCH: u64 = 100;
     let socket = open(address)?;
@@ -159,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(std::fs::write(file, text)?)
 }
 
-/// Asks until `end`; how many answers and bytes came.
+/// Sends requests until `end`; returns the numbers of answers and bytes.
 fn ask(
     epoll: &OwnedFd,
     connections: &mut [Connection],

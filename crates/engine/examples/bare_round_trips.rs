@@ -1,5 +1,4 @@
-//! Round trips over the engine alone, with nothing above it: what `onrush load` and `onrush serve --echo` cost more is theirs. Both ends
-//! busy-poll.
+//! Round trips over the engine alone: the baseline for `onrush load` and `onrush serve --echo`. Both ends busy-poll.
 //!
 //! ```text
 //! bare_round_trips echo udp|tcp epoll|io_uring CPU ADDRESS

@@ -1,7 +1,7 @@
-//! The far end that costs least: an XDP program on an interface that counts test datagrams (UDP over IPv4 whose payload begins
-//! with the bytes d7 11, see `crates/packet`) and drops them. Other UDP is dropped and not counted; everything else passes.
+//! The cheapest receiver: an XDP program on an interface that drops UDP over IPv4, and counts test datagrams (their
+//! payload begins with the bytes d7 11, see `crates/packet`). Other packets pass.
 //!
-//! `counting_drop INTERFACE` says `ready`, counts until its standard input ends or gives a line, and says how many came.
+//! `counting_drop INTERFACE` prints `ready`, counts until its standard input has a line or ends, and prints the count.
 
 use std::error::Error;
 

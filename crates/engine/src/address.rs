@@ -1,4 +1,4 @@
-//! Where a socket listens, connects to or comes from: TCP over IPv4 or IPv6, or a Unix path.
+//! Addresses of stream sockets: TCP over IPv4 or IPv6, or a Unix path.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -14,13 +14,12 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// Where a TCP connection comes from, as far as that is not left to the kernel.
+/// The local side of a TCP connection; the kernel chooses what is not set.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Source {
     /// An address of this machine, of the same family as the peer's.
     pub address: Option<IpAddr>,
-    /// The ports of which the kernel takes a free one; from Linux 6.3 on. Those outside of net.ipv4.ip_local_port_range
-    /// are never taken (ip(7), IP_LOCAL_PORT_RANGE).
+    /// Range of local ports, from Linux 6.3 on, within net.ipv4.ip_local_port_range (ip(7), IP_LOCAL_PORT_RANGE).
     pub ports: Option<RangeInclusive<u16>>,
 }
 

@@ -1,11 +1,10 @@
 //! The claim on an address to listen on, made once for all cores.
 //!
-//! Each core has its own listener on the same TCP address (SO_REUSEPORT), and the kernel distributes connections
-//! among them. With that option alone, a second server of the same user would bind the address without an error and
-//! receive half of the connections. So the claim first binds a socket *without* SO_REUSEPORT, which fails if the
-//! address is in use, and then sets the option. The socket stays bound and never listens, so the address stays taken
-//! until the cores listen. An address in use is tried a few times within an eighth of a second, since io_uring
-//! releases the sockets of a killed process late. The claim also settles port 0.
+//! Each core has its own listener on the same TCP address (SO_REUSEPORT), and the kernel distributes connections among
+//! them. With that option alone, a second server of the same user would bind the address without an error and receive
+//! half of the connections. So the claim first binds a socket *without* SO_REUSEPORT, which fails if the address is in
+//! use, and then sets the option. The socket stays bound and never listens, so the address stays taken until the cores
+//! listen. The claim also resolves port 0.
 
 pub(crate) mod activation;
 pub(crate) mod datagram;
@@ -31,89 +30,88 @@ use crate::error::{Error, Op};
 use crate::system::identity::Identity;
 use made::{claim_tcp, claim_unix, listening, set_inherited_options};
 
-/// An address that this process listens on. Made before any core starts, so that a taken address is one clear error.
+/// An address that this process listens on. Made before any core starts, so that an address in use is one error.
 ///
-/// Dropping it removes the file of a Unix socket, unless somebody else's has taken its place.
+/// Dropping it removes the file of a Unix socket, unless another process has replaced the file.
 #[derive(Debug)]
 pub struct Claim {
     address: Address,
-    /// TCP: bound and not listening, so that nobody takes the address before the cores listen on it. Unix sockets have
-    /// no SO_REUSEPORT: there it is the listener that all cores share.
+    /// TCP: bound and not listening, to hold the address until the cores listen on it. Unix sockets have no
+    /// SO_REUSEPORT: there it is the listener that all cores share.
     socket: OwnedFd,
-    /// A Unix socket's file, while it is ours.
+    /// Identity of a Unix socket's file, while this process owns it.
     file: Mutex<Option<FileId>>,
-    /// The cores' listeners, where the kernel is to choose among them by CPU.
+    /// The cores' listeners, if the kernel selects one by CPU.
     group: Option<Arc<Group>>,
     queues: Arc<Queues>,
     keeper: Keeper,
 }
 
-/// Who has an address when no server runs.
+/// The owner of an address while no server runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeper {
-    /// Nobody.
+    /// No owner.
     Nobody,
-    /// A service manager, which has passed its socket: all cores share it, and nothing is done to it that would outlive them.
+    /// A service manager, which has passed its socket. All cores share it, and no lasting change is made to it.
     Manager,
 }
 
-/// The TCP sockets that listen on an address.
 #[derive(Debug, Default)]
 struct Listeners {
-    /// Of another process, and no core's yet.
+    /// Sockets of another process that no core has taken yet.
     inherited: VecDeque<OwnedFd>,
-    /// Those that cores have, in the order of the kernel: the core's descriptor, and one more for another process.
+    /// Sockets of the cores, in the kernel's order: the core's descriptor, and a duplicate for another process.
     open: Vec<(RawFd, OwnedFd)>,
 }
 
-/// The sockets of a claim: what [another process](Claim::inherit) listens on without a connection being lost.
+/// The sockets of a claim, by which [another process](Claim::inherit) listens without losing a connection.
 #[derive(Debug)]
 pub struct ClaimSockets {
-    /// TCP: what holds the address. Unix sockets, and those of a manager: the listener.
+    /// TCP: the socket that holds the address. Unix sockets, and sockets of a manager: the listener.
     pub claim: OwnedFd,
-    /// TCP: one listener for each core, in the order of the kernel.
+    /// TCP: one listener for each core, in the kernel's order.
     pub listeners: Vec<OwnedFd>,
-    /// Of a manager there is one socket, and it is in `claim`.
+    /// With [`Keeper::Manager`] the only socket is `claim`.
     pub keeper: Keeper,
 }
 
-/// The queues of a claim's listeners, as each of these knows them.
+/// The queues of a claim, shared with its listeners.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    /// They are another process's, which listens with the same sockets.
+    /// Another process listens with the same sockets and owns the queues.
     are_anothers: AtomicBool,
     listeners: Mutex<Listeners>,
 }
 
 impl Queues {
     pub(crate) fn are_anothers(&self) -> bool {
-        // Acquire, and release where it is set: who sees it sees what led to it.
+        // Pairs with the release stores in `hand_over` and `take_over`.
         self.are_anothers.load(Ordering::Acquire)
     }
 
-    /// A core closes its listener, which has this descriptor.
+    /// Removes a listener that its core closes.
     pub(crate) fn close(&self, listener: &OwnedFd) {
         let closed = listener.as_raw_fd();
         self.listeners().open.retain(|(open, _)| *open != closed);
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
-        // Nothing that runs under the lock can panic.
+        // No code under the lock can panic.
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Device and inode: what tells our file from one that somebody else has put in its place.
+/// Device and inode of our file, to recognize a replacement.
 type FileId = (u64, u64);
 
 impl Claim {
     /// Claims `address`. Port 0 becomes a free port; see [`Claim::address`].
     ///
     /// # Errors
-    /// `EADDRINUSE` when anybody listens there already, also another Onrush: without this check SO_REUSEPORT would let
-    /// two instances share the connections unnoticed. `EACCES`, `EADDRNOTAVAIL` and so on as in bind(2).
+    /// `EADDRINUSE` when another process already listens there, for example another Onrush, with which SO_REUSEPORT
+    /// alone would share the connections unnoticed. `EACCES`, `EADDRNOTAVAIL` and so on as in bind(2).
     pub fn new(address: &Address) -> Result<Self, Error> {
         let claimed = match address {
             Address::Tcp(_) => claim_tcp(address),
@@ -123,9 +121,9 @@ impl Claim {
         Ok(Self::of(address, socket, VecDeque::new()))
     }
 
-    /// Claims `address`, which another process has claimed and whose `sockets` are these: listeners of it that are opened
-    /// first are theirs. As many cores must listen as did there, or connections wait where nobody accepts them. Until it is
-    /// [taken over](Claim::take_over) the other process goes on, and nothing that is closed here disturbs it.
+    /// Claims `address` with the `sockets` of another process that has claimed it. The first listeners opened use these
+    /// sockets, so at least as many cores must listen as in that process, or connections wait in an unused queue. The
+    /// other process keeps running, and closing a listener here does not affect it, until [`Claim::take_over`].
     pub fn inherit(address: Address, sockets: ClaimSockets) -> Self {
         let mut claim = Self::of(address, sockets.claim, sockets.listeners.into());
         claim.keeper = sockets.keeper;
@@ -133,8 +131,8 @@ impl Claim {
         claim
     }
 
-    /// Claims the address of a socket that a service manager has passed. All cores share its queue, as they do that of a Unix
-    /// socket. Its queue and its file remain the manager's.
+    /// Claims the address of a socket that a service manager has passed. All cores share its queue, as with a Unix
+    /// socket. The queue and the file still belong to the manager.
     ///
     /// # Errors
     /// When the kernel refuses an option.
@@ -143,7 +141,7 @@ impl Claim {
             address, socket, ..
         } = passed;
         let prepared = || {
-            // Whoever has had it before may have used another driver.
+            // The previous process may have used another driver.
             fcntl_setfl(&socket, fcntl_getfl(&socket)? - OFlags::NONBLOCK)?;
             match address {
                 Address::Tcp(_) => set_inherited_options(&socket),
@@ -159,12 +157,11 @@ impl Claim {
         Ok(Self::inherit(address, sockets))
     }
 
-    /// Who has the address when no server runs.
     pub fn keeper(&self) -> Keeper {
         self.keeper
     }
 
-    /// The process that it was inherited from has nothing to do with it any more.
+    /// Takes ownership of inherited sockets: the process that they came from no longer uses them.
     pub fn take_over(&self) {
         if self.keeper == Keeper::Manager {
             return;
@@ -192,10 +189,10 @@ impl Claim {
         }
     }
 
-    /// Its sockets, as descriptors of their own.
+    /// Duplicates the claim's sockets for another process.
     ///
     /// # Errors
-    /// When there are no descriptors left.
+    /// When no descriptors are left.
     pub fn sockets(&self) -> io::Result<ClaimSockets> {
         let listeners = self.queues.listeners();
         let listeners = listeners.open.iter().map(|(_, shared)| shared.try_clone());
@@ -206,8 +203,8 @@ impl Claim {
         })
     }
 
-    /// Another process listens with the same sockets from now on: who waits to be accepted is its, and a Unix socket's file
-    /// as well. Listeners that end or are closed leave the queues as they are.
+    /// Gives the queues, and the file of a Unix socket, to another process that listens with the same sockets. From now
+    /// on closing a listener leaves its queue as it is.
     pub fn hand_over(&self) {
         self.queues.are_anothers.store(true, Ordering::Release);
         if let Ok(mut file) = self.file.lock() {
@@ -215,8 +212,8 @@ impl Claim {
         }
     }
 
-    /// Opens the TCP sockets that so many cores listen with, before there are cores: they get these, also when the process
-    /// is another user by then. Whoever connects waits. Of a Unix socket nothing changes.
+    /// Opens the TCP sockets of `cores` listeners before the cores exist. The cores use these, even if the process has
+    /// changed its user by then, and connections wait in their queues. No effect on an address whose queue is shared.
     ///
     /// # Errors
     /// As in socket(2), bind(2) and listen(2).
@@ -232,7 +229,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Makes the file of a Unix socket one of this identity, which may connect to it then. Of TCP addresses nothing changes.
+    /// Changes the owner of a Unix socket's file to this identity, which may then connect to it.
     ///
     /// # Errors
     /// As in chown(2).
@@ -241,7 +238,7 @@ impl Claim {
             return Ok(());
         };
         let ours = *self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever may write to the directory may have put something else in its place.
+        // A process that may write to the directory may have replaced the file.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&file)?;
@@ -253,7 +250,6 @@ impl Claim {
         Ok(chownat(&file, "", Some(user), Some(group), flags)?)
     }
 
-    /// Whether all cores share one queue.
     fn is_shared(&self) -> bool {
         matches!(self.address, Address::Unix(_)) || self.keeper == Keeper::Manager
     }
@@ -262,7 +258,7 @@ impl Claim {
         Arc::clone(&self.queues)
     }
 
-    /// The next TCP socket that listens on the address: an inherited one as long as there are some.
+    /// The next TCP listener of the address: an inherited one if any is left.
     fn next_listener(&self) -> Result<OwnedFd, Errno> {
         let mut listeners = self.queues.listeners();
         let socket = match listeners.inherited.pop_front() {
@@ -274,10 +270,9 @@ impl Claim {
         Ok(socket)
     }
 
-    /// Has the kernel give each connection to the core whose CPU takes its first packet, from the moment when all listen;
-    /// core number `n` runs on `cpus[n]`, and each on another. Where a CPU without a core takes it, the kernel chooses by
-    /// hash. So that none starves, a core that has clearly more connections than another one hands it new ones. Where
-    /// cores share a queue nothing changes.
+    /// Makes the kernel give each connection to the core on the CPU that processes its first packet, once all cores
+    /// listen. Core number `n` runs on `cpus[n]`; no two cores share a CPU. For a CPU without a core the kernel selects
+    /// by hash. A core that has clearly more connections than another hands it new ones. No effect on a shared queue.
     #[must_use]
     pub fn by_cpu(mut self, cpus: &[usize]) -> Self {
         if !self.is_shared() {
@@ -286,24 +281,21 @@ impl Claim {
         self
     }
 
-    /// Why the kernel does not choose by CPU, where it was asked to and refuses: known when all cores listen. It chooses by
-    /// hash then.
+    /// The error with which the kernel refused to select by CPU, known once all cores listen. It then selects by hash.
     pub fn by_cpu_refused(&self) -> Option<Errno> {
         self.group.as_ref()?.refused()
     }
 
-    /// The address with the port that was chosen.
+    /// The address, with the actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether the kernel is to choose among the cores by CPU.
     pub(crate) fn is_by_cpu(&self) -> bool {
         self.group.is_some()
     }
 
-    /// The socket of core number `core`, which has `live` connections, and its place among those of other cores where the
-    /// kernel chooses by CPU.
+    /// The socket of core number `core`, which has `live` connections, and its place in the group, if there is one.
     pub(crate) fn open(
         &self,
         core: usize,
@@ -319,8 +311,7 @@ impl Claim {
         }
     }
 
-    /// Whether the file of a Unix socket that is ours has gone, or another one has its name. What this process may not look at
-    /// is taken to be there.
+    /// Whether the file of our Unix socket is gone or was replaced. A file that cannot be examined counts as present.
     pub fn has_lost_file(&self) -> bool {
         let (Address::Unix(path), Ok(ours)) = (&self.address, self.file.lock()) else {
             return false;
@@ -334,15 +325,14 @@ impl Claim {
         }
     }
 
-    /// Removes the file of a Unix socket, so that nobody finds the way to it any more; those who have found it can still
-    /// be accepted. Of TCP addresses nothing changes.
+    /// Removes the file of a Unix socket: no new client can connect, but queued connections can be accepted.
     pub fn withdraw(&self) {
         let ours = self.file.lock().ok().and_then(|mut file| file.take());
         if let Address::Unix(path) = &self.address
             && ours.is_some()
             && ours == file_id(&self.address)
         {
-            // Gone already is as good.
+            // A missing file is fine.
             let _ = fs::remove_file(path);
         }
     }

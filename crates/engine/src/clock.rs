@@ -1,5 +1,4 @@
-//! The only place that reads the time: a monotonic clock for durations, the wall clock for dates, a virtual clock for
-//! simulated cores.
+//! The only module that reads the time: monotonic for durations, wall clock for dates, virtual for simulated cores.
 
 use std::cell::Cell;
 use std::io;
@@ -13,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// A point on a core's monotonic clock, in nanoseconds since an unspecified origin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Instant(
-    /// One more than the nanoseconds, so that an `Option` of it takes no more room: every idle connection has several.
+    /// Nanoseconds plus one, so that an `Option` of it has the same size: every idle connection has several.
     NonZeroU64,
 );
 
@@ -33,7 +32,7 @@ impl Instant {
         Duration::from_nanos(self.nanoseconds_since(earlier))
     }
 
-    /// The instant so long before this one; at most the clock's origin.
+    /// The instant `duration` before this one; not before the clock's origin.
     pub const fn before(self, duration: Duration) -> Self {
         Self::from_nanoseconds(
             self.nanoseconds()
@@ -89,18 +88,18 @@ pub fn unix_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }
 
-/// What the calling thread has had of its CPUs.
+/// CPU time and scheduling of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadTime {
-    /// How long it has run.
+    /// Time for which it has run.
     pub ran: Duration,
-    /// How long it was ready to run and waited for a CPU (/proc/thread-self/schedstat); `None` where the kernel does not say.
+    /// Time for which it was ready to run and waited for a CPU (/proc/thread-self/schedstat); `None` if unknown.
     pub waited: Option<Duration>,
-    /// How often it was given one, by the same file.
+    /// How often it was scheduled, from the same file.
     pub runs: Option<u64>,
 }
 
-/// What the calling thread has had of its CPUs so far.
+/// CPU time and scheduling of the calling thread so far.
 pub fn thread_time() -> ThreadTime {
     let ran = clock_gettime(ClockId::ThreadCPUTime);
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat");
@@ -113,24 +112,24 @@ pub fn thread_time() -> ThreadTime {
     }
 }
 
-/// What the kernel has been told of how right the wall clock is, by the program that keeps it so (NTP, PTP).
+/// The accuracy of the wall clock, as reported to the kernel by the program that synchronizes it (NTP, PTP).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Discipline {
-    /// Whether there is such a program, and it is content.
+    /// Whether such a program runs and reports the clock as synchronized.
     pub is_synchronized: bool,
-    /// What it has measured and the kernel has not corrected yet, in nanoseconds.
+    /// Measured offset that the kernel has not corrected yet, in nanoseconds.
     pub offset_ns: i64,
-    /// How wrong the clock is, as that program estimates.
+    /// Estimated error of the clock.
     pub error_estimated: Duration,
-    /// How wrong it is at most, as long as its sources are right.
+    /// Maximum error of the clock, as long as its sources are correct.
     pub error_max: Duration,
 }
 
-/// Asks the kernel how right the wall clock is (adjtimex(2)); `None` where a sandbox forbids the question.
+/// Reads the accuracy of the wall clock (adjtimex(2)); `None` where a sandbox forbids the call.
 pub fn discipline() -> Option<Discipline> {
-    // SAFETY: all of its fields are numbers, for which zero is a value; no mode is set, so that nothing is changed.
+    // SAFETY: all fields are integers, for which zero is valid; no mode is set, so nothing is changed.
     let mut told: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes no more than a `timex` to where it is told, which is one and outlives the call.
+    // SAFETY: the kernel writes at most one `timex` to the pointer, which refers to one that outlives the call.
     let state = unsafe { libc::adjtimex(&raw mut told) };
     if state < 0 {
         return None;
@@ -150,19 +149,19 @@ pub fn discipline() -> Option<Discipline> {
     })
 }
 
-/// CPU time used so far by the calling thread, user and system.
+/// CPU time of the calling thread, user and system.
 pub fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPU time of a process since it started: user and system time of all its threads, ended ones included. The clock of an
-/// ended process can be read until its parent waits for it; then, as for an id without a process, this is an error.
+/// CPU time of a process since it started: user and system time of all its threads, including ended ones. The clock of
+/// an ended process can be read until its parent waits for it. Afterwards, and for an unknown ID, this is an error.
 pub fn process_cpu_time(pid: u32) -> io::Result<Duration> {
-    /// PID_MAX_LIMIT of the kernel. A clock id has 29 bits for it: larger numbers are other clocks.
+    /// PID_MAX_LIMIT of the kernel. A clock ID has 29 bits for it; larger numbers would be other clocks.
     const PID_MAX: u32 = 1 << 22;
     let pid = match pid {
-        // The C library takes 0 for the caller.
+        // The C library takes 0 as the calling process.
         1..=PID_MAX => pid as libc::pid_t,
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
@@ -186,18 +185,17 @@ pub fn process_cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(Duration::new(seconds, nanoseconds))
 }
 
-/// Lets the calling thread's waits end on time. Otherwise the kernel may end them up to 50 us late, to join wake-ups:
-/// that would be a delay of ours in every request that starts at a set time.
+/// Makes the calling thread's waits end on time. By default the kernel may end them up to 50 us late to combine
+/// wake-ups, which would delay every request that starts at a set time.
 pub(crate) fn sharpen_timers() {
-    // It cannot fail (PR_SET_TIMERSLACK(2const)), unless a sandbox forbids it; then timers are a little late.
+    // Fails only in a sandbox that forbids it (PR_SET_TIMERSLACK(2const)); then timers are a little late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// What a core asks for the time.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
     Real,
-    /// Nanoseconds, moved on only by the simulation; and what the wall clock said at its beginning.
+    /// Nanoseconds, advanced only by the simulation, and the wall-clock time at its start in seconds.
     Virtual(Rc<Cell<u64>>, u64),
 }
 
@@ -226,7 +224,7 @@ mod tests {
         let Some(discipline) = discipline() else {
             return eprintln!("skipped: adjtimex(2) is forbidden here");
         };
-        // The kernel's own bound (NTP_PHASE_LIMIT), which an unsynchronized clock reaches.
+        // The kernel's bound (NTP_PHASE_LIMIT), which an unsynchronized clock reaches.
         let bound = Duration::from_secs(16);
         assert!(discipline.error_max <= bound, "{discipline:?}");
         assert!(discipline.error_estimated <= bound, "{discipline:?}");

@@ -1,4 +1,4 @@
-//! One core: a thread pinned to a CPU, its tasks, its sockets, its driver, its timers.
+//! One core: a thread, usually pinned to a CPU, with its tasks, sockets, driver and timers.
 
 pub(crate) mod cores;
 pub(crate) mod mailbox;
@@ -49,7 +49,7 @@ use handle::{Handle, Shared};
 use stall::Stalls;
 use worked::Worked;
 
-/// A core, seen from its own thread. Cloning it is cheap.
+/// A core, as its own thread uses it. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Core(Rc<Inner>);
 
@@ -63,28 +63,21 @@ pub(crate) struct Inner {
     clock: Clock,
     /// The time at the start of this turn.
     now: Cell<Instant>,
-    /// See [`Core::take_busy_max`].
     busy_max: Cell<Duration>,
-    /// See [`Core::lateness`].
     lateness: Cell<Duration>,
-    /// See [`Core::stalled`].
     stalled: Cell<Duration>,
     behind: Cell<Behind>,
     stalls: RefCell<Stalls>,
-    /// See [`Core::busy_poll`].
     busy_polls: Cell<bool>,
-    /// See [`Core::take_worked`].
     worked: Worked,
-    /// Whether the look at the kernel before this turn gave it something to do.
+    /// Whether the last look at the kernel gave this turn work.
     has_work: Cell<bool>,
-    /// See [`Core::is_running`].
     is_running: Cell<bool>,
     shared: Arc<Shared>,
-    /// That of `shared`, one pointer nearer.
+    /// The notifier of `shared`, with one pointer less to follow.
     notifier: Arc<Notifier>,
-    /// When the mail that has come is delivered, on a simulated core.
+    /// When pending mail is delivered, on a simulated core.
     mail_due: Cell<Option<Instant>>,
-    /// See [`Core::attach`].
     attached: RefCell<Option<Weak<dyn Any>>>,
     _place: Place,
 }
@@ -93,7 +86,7 @@ impl Core {
     /// A core on the calling thread.
     ///
     /// # Errors
-    /// When the kernel refuses what the driver needs.
+    /// When the kernel refuses a call that the driver needs.
     pub fn new(id: usize, io: Io) -> Result<Self, Error> {
         Self::with(id, Driver::new(io)?, Clock::Real)
     }
@@ -159,55 +152,54 @@ impl Core {
         self.0.id
     }
 
-    /// What other threads use to stop the core.
+    /// Handle by which other threads stop the core and post mail.
     pub fn handle(&self) -> Handle {
         Handle(Arc::clone(&self.0.shared))
     }
 
-    /// Adds a task. It starts when the present one yields.
+    /// Spawns a task. It first runs after the current one yields.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.spawn_as(Work::TASK, future);
     }
 
-    /// The same, for a task that counts as work of this kind.
+    /// [`Core::spawn`] of a task whose time is attributed to `work`.
     pub fn spawn_as(&self, work: Work, future: impl Future<Output = ()> + 'static) {
         self.0.tasks.spawn(work, Box::pin(future));
     }
 
-    /// The running task counts as work of this kind from its next step on.
+    /// Attributes the running task's time to `work` from its next poll on.
     #[inline]
     pub fn works_as(&self, work: Work) {
         self.0.tasks.works_as(work);
     }
 
-    /// What the core has spent its time on.
+    /// The core's time by kind of work.
     pub fn profile(&self) -> Profile {
         self.0.tasks.profiler.profile()
     }
 
-    /// The time at the start of this turn of the core: free, and precise enough for timeouts.
+    /// The time at the start of this turn of the core: costs nothing, and is precise enough for timeouts.
     pub fn now(&self) -> Instant {
         self.0.now.get()
     }
 
-    /// The time right now: a read of the clock.
+    /// The current time, read from the clock.
     pub fn now_exact(&self) -> Instant {
         self.0.clock.now()
     }
 
-    /// From now on [`Stream::written`](crate::Stream::written) knows when the kernel was handed what was sent: a read of the
-    /// clock for each send where no ring is.
+    /// Turns on [`Stream::written`](crate::Stream::written), which without io_uring reads the clock for each send.
     pub fn note_writes(&self) {
         self.0.state.borrow_mut().notes_writes = true;
     }
 
-    /// Whether its network and its clock are simulated.
+    /// Whether the core's network and clock are simulated.
     pub fn is_simulated(&self) -> bool {
         matches!(self.0.state.borrow().driver, Driver::Simulated(_))
     }
 
-    /// Stops a simulated core for `duration`, from its next look at the network on, as SIGSTOP and SIGCONT do with a process:
-    /// time goes on, what is on its way arrives, and the look brings nothing.
+    /// Suspends a simulated core for `duration`, from its next look at the network on, as SIGSTOP and SIGCONT do with a
+    /// process: time passes and bytes arrive, but the look returns nothing.
     ///
     /// # Panics
     /// When the core is not simulated.
@@ -218,8 +210,8 @@ impl Core {
         }
     }
 
-    /// From now on the core asks the kernel again and again instead of waiting: nothing that happens has to wake its
-    /// thread first, and timers end on time. It takes the whole CPU. A simulated core has no thread to wake.
+    /// Makes the core poll the kernel continuously instead of blocking: no event has to wake its thread, and timers
+    /// expire on time. It uses the whole CPU. No effect on a simulated core, which has no thread to wake.
     pub fn busy_poll(&self) {
         let busy_polls = !self.is_simulated();
         self.0.busy_polls.set(busy_polls);
@@ -229,13 +221,13 @@ impl Core {
         self.0.state.borrow_mut().expected.is_wanted = busy_polls;
     }
 
-    /// Whether it was [asked to](Core::busy_poll).
+    /// Whether the core [busy-polls](Core::busy_poll).
     pub fn busy_polls(&self) -> bool {
         self.0.busy_polls.get()
     }
 
-    /// How long the core had something to do since this was last asked, where it busy-polls and its thread's time on
-    /// a CPU says nothing. It is never more than that time; zero where the core does not busy-poll.
+    /// The time for which the core had work since the last call, where it busy-polls and its thread's CPU time shows
+    /// nothing. Never more than that CPU time; zero if the core does not busy-poll.
     pub fn take_worked(&self) -> Duration {
         match self.busy_polls() {
             true => self.0.worked.take_up_to(self.0.clock.now()),
@@ -243,7 +235,7 @@ impl Core {
         }
     }
 
-    /// The same, without asking to start anew.
+    /// [`Core::take_worked`] without a reset.
     pub fn worked(&self) -> Duration {
         match self.busy_polls() {
             true => self.0.worked.up_to(self.0.clock.now()),
@@ -256,7 +248,7 @@ impl Core {
         self.0.clock.unix_seconds()
     }
 
-    /// An empty buffer.
+    /// Returns an empty buffer.
     ///
     /// # Errors
     /// [`Kind::NoBuffers`](crate::Kind::NoBuffers) when the core's bound is reached.
@@ -264,7 +256,7 @@ impl Core {
         self.0.pool.take()
     }
 
-    /// An empty buffer for `bytes` bytes, as far as there is one: a wide one, where they do not fit another.
+    /// Returns an empty buffer for `bytes` bytes: a wide one if necessary and available.
     ///
     /// # Errors
     /// As [`Core::buffer`].
@@ -276,12 +268,12 @@ impl Core {
         wide.map_or_else(|| self.buffer(), Ok)
     }
 
-    /// The core's buffers.
+    /// The core's buffer pool.
     pub fn pool(&self) -> &Pool {
         &self.0.pool
     }
 
-    /// Frees buffers and blocks that are kept for reuse and returns how many there were.
+    /// Frees the buffers and blocks that are kept for reuse, and returns their number.
     pub fn drop_spare(&self) -> usize {
         let count = self.0.pool.free() + self.0.blocks.free();
         self.0.pool.drop_free();
@@ -289,12 +281,12 @@ impl Core {
         count
     }
 
-    /// Tasks that have not ended.
+    /// Number of tasks that have not ended.
     pub fn tasks(&self) -> usize {
         self.0.tasks.count()
     }
 
-    /// Whether [`Core::run`] has begun and not ended: tasks spawned now are run, or dropped at its end.
+    /// Whether [`Core::run`] is in progress: tasks spawned now are run, or dropped at its end.
     pub fn is_running(&self) -> bool {
         self.0.is_running.get()
     }
@@ -309,13 +301,12 @@ impl Core {
         self.handle().stop(drain);
     }
 
-    /// `future` in memory that the core keeps for the next one: for those that are made for every request. A step of it
-    /// costs no more than one of a boxed future.
+    /// Puts `future` into a memory block that the core reuses: for futures that are made once per request.
     pub fn in_block<F: Future>(&self, future: F) -> InBlock<F> {
         InBlock::new(future, &self.0.blocks)
     }
 
-    /// Lets the other ready tasks and the kernel have their turn, and those that have yielded before.
+    /// Yields to the other ready tasks and to the kernel.
     pub async fn yield_now(&self) {
         let mut yielded = false;
         poll_fn(|_| {
@@ -363,7 +354,6 @@ mod tests {
         }
     }
 
-    /// Cores of every kind that can be had here.
     fn cores() -> impl Iterator<Item = Core> {
         let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
         let simulated = Core::simulated(Simulation::with_seed(1));

@@ -1,9 +1,9 @@
-//! How a core talks to the kernel. Three drivers behind one enum; which one is taken is decided at run time.
+//! The drivers: epoll, io_uring and a simulation behind one enum, selected at run time.
 //!
 //! A task does not know its driver. Operations use one set of methods, the trait in `operations.rs`; each driver
 //! implements it in a file of that name, and `dispatch.rs` selects the driver with one `match` per call. Calls that
 //! both kernel drivers make are in `calls.rs`. Two things are outside the set because the drivers have nothing in
-//! common there: the wait itself (`core/turn.rs`) and the end of a ring.
+//! common there: the wait itself (`core/turn.rs`) and the shutdown of a ring.
 //!
 //! | | epoll | io_uring | simulated |
 //! |---|---|---|---|
@@ -36,10 +36,9 @@ use epoll::Epoll;
 use simulated::Simulated;
 use uring::Ring;
 
-/// One core's way to the kernel.
 pub(crate) enum Driver {
     Epoll(Epoll),
-    /// Boxed: the ring's state is many times larger than the others'.
+    /// Boxed, because the ring's state is many times larger than that of epoll.
     Uring(Box<Ring>),
     Simulated(Box<Simulated>),
 }
@@ -52,17 +51,17 @@ impl Driver {
         }
     }
 
-    /// Whether the kernel carried anything out in the last look, also where nobody was woken by it: the sends of a ring are. A ring
-    /// says so of looks that do not wait.
+    /// Whether the last look did work in the kernel, such as a ring's sends. A ring reports it only for looks without a
+    /// wait.
     pub(crate) fn has_worked(&self) -> bool {
         match self {
-            // Sends and receives are calls of their own.
+            // Sends and receives are separate system calls.
             Driver::Epoll(_) | Driver::Simulated(_) => false,
             Driver::Uring(driver) => driver.has_worked(),
         }
     }
 
-    /// Events that one look brings at least where there are as many.
+    /// Minimum number of events that one look returns if that many are pending.
     pub(crate) fn events_per_look(&self) -> usize {
         match self {
             Driver::Epoll(_) | Driver::Simulated(_) => EVENTS_PER_WAIT,

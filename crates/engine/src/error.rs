@@ -1,15 +1,15 @@
-//! What can go wrong with the world outside, and during which operation.
+//! Errors of the kernel, the peer and resources, with the operation that failed.
 
 use std::fmt;
 
 use rustix::io::Errno;
 
-/// A failed operation. Small and `Copy`: it is made on the request path.
+/// A failed operation. Small and `Copy`, because it is made on the request path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Error {
-    /// What was tried.
+    /// The operation.
     pub op: Op,
-    /// Why it failed.
+    /// The cause.
     pub kind: Kind,
 }
 
@@ -22,7 +22,7 @@ pub enum Op {
     Listen,
     /// Accepting a connection.
     Accept,
-    /// Taking the address and ports that a connection is to come from.
+    /// Binding the source address and ports of a connection.
     Bind,
     /// Connecting to a peer.
     Connect,
@@ -40,26 +40,26 @@ pub enum Op {
     Start,
 }
 
-/// Why an operation failed.
+/// Cause of a failed operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The socket's deadline passed.
     TimedOut,
     /// The core is stopping and the wait was interruptible.
     Stopping,
-    /// As many connections are open as may be, and more wait to be accepted.
+    /// The bound on open connections is reached, and a connection waits to be accepted.
     Full,
     /// The core's bound on buffers is reached.
     NoBuffers,
-    /// The file ended before the bytes that were promised of it.
+    /// The file ended before the requested range.
     FileTooShort,
-    /// The peer ended the connection without the word that TLS ends with: what came before may not be all there was.
+    /// The peer ended the connection without TLS's close_notify: the received data may be incomplete.
     Truncated,
-    /// What was received breaks TLS, or the peer says so of what we sent: the number of the alert (RFC 8446 6).
+    /// A TLS alert by this number was sent or received (RFC 8446 6).
     Alert(u8),
-    /// There is no TLS: the two sides could not agree, or one does not believe the other. Why has been written about.
+    /// The TLS handshake failed: no agreement, or a certificate was not accepted. The reason has been logged.
     NoTls,
-    /// The kernel said no.
+    /// A system call failed.
     Os(Errno),
 }
 
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// Whether the peer went away without ceremony: a reset, a broken pipe, an aborted connection.
+    /// Whether the peer ended the connection abruptly: a reset, a broken pipe, an aborted connection.
     pub fn is_reset(&self) -> bool {
         matches!(
             self.kind,
@@ -84,8 +84,7 @@ impl Error {
         )
     }
 
-    /// Whether a connection came to its end by it, in whatever way; and not something of this side that there is not enough
-    /// of.
+    /// Whether the error ended the connection; not true for a lack of local resources, a stop, or a short file.
     pub fn is_end_of_connection(&self) -> bool {
         matches!(self.op, Op::Recv | Op::Send | Op::SendFile)
             && !matches!(
@@ -99,8 +98,8 @@ impl Error {
         matches!(self.kind, Kind::Os(Errno::MFILE | Errno::NFILE))
     }
 
-    /// Whether the operation failed for a lack of local resources, not because of the peer: descriptors, memory, buffers, local
-    /// ports or addresses (`EADDRNOTAVAIL` of connect(2)), or room for another connection.
+    /// Whether the operation failed for a lack of local resources, not because of the peer: descriptors, memory,
+    /// buffers, local ports or addresses (`EADDRNOTAVAIL` of connect(2)), or the bound on connections.
     pub fn is_local_shortage(&self) -> bool {
         matches!(
             self.kind,
@@ -116,7 +115,7 @@ impl Error {
         )
     }
 
-    /// Whether the address is taken by somebody else.
+    /// Whether another socket uses the address.
     pub fn is_address_in_use(&self) -> bool {
         self.kind == Kind::Os(Errno::ADDRINUSE)
     }
@@ -154,7 +153,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What an alert of TLS is called (RFC 8446 6, RFC 5246 7.2); `None` for a number that has no name.
+/// Name of a TLS alert (RFC 8446 6, RFC 5246 7.2); `None` if the number has none.
 pub fn alert_name(number: u8) -> Option<&'static str> {
     Some(match number {
         0 => "close notify",

@@ -1,4 +1,4 @@
-//! Files beneath a root directory. Opening one can never leave the root: the kernel resolves the path.
+//! Files beneath a root directory. The kernel resolves the paths, so that opening one never leaves the root.
 
 pub(crate) mod pipe;
 
@@ -13,7 +13,7 @@ use rustix::io::{Errno, pread};
 
 use crate::error::{Error, Kind, Op};
 
-/// A directory whose content may be opened.
+/// A directory whose contents may be opened.
 #[derive(Debug)]
 pub struct Root {
     directory: OwnedFd,
@@ -39,27 +39,27 @@ impl Root {
         })
     }
 
-    /// The directory that the path names by now, when that is another one: deployments swap a symbolic link.
+    /// Opens the directory that the path names now, if it is another one: deployments swap a symbolic link.
     pub fn renewed(&self) -> Option<Self> {
         match stat(&self.path) {
             Ok(stat) if Metadata::of(&stat).identity != self.identity => {
                 Self::open(&self.path).ok()
             }
-            // Gone for the moment, or for good: what is open stays.
+            // Temporarily or permanently gone: the open directory stays in use.
             Ok(_) | Err(_) => None,
         }
     }
 
-    /// The path it was opened with.
+    /// The path with which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What lies in the directory at `path`, in no order: files and directories, symbolic links as what they lead to
-    /// beneath the root, and no more than `max` of those whose names are `wanted`.
+    /// Lists the directory at `path`, unordered: files and directories, and symbolic links as their targets beneath the
+    /// root. At most `max` of the entries whose names are `wanted`.
     ///
     /// # Errors
-    /// As in [`Root::open_beneath`], and those of getdents64(2).
+    /// As in [`Root::open_beneath`], and as in getdents64(2).
     pub fn list_beneath(
         &self,
         path: &[u8],
@@ -86,7 +86,7 @@ impl Root {
                 }
                 stat => stat,
             };
-            // What has gone meanwhile, or leads nowhere, is not there.
+            // Entries that are gone by now and broken links are skipped.
             let metadata = stat.as_ref().map(Metadata::of);
             if let Ok(metadata) = metadata
                 && metadata.kind != FileKind::Other
@@ -110,8 +110,8 @@ impl Root {
         )?)
     }
 
-    /// Opens what lies at `path` for reading. `..` and symbolic links are followed only while they stay beneath the
-    /// root (openat2(2), RESOLVE_BENEATH); magic links such as those of /proc never.
+    /// Opens the file or directory at `path` for reading. `..` and symbolic links are followed only while they stay
+    /// beneath the root (openat2(2), RESOLVE_BENEATH); magic links such as those of /proc never.
     ///
     /// # Errors
     /// `EXDEV` when the path would leave the root, `ENOENT`, `EACCES`, `ELOOP` and so on.
@@ -120,7 +120,7 @@ impl Root {
         // NONBLOCK: opening a named pipe must not wait for its writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        // EAGAIN: a rename happened during the walk and the kernel could not rule out an escape; a few tries settle it.
+        // EAGAIN: a rename happened during the walk and the kernel could not rule out an escape.
         for _ in 0..8 {
             match openat2(&self.directory, path, flags, Mode::empty(), resolve) {
                 Ok(descriptor) => return File::of(descriptor),
@@ -132,19 +132,19 @@ impl Root {
     }
 }
 
-/// What lies in a directory.
+/// Contents of a directory.
 #[derive(Debug, Default)]
 pub struct Directory {
-    /// Names, and what is known of what they name.
+    /// Names and metadata of the entries.
     pub entries: Vec<(Vec<u8>, Metadata)>,
-    /// There is more than was asked for.
+    /// Whether there are more entries than the limit.
     pub is_cut: bool,
 }
 
-/// What kind of thing was opened.
+/// Kind of an opened file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileKind {
-    /// Bytes that can be sent.
+    /// A regular file, whose bytes can be sent.
     Regular,
     /// A directory.
     Directory,
@@ -152,10 +152,10 @@ pub enum FileKind {
     Other,
 }
 
-/// What fstat(2) says of an open file.
+/// Metadata of a file, from fstat(2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metadata {
-    /// Regular file, directory or something else.
+    /// Regular file, directory or other.
     pub kind: FileKind,
     /// Length in bytes.
     pub length: u64,
@@ -163,9 +163,9 @@ pub struct Metadata {
     pub modified_seconds: i64,
     /// Nanoseconds of the last modification.
     pub modified_nanoseconds: u32,
-    /// Device and inode, which name the file until it is deleted.
+    /// Device and inode, which identify the file until it is deleted.
     pub identity: (u64, u64),
-    /// Last change of content or attributes, seconds and nanoseconds; unlike the modification time it cannot be set.
+    /// Last change of content or attributes in seconds and nanoseconds; unlike the modification time it cannot be set.
     pub changed: (i64, u32),
 }
 
@@ -187,7 +187,7 @@ impl Metadata {
     }
 }
 
-/// An open file and what was known of it when it was opened.
+/// An open file with its metadata at the time of opening.
 #[derive(Debug)]
 pub struct File {
     pub(crate) descriptor: OwnedFd,
@@ -203,7 +203,7 @@ impl File {
         })
     }
 
-    /// Opens what lies at `path` for reading, wherever symbolic links lead: for a path that no client has a say in.
+    /// Opens the file at `path` for reading, following all symbolic links. Not for paths that a client influences.
     ///
     /// # Errors
     /// `ENOENT`, `EACCES` and so on, of operation [`Op::Open`].
@@ -213,12 +213,12 @@ impl File {
         File::of(opened.map_err(|errno| Error::os(Op::Open, errno))?)
     }
 
-    /// What was known of the file when it was opened.
+    /// Metadata at the time of opening.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// What is known of the file now: it may have been written to since it was opened.
+    /// Reads the metadata again: the file may have changed since it was opened.
     ///
     /// # Errors
     /// As in fstat(2), of operation [`Op::Read`].
@@ -227,7 +227,7 @@ impl File {
         Ok(Metadata::of(&stat))
     }
 
-    /// Reads content from `offset` on into `bytes` and says how much; less than asked for, and at last 0, at the end.
+    /// Reads from `offset` on into `bytes` and returns the number of bytes; 0 at the end.
     ///
     /// # Errors
     /// As in pread(2).
@@ -244,7 +244,7 @@ impl File {
     /// Fills `bytes` with the file's content from `offset` on.
     ///
     /// # Errors
-    /// [`Kind::FileTooShort`] when the file ends before.
+    /// [`Kind::FileTooShort`] when the file ends before that.
     pub fn read_exact(&self, mut offset: u64, mut bytes: &mut [u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             match self.read(offset, bytes)? {

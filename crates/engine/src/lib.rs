@@ -1,44 +1,40 @@
-//! Cores, drivers, sockets, buffers, timers, clock: everything that calls the kernel, without any knowledge of HTTP.
+//! Cores, drivers, sockets, buffers, timers and the clock: everything that makes system calls on the path of a request.
+//! The engine knows nothing of HTTP.
 //!
-//! One [`Core`] is one thread pinned to one CPU with a single-threaded executor. A task asks its core for I/O; the core
-//! asks its driver (epoll, io_uring, or a simulation with a seed). Of the handles to a core, its streams and tasks only [`Handle`] is `Send`.
+//! One [`Core`] is one thread, pinned to a CPU or free, with a single-threaded executor. A task asks its core for I/O;
+//! the core asks its driver (epoll, io_uring, or a simulation with a seed). Of the handles to a core, its streams and
+//! its tasks, only [`Handle`] is `Send`.
 //!
 //! This is the only crate with `unsafe`. Memory lent to the kernel is owned by the socket's slot until the kernel has
-//! given it back, so dropping a [`Stream`] or a future at any moment is sound.
+//! returned it, so dropping a [`Stream`] or a future at any moment is sound.
 //!
 //! # Rooms
 //!
 //! A room uses only rooms below it:
 //!
-//! | room | what is in it |
+//! | room | contents |
 //! |---|---|
 //! | `relay` | one direction of a tunnel between two streams |
 //! | `stream`, `datagram` | connections, listeners and UDP sockets, as tasks hold them |
 //! | `op` | the asynchronous operations |
 //! | `claim` | addresses that this process listens on |
-//! | `core` | threads, the loop, mail, sleep |
+//! | `core` | threads, the event loop, mail, sleep |
 //! | `state` | the part of a core that operations change |
 //! | `driver` | epoll, io_uring and the simulated network |
 //! | `socket` | the table of sockets and their options |
 //! | `task`, `buffers`, `timer` | executor, memory and timer wheel of a core |
-//! | `file`, `xdp`, `system` | files beneath a root; frames past sockets; the process |
+//! | `file`, `xdp`, `system` | files beneath a root; frames sent by XDP; the process |
 //! | `address`, `clock`, `error`, `limits` | values that all rooms use |
 //!
-//! # Where to look
-//!
-//! `core.rs` is a core and `core/turn.rs` its loop. `core/mailbox.rs` receives work from other threads. `task.rs` is
-//! the executor, `timer.rs` the timer wheel, `task/profile.rs` the account of a core's time, `buffers.rs` its memory.
-//! Tasks hold a `Stream`, a `Listener`, a `Datagram` or a `Claim`. `op/` has one file per operation, with its
-//! behaviour on every driver; `driver/` has the drivers. `system/` is about the process: CPUs, descriptors, identity,
-//! confinement, randomness. `xdp.rs` sends frames without sockets and queues. `examples/bare_epoll.rs` is the
-//! smallest possible server, as a lower bound for measurements.
+//! `op/` has one file per operation, with its behaviour on every driver. `examples/bare_epoll.rs` is the smallest
+//! possible server, as a lower bound for measurements.
 //!
 //! # Invariants
 //!
 //! - Only `clock.rs` reads the time. Code on a core asks the core, so that simulated cores have simulated time.
 //! - The driver is chosen at run time, never by `#[cfg]`.
-//! - What an operation needs is below it: `socket/` and the drivers do not know operations, `state.rs` does not know
-//!   `core.rs`, and a waker reaches a core through its notifier alone.
+//! - Lower rooms do not use higher ones: `socket/` and the drivers do not know operations, `state.rs` does not know
+//!   `core.rs`, and a waker reaches a core only through its notifier.
 //! - An operation of a stream is a function that returns a future, not an `async fn`, which would store its arguments
 //!   twice. These futures are most of the memory of an idle connection.
 

@@ -2,289 +2,271 @@
 
 use std::time::Duration;
 
-/// Size of one buffer. A request head must fit into one (its own limit lies below this); larger buffers would spoil the
-/// cache for the small messages that dominate, smaller ones would double the system calls of bodies. The 512 bytes above
-/// 16 KiB hold what TLS adds to the largest record (at most 5 + 256, RFC 8446 5.2), which is so decrypted in place.
+/// Size of one buffer. A request head must fit into one (its own limit is lower); larger buffers would spoil the cache
+/// for the small messages that dominate, smaller ones would double the system calls of bodies. The 512 bytes above 16
+/// KiB hold the overhead of the largest TLS record (at most 5 + 256, RFC 8446 5.2), so that it is decrypted in place.
 pub const BUFFER_BYTES: usize = 16 * 1024 + 512;
 
-/// Size of a wide buffer, into which sockets are received from that carry bulk: of 1 MiB a quarter of the calls, and a response
-/// of 30 KB in one. What a segment of the loopback holds, which is what large ones arrive in.
+/// Size of a wide buffer, for receives of bulk data: a quarter of the calls for 1 MiB, and one call for a response of
+/// 30 KB. Equals the largest segment of the loopback.
 pub const WIDE_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Wide buffers one core may have in use at a time: 8 MiB. More than take turns on a core, and no more than this is
-/// held of it by readers that have stalled; past that bulk is received into buffers as everything else is.
+/// Wide buffers one core may have in use at a time: 8 MiB. More than the flows that are active at once on a core;
+/// beyond this number, for example with many stalled readers, bulk data is received into normal buffers.
 pub(crate) const WIDE_BUFFERS_MAX: usize = 128;
 
-/// Buffers one core may have in use at a time: 1 GiB. Past that a connection is refused service instead of the machine
-/// its memory. An idle or stalled connection holds none, so this is bounded by what is really in flight.
+/// Buffers one core may have in use at a time: 1 GiB. Beyond this a connection is refused, so that the machine keeps
+/// its memory. Idle and stalled connections hold no buffer, so only data in flight counts.
 pub(crate) const BUFFERS_MAX: usize = 64 * 1024;
 
-/// Free buffers a core keeps for reuse: 8 MiB. More than a burst of this size goes back to the allocator.
+/// Free buffers a core keeps for reuse: 8 MiB. Buffers of larger bursts return to the allocator.
 pub(crate) const BUFFERS_FREE_MAX: usize = 512;
 
-/// Size of a block for the future of one request: a forwarded one needs most of it. A larger one does not compile.
+/// Size of a block for the future of one request, which a forwarded request nearly fills. A larger one does not
+/// compile.
 pub(crate) const BLOCK_BYTES: usize = 1280;
 
 /// Free blocks a core keeps for reuse: 1.25 MiB.
 pub(crate) const BLOCKS_FREE_MAX: usize = 1024;
 
-/// Buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one loop turn, or
-/// multishot receives end with ENOBUFS and have to be armed again; a power of two, as the kernel demands.
+/// Buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one turn, or multishot
+/// receives end with ENOBUFS and have to be armed again. The kernel requires a power of two.
 pub(crate) const RING_BUFFERS: u16 = 256;
 
-/// Empty queues for parts that a thread keeps for reuse: what the sends of one turn need, which leave with its end.
+/// Empty part queues that a thread keeps for reuse: enough for the sends of one turn.
 pub(crate) const QUEUES_FREE_MAX: usize = 256;
 
-/// Parts for which such a queue has room at most: what a send of a response has, and a few. What had more is freed.
+/// Largest capacity of a part queue that is kept: the parts of a typical response and a few more.
 pub(crate) const QUEUE_CAPACITY_KEPT: usize = 32;
 
-/// Free headers of sends of several parts that a ring keeps for reuse: as above.
+/// Free headers of vectored sends that a ring keeps for reuse: enough for the sends of one turn.
 pub(crate) const MESSAGES_FREE_MAX: usize = 256;
 
-/// Entries of the submission queue. A full queue is submitted early, so this only sets how much is batched.
+/// Entries of the submission queue. A full queue is submitted early, so this only limits batching.
 pub(crate) const SUBMISSION_ENTRIES: u32 = 1024;
 
-/// Entries of the completion queue; completions past this are kept by the kernel (NODROP) at a higher cost.
+/// Entries of the completion queue; the kernel keeps further completions (NODROP) at a higher cost.
 pub(crate) const COMPLETION_ENTRIES: u32 = 8192;
 
-/// Events taken by one epoll_wait. With more the first connections of a batch would wait for the last.
+/// Events taken by one epoll_wait. With more, the first connections of a batch would wait for the last.
 pub(crate) const EVENTS_PER_WAIT: usize = 256;
 
-/// Sockets that io_uring_enter(2) looks after at least before it returns, where it has to: `IO_LOCAL_TW_DEFAULT_MAX` of Linux
+/// Minimum number of sockets that one io_uring_enter(2) processes before it returns: `IO_LOCAL_TW_DEFAULT_MAX` of Linux
 /// 6.14 and later; before that there is no such bound.
 pub(crate) const DEFERRED_WORK_PER_ENTER: usize = 20;
 
-/// Bytes after which a multishot receive ends: with the first full buffer, which is what bulk begins with. Of requests
-/// with 100 bytes it takes 164 until it is armed again.
+/// Bytes after which a multishot receive ends: one full buffer, the start of bulk data, or 164 requests of 100 bytes.
 pub(crate) const MULTISHOT_BYTES: u32 = BUFFER_BYTES as u32;
 
-/// Received buffers that wait in a socket before its multishot receive is cancelled: back-pressure for a peer that sends
-/// little by little, each time a buffer.
+/// Received buffers that wait in a socket before its multishot receive is cancelled: back-pressure for a peer that
+/// sends small pieces, each of which uses a buffer.
 pub(crate) const RECEIVED_MAX: usize = 4;
 
-/// A receive of so many bytes says that a socket carries bulk: they do not fit a buffer with anything else.
+/// A receive of this size marks a socket as carrying bulk data: it leaves no room in a buffer.
 pub(crate) const BULK_BYTES_MIN: usize = BUFFER_BYTES;
 
-/// Short receives in a row after which a socket that has received bulk counts as one of small messages again. A body that
-/// arrives as fast as it is taken has short receives, too.
+/// Consecutive short receives after which a socket is no longer bulk; a body that is read as it arrives has some, too.
 pub(crate) const BULK_ENDS_AFTER: u8 = 16;
 
-/// A portion of this size makes a relayed flow bulk, which then goes through a pipe, past our memory. It costs less from
-/// here on only: messages of 100 bytes 2.98 us by splice(2) and 2.80 by a buffer, of 8 KB 3.1 us either way, of 16 KiB
-/// 3.3 and 3.5; what comes as fast as it can 5.1 and 7.5 us for each 16 KiB (epoll), 5.7 and 7.4 (io_uring).
+/// A read of this size makes a relayed flow bulk, which then goes through a pipe. Below this a splice is not cheaper:
+/// messages of 100 bytes take 2.98 us by splice(2) and 2.80 us by a buffer, of 8 KB 3.1 us either way, of 16 KiB 3.3
+/// and 3.5 us; a continuous flow 5.1 and 7.5 us for each 16 KiB (epoll), 5.7 and 7.4 us (io_uring).
 pub(crate) const SPLICE_FROM: usize = 16 * 1024;
 
-/// Bytes moved into a pipe at a time, and what it is asked to hold: of 1 MiB that is forwarded, 20 calls move it, where
-/// pipes of the 64 KiB that they hold otherwise (pipe(7)) take 41.
+/// Bytes moved into a pipe at a time, and the requested capacity of the pipe: 20 calls per MiB, 41 with 64 KiB.
 pub(crate) const SPLICE_BYTES: usize = 256 * 1024;
 
 /// Bytes moved into a pipe at a time while more than [`PIPES_WIDE`] are in use.
 pub(crate) const SPLICE_BYTES_NARROW: usize = 64 * 1024;
 
-/// Pipes one core may have in use at a time: 512 descriptors. Flows past that copy. Pipes are held only while bytes are in
-/// them, so that is how many peers stall.
+/// Pipes one core may have in use at a time: 512 descriptors. Further flows are copied. A pipe is in use only while it
+/// holds bytes, so this bounds the number of stalled peers with one.
 pub(crate) const PIPES_MAX: usize = 256;
 
-/// Pipes in use that may hold [`SPLICE_BYTES`] each: more than take turns on one core. With it 40 MiB stand in the pipes of
-/// a core when all peers stall.
+/// Pipes in use that may hold [`SPLICE_BYTES`]: more than a core's active flows. All pipes of a core hold up to 40 MiB.
 pub(crate) const PIPES_WIDE: usize = 128;
 
-/// Free pipes a core keeps for reuse: what flows take turns with on one core. Making one costs as much as it saves.
+/// Free pipes a core keeps for reuse, as many as active flows. Making a pipe costs as much as a splice saves.
 pub(crate) const PIPES_FREE_MAX: usize = 64;
 
-/// Bytes that pass without a copy of ours and count like one operation of those a task may finish in a row: 128 KiB cost what
-/// 16 KiB through a buffer do.
+/// Spliced bytes that count as one operation of a task: 128 KiB cost as much as 16 KiB through a buffer.
 pub(crate) const BYTES_PER_OPERATION: usize = 128 * 1024;
 
-/// Bytes of one part that the kernel is asked to send at a time with io_uring, whose lengths have 32 bits; Linux takes no
-/// more than 2 GiB in one call anyway (send(2)).
+/// Bytes of one part per io_uring send, whose lengths have 32 bits; Linux takes at most 2 GiB per call (send(2)).
 pub(crate) const SEND_BYTES_MAX: usize = 1 << 30;
 
 /// Parts of one vectored send. Linux takes 1,024 (UIO_MAXIOV); responses rarely have more than three.
 pub(crate) const PARTS_PER_SEND: usize = 8;
 
-/// Sends of up to this size leave together at the end of a turn (epoll). Larger ones leave at once: what was just
-/// received is still in the CPU's cache then.
+/// Sends of up to this size are deferred to the end of a turn (epoll). Larger ones leave at once, still in the cache.
 pub(crate) const DEFERRED_BYTES_MAX: usize = 4096;
 
-/// Sends of this size and more leave at once with io_uring, too, by a call of their own (half of what a send of bulk has): what
-/// the call costs is 1 % of what the kernel does in it.
+/// Sends of at least this size are made at once with io_uring, too, by a system call (half the size of a typical bulk
+/// send): the call itself costs 1 % of the kernel's work in it.
 pub(crate) const SENT_AT_ONCE_FROM: usize = 32 * 1024;
 
-/// So many sends leave together at most: the first of them waits for the work of all the others, which is about a quarter
-/// of a millisecond.
+/// Deferred sends that are made together: the first waits for all the others' tasks, about a quarter of a millisecond.
 pub(crate) const DEFERRED_SENDS_MAX: usize = 64;
 
 /// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long: 0.2 ms.
 pub(crate) const SENDFILE_BYTES: usize = 1024 * 1024;
 
-/// Bytes of a file that count like one operation of those a task may finish in a row: after a whole call of sendfile the
-/// others have their turn.
+/// Bytes of a file that count as one operation of a task: after one full sendfile call other tasks run.
 pub(crate) const FILE_BYTES_PER_OPERATION: u64 = 16 * 1024;
 
-/// Bytes that one receive may drop, for the same reason.
+/// Bytes that one receive may discard, for the same reason as [`SENDFILE_BYTES`].
 pub(crate) const DROP_BYTES: u64 = 1024 * 1024;
 
-/// Where the congestion control paces (BBR), up to this much of a file leaves in one packet with its head (MSG_MORE): what fits
-/// the largest segment there is. It saves 1.0 to 1.5 us of 7 for 9 to 40 KB on loopback. The head of a longer file goes
-/// ahead: it is paced like a packet of its size, but a joined burst of 128 KiB like one of an unknown rate, which cost 88
-/// us instead of 42. Elsewhere every head is joined: 30 us instead of 36.
+/// With pacing congestion control (BBR), a file of up to this size is sent in one packet with its head (MSG_MORE): the
+/// size of the largest segment. It saves 1.0 to 1.5 us of 7 us for 9 to 40 KB on loopback. The head of a longer file is
+/// sent first: alone it is paced by its size, but a joined burst of 128 KiB is paced like one of an unknown rate, which
+/// took 88 us instead of 42. Without pacing every head is joined: 30 us instead of 36.
 pub(crate) const FILE_JOINED_PACED_MAX: u64 = 64 * 1024;
 
-/// Bytes that wait in the kernel until a client lets it send them (TCP_NOTSENT_LOWAT), give or take a segment, before it
-/// has shown how fast it takes them. Left to itself the kernel takes what it believes a round trip might need, up to the
-/// 4 MiB of tcp_wmem: 10,000 clients that asked for a large file and read it byte by byte filled all the memory that Linux
-/// grants TCP, 2.2 GiB on a machine of 24, from where on it was luck who else was served. With this they hold 0.4 GiB. Less
-/// would let a fast link run dry between two turns of the core; 16 KiB is also what HTTP/2 servers choose, whose streams
-/// must not wait behind each other.
+/// Unsent bytes that the kernel may hold for a client (TCP_NOTSENT_LOWAT), give or take a segment, before the client's
+/// speed is known. By default the kernel takes as much as it expects a round trip to need, up to the 4 MiB of tcp_wmem:
+/// 10,000 clients that requested a large file and read it byte by byte filled all the memory that Linux grants TCP, 2.2
+/// GiB on a machine with 24 GiB. With this limit they hold 0.4 GiB. Less would let a fast link run dry between two
+/// turns of the core; HTTP/2 servers also use 16 KiB, so that streams do not wait for each other.
 pub(crate) const UNSENT_MIN: u32 = 16 * 1024;
 
-/// Bytes that wait there for a client that takes them quickly: as much as one call of sendfile moves, so that a file of
-/// 1 MiB is one call and no wake-up. Measured with 100 connections, CPU time for each of them: 116 us, with half of this
-/// 155, with 64 KiB 255.
+/// Unsent bytes that the kernel may hold for a fast client: one sendfile call, so that 1 MiB needs one call and no
+/// wake-up. CPU time of each of 100 connections: 116 us; with half of this 155 us, with 64 KiB 255 us.
 pub(crate) const UNSENT_MAX: u32 = 1024 * 1024;
 
-/// What a client takes in this time may wait for it: a refill every second is no work.
+/// The unsent bytes of a client may cover this time: one refill per second costs nothing.
 pub(crate) const UNSENT_TIME: Duration = Duration::from_secs(1);
 
-/// How long a client is measured at least: bytes leave in bursts, and the next ones wait for a turn.
+/// Minimum time over which a client's speed is measured: bytes leave in bursts, and the next burst waits for a turn.
 pub(crate) const UNSENT_MEASURED_MIN: Duration = Duration::from_millis(25);
 
-/// What may wait beyond [`UNSENT_MIN`] for all clients of a process, which is what those hold at most that were quick and
-/// then stalled: this part of the memory that the kernel lets TCP have before it begins to save, 0.3 GiB of 24. Most
-/// of what waits there are pages of files, which have their memory anyway, but the kernel counts them.
+/// Divisor for the unsent bytes beyond [`UNSENT_MIN`] of all clients of a process, which bounds the memory of clients
+/// that were fast and then stalled: this part of the memory that the kernel lets TCP use without pressure, 0.3 GiB of
+/// 24. Most of it is pages of files, which are in memory anyway, but the kernel counts them.
 pub(crate) const UNSENT_SHARE: u64 = 4;
 
-/// The same for one core where the kernel does not say what TCP may have: 65 clients.
+/// The same bound for one core when the kernel's limit is unknown: 65 clients.
 pub(crate) const UNSENT_EXTRA_USUAL: u64 = 64 * 1024 * 1024;
 
-/// Accept queue asked of the kernel, which lowers it to net.core.somaxconn.
+/// Accept queue requested from the kernel, which limits it to net.core.somaxconn.
 pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
 
-/// Connections that a core may have more than another one before it hands new ones over, where the kernel chooses by CPU:
-/// clients that open theirs at the same time are not served in step, and a connection that is handed over costs what
-/// choosing by CPU saves.
+/// Connections that a core may have more than another before it hands new ones over, if the kernel selects by CPU:
+/// clients that connect together are not in step, and a connection that is handed over loses the benefit of that
+/// selection.
 pub(crate) const UNEVEN_FROM: usize = 4;
 
-/// The part of another core's connections that a core may have more beside [`UNEVEN_FROM`]: one half. Independent clients
-/// hardly ever reach it: of 100 connections on two cores by chance, one time in 20 by one or two.
+/// Divisor for the share of another core's connections that a core may have more beyond [`UNEVEN_FROM`]: one half.
+/// Independent clients rarely reach it: of 100 connections on two cores, one time in 20 by one or two.
 pub(crate) const UNEVEN_SHARE: usize = 2;
 
-/// How long a core has to have clearly more connections before it hands one over: two slices of Linux's scheduler. Two
-/// threads that begin at the same time were out of step by up to 20 connections without it.
+/// How long a core must have clearly more connections before it hands one over: two slices of Linux's scheduler.
+/// Without it two threads that started at the same time differed by up to 20 connections.
 pub(crate) const UNEVEN_FOR: Duration = Duration::from_millis(5);
 
-/// For how long connections are handed over at once after such a wait, which holds up accepting, half a percent of the time
-/// at most; and until no core has two more than another: with 6 of 8 on the CPU of their client the rate was 0.77 of that
-/// by hash.
+/// For how long connections are handed over without a wait, after one wait: so waits delay accepting for at most 0.5 %
+/// of the time. Meanwhile they are handed over until no core has two more than another: with 6 of 8 connections on
+/// their client's CPU the rate was 0.77 of that by hash.
 pub(crate) const UNEVEN_SETTLED: Duration = Duration::from_secs(1);
 
-/// Connections that one listener may take from its queue before anybody looks at the bound on them. An accept that stays
-/// armed takes all that wait, which is a burst of this size at most where nobody means harm; with less left they are
-/// accepted one by one.
+/// Connections that a listener may accept before the bound on connections is checked. An armed accept takes all that
+/// are queued, and ordinary bursts are no larger than this; near the bound connections are accepted one by one.
 pub(crate) const MULTISHOT_ACCEPTS: usize = 1024;
 
-/// Of the tasks that have yielded, those that go on between two looks at the kernel. Each does up to 0.3 ms of work before
-/// it yields again (32 KiB compressed, a MiB sent from a file), and everybody else waits for all of them.
+/// Yielded tasks that run between two looks at the kernel. Each does up to 0.3 ms of work before it yields again
+/// (compressing 32 KiB, sending 1 MiB of a file), and all other tasks wait for them.
 pub(crate) const YIELDED_PER_TURN: usize = 4;
 
 /// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.
 pub(crate) const TASKS_PER_TURN: usize = 1024;
 
-/// How often a core that busy-polls lets the task go on that waits for the expected bytes, between two looks at the driver, unless
-/// something has come. What is reported of others waits for all of them: 5 us with the calls of each.
+/// How often a core that busy-polls polls the task that waits for the expected bytes, between two looks at the driver,
+/// unless bytes arrive. Events of other sockets wait for all of these polls: 5 us.
 pub(crate) const ASKS_PER_LOOK: usize = 4;
 
-/// How often its receive asks the kernel each time. A call that finds nothing takes 0.2 us, and a step of a task with a look at the
-/// clock half of that; timers are late by so many calls at most, 1.5 us.
+/// Calls of recv(2) in each such poll. One without data takes 0.2 us, polling the task and reading the clock half of
+/// that. Timers are late by at most this many calls: 1.5 us.
 pub(crate) const TRIES_PER_ASK: usize = 8;
 
-/// So many receives in a row from one socket, and none from another, make it the one that is asked: with two that take turns,
-/// asking one of them would keep the other waiting.
+/// Consecutive receives from one socket that make it the expected one; of two alternating sockets one would be delayed.
 pub(crate) const ALONE_MIN: u32 = 8;
 
-/// Looks at the driver, 5 us each, for which it reports nothing of the socket that is asked, unless something comes. For what only the
-/// driver says, that the connection has ended in both directions say, a millisecond is soon enough.
+/// Looks at the driver, 5 us each, for which it does not report the expected socket, unless bytes arrive. Events that
+/// only the driver reports, such as the end of the connection in both directions, may be a millisecond late.
 pub(crate) const LOOKS_APART_MAX: u32 = 200;
 
-/// The longest wait a driver is asked for. Whoever waits longer waits again. The kernel's own bounds are farther away, but
-/// not by so much that no time that a user may write reaches them: epoll_wait(2) counts milliseconds in 31 bits.
+/// The longest wait requested from a driver; a longer wait is repeated. The kernel's own limits are larger, but a
+/// configured time may exceed them: epoll_wait(2) takes milliseconds in 31 bits.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// A turn that sees what has happened later than this is a stall: a turn with hundreds of messages takes 1 ms, and a
-/// scheduler's slice is a few.
+/// A turn that sees events later than this is a stall: hundreds of messages take 1 ms, a scheduler's slice a few ms.
 pub const STALL_MIN: Duration = Duration::from_millis(20);
 
-/// How often a core that busy-polls looks at the CPU time of its thread, which costs a system call of 0.2 us: seldom enough to cost
-/// nothing, and often enough that what a thread loses of a span, a scheduler's slice of some milliseconds, is told from the rest.
+/// How often a core that busy-polls reads the CPU time of its thread, which takes 0.2 us: rarely enough to cost
+/// nothing, and often enough to recognize the loss of a scheduler's slice of some milliseconds.
 pub(crate) const WORK_SPAN: Duration = Duration::from_millis(4);
 
-/// Stalls that a core remembers. Who asks has waited for seconds, and more stalls than this in that time add up to what no
-/// bound depends on.
+/// Stalls that a core remembers. They are queried for waits of seconds, in which more stalls change no decision.
 pub(crate) const STALLS_KEPT: usize = 8;
 
-/// How long a stopping core lets its tasks finish unless the caller says otherwise.
+/// How long a stopping core lets its tasks finish by default.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Receives and sends a task may finish in a row without waiting: 64 buffers. A peer that is always faster than we are
-/// could otherwise hold the core for as long as it likes.
+/// Receives and sends a task may finish in a row without waiting: 64 buffers. A peer that is always faster than this
+/// server could otherwise hold the core indefinitely.
 pub(crate) const OPERATIONS_PER_POLL: u32 = 64;
 
-/// Kinds of work that a core tells apart: what it does itself, and tasks of some ten kinds. Their counters are 800 bytes of
-/// each core.
+/// Kinds of work in a core's profile: its own, and some ten kinds of tasks. Their counters take 800 bytes per core.
 pub(crate) const WORKS_MAX: usize = 20;
 
-/// Counters of one network driver: a hundred for each of some hundred queues are the most that is known.
+/// Counters of one network driver: known drivers have at most about a hundred for each of some hundred queues.
 pub(crate) const DRIVER_COUNTERS_MAX: usize = 64 * 1024;
 
-/// Room for counters that a driver gains between our question how many there are and the next: twice as many queues of
-/// those that are known. 2.5 MB for a moment.
+/// Room for counters added between two calls of the kernel: twice the queues of known drivers. 2.5 MB, temporarily.
 pub(crate) const DRIVER_COUNTERS_SPARE: usize = 64 * 1024;
 
-/// Mail that one core may have and has not run yet. Mail is rare (a check that is done, a new configuration, a question of an
-/// administrator); a core that is this far behind hangs.
+/// Pending mail of one core. Mail is rare (a finished check, a new configuration): a core that is this far behind
+/// hangs.
 pub(crate) const MAIL_MAX: usize = 1024;
 
-/// Tasks that other threads have woken and the core has not yet. With more it wakes all it has, which is never wrong.
+/// Wake-ups by other threads that a core may have pending. With more it wakes all its tasks, which is always correct.
 pub(crate) const WAKES_MAX: usize = 1024;
 
-/// Cores of one process that other threads can speak to: what the 12 bits of a waker tell apart. Linux knows 8,192 CPUs at
-/// most, and a program with more cores than this would have no memory left for connections.
+/// Cores of one process that can be woken by other threads: the 12 bits of a waker. Linux supports at most 8,192 CPUs,
+/// and a program with more cores than this would have no memory left for connections.
 pub(crate) const CORES_MAX: usize = 1 << 12;
 
-/// Messages of one call for datagrams. Linux takes 1,024 (sendmmsg(2)); with 32 the call itself is a thirtieth of what it
-/// would cost each, and the largest take 2 MiB, which are copied in a quarter of a millisecond.
+/// Messages of one datagram call. Linux takes 1,024 (sendmmsg(2)); with 32 the cost of the call per message is a
+/// thirtieth, and the largest batch has 2 MiB, which are copied in a quarter of a millisecond.
 pub(crate) const DATAGRAMS_PER_CALL: usize = 32;
 
 /// Bytes of a datagram's payload: 65,535 less the headers of IPv4 and UDP.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
 
-/// Bytes of a message that is received, whether it is one datagram or several of a flow (UDP_GRO): lengths have 16 bits.
+/// Bytes of a received message, which is one datagram or several of a flow (UDP_GRO): lengths have 16 bits.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 65_535;
 
-/// Datagrams that the kernel makes of one message: `UDP_MAX_SEGMENTS` of Linux, which has grown to 128 since; the second half
-/// would save next to nothing.
+/// Datagrams that the kernel makes of one message: `UDP_MAX_SEGMENTS` before it became 128, which saves little more.
 pub(crate) const SEGMENTS_MAX: usize = 64;
 
-/// Datagrams that wait in a socket of a simulated network; those that find no room are lost, as in a kernel.
+/// Datagrams that wait in a socket of a simulated network; further ones are lost, as in a kernel.
 pub(crate) const SIMULATED_DATAGRAMS_MAX: usize = 256;
 
-/// How long a thread that has been joined may take to be gone: the kernel does a few steps more, on a machine that has no CPU
-/// for it.
+/// How long a joined thread may take to disappear: the kernel does a few more steps, perhaps without a free CPU.
 pub(crate) const THREAD_END: Duration = Duration::from_secs(2);
 
-/// Bytes of what the kernel's verifier says of a program that it refuses. Ours are short, and the reason stands at the end.
+/// Bytes of the kernel verifier's log for a refused program. Our programs are short, and the reason is at the end.
 pub(crate) const VERIFIER_LOG_BYTES: usize = 64 << 10;
 
-/// How often what a pending signal interrupts is tried: libbpf tries as often to load a program.
+/// Attempts of a call that a pending signal interrupts: the number of attempts of libbpf to load a program.
 pub(crate) const INTERRUPTED_TRIES: u32 = 5;
 
-/// Bytes of a frame that leaves by XDP: a page of 4 KiB less what the kernel keeps before and behind a frame in it.
+/// Bytes of a frame sent by XDP: a page of 4 KiB less the kernel's headroom and tailroom.
 pub const FRAME_BYTES_MAX: usize = 3300;
 
-/// Frames that the kernel makes between two looks at whether somebody wants something else: what it takes when nothing is said.
+/// Frames that the kernel makes before it checks for other work: its default.
 pub(crate) const FRAMES_PER_BATCH: u32 = 64;
 
-/// Frames of one call, about five milliseconds of them: its fixed price is a thousandth then, and the thread comes back soon
-/// enough to see that it is over.
+/// Frames of one call, about five milliseconds of them: the fixed cost is a thousandth, and the thread can still stop
+/// in time.
 pub const FRAMES_PER_CALL: u32 = 16_384;

@@ -1,4 +1,4 @@
-//! The asynchronous operations, one file each: what they do on every driver, by what each driver has of them.
+//! The asynchronous operations, one file each: their behaviour on every driver, built from the drivers' `Operations`.
 
 pub(crate) mod accept;
 pub(crate) mod arrived;

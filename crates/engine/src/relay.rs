@@ -1,10 +1,8 @@
-//! One direction of a tunnel: bytes from one stream to another, whatever they are.
+//! One direction of a tunnel: bytes of any protocol from one stream to another.
 //!
-//! Messages are received and sent as everywhere. A flow that turns out to be bulk goes through a pipe of the kernel and
-//! never enters our memory, as long as it is one.
-//!
-//! A body of known length with 64 KiB or more to come takes the same way where both connections are plain. kTLS would
-//! extend that to TLS connections; the kernels that this was developed on lack it.
+//! Small messages are received and sent through buffers. A bulk flow is spliced through a kernel pipe as long as it
+//! stays bulk. So is a body of known length with at least 64 KiB left when both connections are plain. kTLS would
+//! extend that to TLS connections; the kernels used in development lack it.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -17,32 +15,32 @@ use crate::file::pipe::Pipe;
 use crate::limits::{BULK_ENDS_AFTER, SPLICE_FROM};
 use crate::stream::Stream;
 
-/// Bytes on their way from one stream to another of the same core. It holds no buffer and no pipe while it waits for
-/// bytes to come; while it waits for them to be taken, at most two buffers or one pipe.
+/// Bytes on their way from one stream to another of the same core. Holds no buffer and no pipe while it waits for the
+/// source, and at most two buffers or one pipe while it waits for the destination.
 #[derive(Default)]
 pub struct Relay {
-    /// Received and not yet given to the other stream.
+    /// Received and not yet queued on the other stream.
     input: Input,
     pipe: Option<Pipe>,
-    /// Small portions to come until the flow is no longer taken for bulk.
+    /// Number of small reads after which the flow no longer counts as bulk.
     bulk: u8,
     step: Step,
 }
 
-/// What is waited for.
+/// The event that the relay waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Step {
-    /// Bytes of the source.
+    /// Bytes from the source.
     #[default]
     Take,
-    /// The other stream, to take so many bytes that are queued there.
+    /// The destination takes this many queued bytes.
     Flush(u32),
-    /// The other stream, to take so many bytes that are in the pipe, or were.
+    /// The destination takes this many bytes from the pipe.
     Drain(u32),
 }
 
 impl Relay {
-    /// A relay whose source has sent `received` already, which goes first.
+    /// A relay that first forwards `received`, which the source has already sent.
     pub fn new(received: Input) -> Self {
         Self {
             input: received,
@@ -50,14 +48,13 @@ impl Relay {
         }
     }
 
-    /// Moves what has come from one stream, or else comes first, to the other, and returns how many bytes that were; 0
-    /// is the end of the source. Waits for bytes until the source's deadline, and for them to be taken until the other
-    /// stream's.
+    /// Moves the bytes that have arrived, or the next that arrive, from one stream to the other, and returns their
+    /// number; 0 is the end of the source. Each wait has its own stream's deadline.
     ///
-    /// When it is given up and called again with the same streams, no byte is lost.
+    /// Cancellation loses no byte if the next call has the same streams.
     ///
     /// # Errors
-    /// Those with [`crate::Op::Recv`] are the source's, those with [`crate::Op::Send`] the other's.
+    /// Errors with [`crate::Op::Recv`] belong to the source, errors with [`crate::Op::Send`] to the destination.
     pub fn transfer(
         &mut self,
         from: &Stream,
@@ -66,7 +63,7 @@ impl Relay {
         poll_fn(move |_| self.poll_transfer(from, to))
     }
 
-    /// [`Relay::transfer`] for those who wait for more than one thing at a time.
+    /// [`Relay::transfer`] for tasks that wait for several things at once.
     pub fn poll_transfer(&mut self, from: &Stream, to: &Stream) -> Poll<Result<u64, Error>> {
         if self.step == Step::Take {
             if self.is_empty() && ready!(self.poll_take(from))? == 0 {
@@ -108,7 +105,7 @@ impl Relay {
             .as_mut()
             .map(|pipe| state.poll_splice_in(from.key(), pipe, u64::MAX, task));
         let taken = match spliced {
-            // The end; or an urgent byte before the end, which a splice takes for it. A receive knows.
+            // Either the end or an urgent byte before it; a receive can tell them apart.
             Some(Poll::Ready(Ok(0))) | None => {
                 self.pipe = None;
                 state.poll_recv(from.key(), &mut self.input, task)
@@ -125,7 +122,7 @@ impl Relay {
         taken
     }
 
-    /// Hands the other stream what was taken; what has to be waited for then.
+    /// Gives the other stream the bytes that were read, and returns the next step.
     fn give(&mut self, to: &Stream) -> Result<Step, Error> {
         if let Some(pipe) = self.pipe.as_ref().filter(|_| self.input.is_empty()) {
             return Ok(Step::Drain(pipe.held() as u32));
@@ -136,7 +133,6 @@ impl Relay {
         Ok(Step::Flush(count))
     }
 
-    /// How many bytes the other stream has taken, once it has.
     fn poll_given(&mut self, to: &Stream) -> Poll<Result<u64, Error>> {
         let inner = to.core().inner();
         match (self.step, &mut self.pipe) {
@@ -152,7 +148,7 @@ impl Relay {
         }
     }
 
-    /// What was received, in a buffer of its own; copied when it was parked.
+    /// The received bytes in a buffer of their own; copied if they were parked.
     fn take_buffer(&mut self, to: &Stream) -> Result<Buffer, Error> {
         if let Some(buffer) = self.input.take() {
             return Ok(buffer);

@@ -1,4 +1,4 @@
-//! The core's table of sockets: what each is doing, who waits for it, and what the kernel still holds for it.
+//! The core's table of sockets: the state of each, its waiting tasks, and its operations in the kernel.
 
 pub(crate) mod batch;
 pub(crate) mod control;
@@ -38,94 +38,91 @@ use key::Key;
 use note::{Coarse, Note};
 use unsent::{Extra, Unsent};
 
-/// How much of a connection is over, as far as the kernel has said so.
+/// How much of a connection has ended, as far as the kernel has reported it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Ended {
     No,
-    /// The peer sends no more; it may go on reading.
+    /// The peer sends no more; it may still read.
     PeerSide,
-    /// Both directions: it was reset, it failed, or both ends have ended theirs (poll(2): POLLERR, POLLHUP).
+    /// Both directions: it was reset, it failed, or both ends have shut down (poll(2): POLLERR, POLLHUP).
     HungUp,
 }
 
-/// What the kernel says beside the bytes of a datagram.
+/// Data that the kernel returns with a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Beside {
-    /// Who has sent it.
+    /// The sender's address.
     #[default]
     Address,
-    /// That, and control messages (cmsg(3)).
+    /// The sender's address and control messages (cmsg(3)).
     Control,
 }
 
-/// What becomes of bytes whose flush has returned, where the core carries it out itself.
+/// State of bytes whose flush has returned, if the core performs sends itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Deferred {
-    /// Nothing does: there are none.
+    /// There are none.
     #[default]
     AtRest,
-    /// They leave at the end of the turn.
+    /// They are sent at the end of the turn.
     Due,
-    /// The socket has taken a part; the rest leaves when it is writable, whether somebody waits for that or not.
+    /// The socket has taken a part; the rest is sent when it is writable, whether a task waits for that or not.
     Blocked,
 }
 
 pub(crate) struct Socket {
     /// `None` for simulated sockets and unused slots.
     pub(crate) descriptor: Option<OwnedFd>,
-    /// Readiness as last reported: false means that the next call would say EAGAIN. With io_uring it is known only
+    /// Readiness as last reported: false means that the next call would return EAGAIN. With io_uring it is known only
     /// right after a call: a receive that filled its buffer has left the socket readable.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// As last reported: once it has, a short receive does not mean that nothing follows.
+    /// As last reported. After an end, a short receive does not mean that the socket is empty.
     pub(crate) ended: Ended,
-    /// Urgent bytes have come, as to hardly any socket: a receive ends before one although more has arrived, and a splice
-    /// gets no further (tcp(7)).
+    /// Urgent bytes have arrived: a receive stops before one although more follow, and a splice cannot pass it
+    /// (tcp(7)).
     pub(crate) urgent: bool,
-    /// The next receive was not called for by anything that was reported: the core busy-polls. One datagram is expected.
+    /// The core busy-polls: the next receive was not triggered by a report. Of datagrams only one is expected.
     pub(crate) is_asked: bool,
-    /// What datagrams come with.
     pub(crate) beside: Beside,
-    /// Short receives to come until the socket counts as one of small messages again.
+    /// Short receives until the socket no longer counts as bulk.
     pub(crate) bulk: u8,
     /// The deadline passed and no operation has reported it yet.
     pub(crate) timed_out: bool,
-    /// Whether the task in `recv_waiter` wants to be woken when the core stops.
+    /// Whether the task in `recv_waiter` is woken when the core stops.
     pub(crate) interruptible: bool,
-    /// It has to end its interruptible waits, since others need its room.
+    /// Its interruptible waits must end: of a connection to make room, of a listener because it ends.
     pub(crate) is_unwanted: bool,
-    /// The handle is gone; the slot stays until the kernel has returned everything.
+    /// The handle was dropped; the slot stays until the kernel has returned everything.
     pub(crate) closing: bool,
-    /// The close is to be a reset, which waits for no last send.
+    /// The close will be a reset, which waits for no last send.
     pub(crate) resets: bool,
     pub(crate) recv_waiter: TaskId,
     pub(crate) send_waiter: TaskId,
     pub(crate) hangup_waiter: TaskId,
     pub(crate) deadline: Option<Instant>,
-    /// Milliseconds by which every progress of a send moves the deadline; 0 when the deadline stands.
+    /// Milliseconds by which each progress of a send moves the deadline; 0 if it does not move.
     pub(crate) patience: u32,
     /// Invariant: at most one timer per socket; it may be earlier than the deadline, never later.
     pub(crate) timer: Option<(TimerId, Expiry)>,
     pub(crate) outgoing: Queue<Part>,
     pub(crate) deferred: Deferred,
-    /// Whether the other end has connected to us.
+    /// Whether the peer opened the connection.
     pub(crate) is_accepted: bool,
-    /// Of an accepted one its number among those, of an unused slot the next unused one.
+    /// Sequence number of an accepted connection; in an unused slot, the next unused slot.
     pub(crate) number: u32,
-    /// When it was accepted.
     pub(crate) accepted_at: Coarse,
-    /// What its owner [notes](crate::Note); three fields, which leave no gap between the others.
+    /// The owner's [`Note`], as three fields, which leaves no padding.
     pub(crate) note_count: u32,
     pub(crate) note_kind: u16,
     pub(crate) note_state: u8,
-    /// When the kernel was handed what was sent last; the clock's origin before the first send, while one is under way,
-    /// and where nobody wants to know.
+    /// When the kernel was given the bytes sent last; the clock's origin if unknown, in progress or not recorded.
     pub(crate) written: Instant,
-    /// Of a client that does not take bulk at once.
+    /// State of the unsent bound, for a client that does not take bulk data at once.
     pub(crate) unsent: Option<Box<Unsent>>,
-    /// Whether the kernel can be told to drop what arrives: over TCP, and where we have connected.
+    /// Whether the kernel can discard received bytes: TCP connections that this side opened.
     pub(crate) drops: bool,
-    /// How a send failed that nobody waited for; the next call says so.
+    /// Error of a send that no task waited for; the next call reports it.
     pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
     pub(crate) simulated: Option<Box<Peer>>,
@@ -170,12 +167,11 @@ impl Socket {
         }
     }
 
-    /// Whether bytes whose flush has returned are still here.
+    /// Whether bytes whose flush has returned are not sent yet.
     pub(crate) fn is_sending(&self) -> bool {
         self.ring.sending || self.deferred != Deferred::AtRest
     }
 
-    /// What its owner has noted.
     pub(crate) fn note(&self) -> Note {
         Note {
             count: self.note_count,
@@ -190,12 +186,12 @@ impl Socket {
         self.note_state = note.state;
     }
 
-    /// Whether a task or bytes wait until more can be sent.
+    /// Whether a task or bytes wait for writability.
     pub(crate) fn is_blocked(&self) -> bool {
         self.send_waiter != TaskId::NONE || self.deferred == Deferred::Blocked
     }
 
-    /// The TCP address at the other end: see [`Stream::peer`](crate::Stream::peer).
+    /// The peer's TCP address; see [`Stream::peer`](crate::Stream::peer).
     pub(crate) fn peer(&self, key: Key) -> Option<SocketAddr> {
         if let Some(end) = &self.simulated {
             let address = end.peer_address().unwrap_or([127, 0, 0, 1].into());
@@ -205,7 +201,6 @@ impl Socket {
         SocketAddr::try_from(getpeername(descriptor).ok()??).ok()
     }
 
-    /// Learns from a receive of `count` bytes what the socket is used for.
     #[inline]
     pub(crate) fn note_length(&mut self, count: usize) {
         self.bulk = match count {
@@ -214,14 +209,14 @@ impl Socket {
         };
     }
 
-    /// The peer has taken `count` bytes.
+    /// Records that the peer has taken `count` bytes, and moves the deadline.
     #[inline]
     pub(crate) fn note_taken(&mut self, count: u64, now: Instant) {
         self.count_taken(count);
         self.renew_deadline(now);
     }
 
-    /// [`Socket::note_taken`] where nobody waits for the next bytes to be taken.
+    /// [`Socket::note_taken`] without moving the deadline, if no task waits for the next bytes to be taken.
     #[inline]
     pub(crate) fn count_taken(&mut self, count: u64) {
         if let Some(unsent) = &mut self.unsent {
@@ -229,17 +224,14 @@ impl Socket {
         }
     }
 
-    /// Some bytes were sent.
     fn renew_deadline(&mut self, now: Instant) {
         if self.patience > 0 {
             self.deadline = Some(now + Duration::from_millis(self.patience.into()));
         }
     }
 
-    /// The kernel's name of the socket.
-    ///
     /// # Panics
-    /// For simulated sockets, which the kernel does not know.
+    /// For simulated sockets, which have no descriptor.
     pub(crate) fn descriptor(&self) -> &OwnedFd {
         self.descriptor
             .as_ref()
@@ -247,19 +239,18 @@ impl Socket {
     }
 }
 
-/// What calls on a descriptor do with what they cannot do at once.
+/// What a call on a descriptor does if it cannot proceed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Calls {
     Wait,
     Fail,
 }
 
-/// Says what calls on a descriptor do with what they cannot do at once.
 pub(crate) fn set_calls(descriptor: &OwnedFd, calls: Calls) -> Result<(), Errno> {
     ioctl_fionbio(descriptor, calls == Calls::Fail)
 }
 
-/// Says how much may wait in the kernel until the peer lets it send. For Unix sockets there is no such bound.
+/// Sets the unsent bytes that the kernel may hold for the peer. Unix sockets have no such option; the error is ignored.
 fn set_unsent(descriptor: &OwnedFd, bytes: u32) {
     let (level, option) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
     let _ = option::set_option(descriptor, level, option, bytes.cast_signed());
@@ -267,20 +258,17 @@ fn set_unsent(descriptor: &OwnedFd, bytes: u32) {
 
 const NONE: u32 = u32::MAX;
 
-/// All sockets of a core.
 pub(crate) struct Sockets {
     slots: Vec<Socket>,
     unused: u32,
-    /// How many have been accepted.
+    /// Number of connections accepted so far, modulo 2^32.
     pub(crate) accepted: u32,
-    /// Bounds those that were accepted.
     pub(crate) allowance: Option<Arc<Allowance>>,
-    /// How many of those there are, where other cores want to know; with those that the kernel has accepted by itself and
-    /// nobody has taken.
+    /// Number of open accepted connections, if other cores need it; includes those accepted by the ring.
     pub(crate) live: Option<Arc<AtomicUsize>>,
-    /// What may wait for them.
+    /// Budget of unsent bytes.
     pub(crate) extra: Extra,
-    /// How long a file may be that leaves with its head.
+    /// Largest file that is sent in one packet with its head.
     pub(crate) joined_max: u64,
 }
 
@@ -308,7 +296,6 @@ impl Sockets {
         Key(index)
     }
 
-    /// Frees the slot and closes the descriptor.
     pub(crate) fn remove(&mut self, key: Key) {
         if self[key].is_accepted {
             if let Some(allowance) = &self.allowance {
@@ -326,30 +313,28 @@ impl Sockets {
         self.unused = key.0;
     }
 
-    /// The number of accepted connections, which follows them from now on.
+    /// A shared counter of open accepted connections, kept up to date from now on.
     pub(crate) fn counted_live(&mut self) -> Arc<AtomicUsize> {
         let accepted = self.slots.iter().filter(|socket| socket.is_accepted);
         let count = || Arc::new(AtomicUsize::new(accepted.count()));
         Arc::clone(self.live.get_or_insert_with(count))
     }
 
-    /// A connection was accepted.
     pub(crate) fn live_begins(&self) {
         if let Some(live) = &self.live {
-            // Only this core changes it, and it guards nothing.
+            // Relaxed: only this core changes the counter, and it guards no other memory.
             live.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// One that was is not there any more.
     pub(crate) fn live_ends(&self) {
         if let Some(live) = &self.live {
-            // As above.
+            // Relaxed, as in `live_begins`.
             live.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// A send to a client has to wait: the bound on what waits for it in the kernel follows.
+    /// A send to a client has to wait: adjusts the bound on its unsent bytes in the kernel.
     pub(crate) fn note_wait(&mut self, key: Key, now: Instant) {
         let socket = &mut self.slots[key.0 as usize];
         match &mut socket.unsent {
@@ -365,8 +350,7 @@ impl Sockets {
         }
     }
 
-    /// What connections inherit from this listener (tcp(7)): a congestion control that paces what it has not measured joins
-    /// less.
+    /// Adapts to the congestion control that connections inherit (tcp(7)): with BBR only short files are joined.
     pub(crate) fn note_listener(&mut self, listener: Key) {
         let descriptor = self[listener].descriptor.as_ref();
         let congestion = descriptor.and_then(|descriptor| tcp_congestion(descriptor).ok());
@@ -375,7 +359,7 @@ impl Sockets {
         }
     }
 
-    /// Slots, unused ones among them: there are no more sockets than that.
+    /// Number of slots, including unused ones: an upper bound on the number of sockets.
     pub(crate) fn slots(&self) -> usize {
         self.slots.len()
     }

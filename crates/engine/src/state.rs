@@ -1,4 +1,4 @@
-//! Everything of a core that operations change.
+//! The part of a core that operations change.
 
 pub(crate) mod expected;
 
@@ -15,18 +15,17 @@ use crate::timer::Wheel;
 
 use expected::Expected;
 
-/// Everything that operations change.
 pub(crate) struct State {
     pub(crate) driver: Driver,
     pub(crate) sockets: Sockets,
     pub(crate) timers: Wheel<Timer>,
     pub(crate) pool: Rc<Pool>,
     pub(crate) now: Instant,
-    /// Sockets with sends that wait for the end of the turn; some may have left by themselves meanwhile.
+    /// Sockets with sends deferred to the end of the turn; some may have been flushed since.
     pub(crate) due: Vec<Key>,
-    /// Whether the moment of each send is kept.
+    /// Whether the time of each send is recorded.
     pub(crate) notes_writes: bool,
-    /// No new work is wanted; waits that are interruptible end.
+    /// The core was asked to stop; interruptible waits end.
     pub(crate) stopping: bool,
     pub(crate) stop_waiters: Vec<TaskId>,
     pub(crate) sleeps: Vec<SleepState>,
@@ -36,14 +35,12 @@ pub(crate) struct State {
     pub(crate) expected: Expected,
 }
 
-/// Whom a timer wakes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Timer {
     Socket(Key),
     Sleep(u32),
 }
 
-/// How far a task's pause is.
 #[derive(Clone, Copy)]
 pub(crate) enum SleepState {
     Unused,

@@ -1,4 +1,4 @@
-//! A connection, seen by the task that owns it.
+//! A connection, as the task that owns it uses it.
 
 pub(crate) mod listener;
 pub(crate) mod splice;
@@ -22,8 +22,8 @@ use crate::limits::{BYTES_PER_OPERATION, FILE_BYTES_PER_OPERATION};
 use crate::socket::key::Key;
 use crate::socket::tcp_info::TcpInfo;
 
-/// A connected stream socket of this core. Dropping it closes the connection; a send that is under way is still
-/// finished, and where it cannot be, the connection is reset: its end would look orderly with a part of it missing.
+/// A connected stream socket of this core. Dropping it closes the connection after a send in progress has finished. If
+/// the send cannot finish, the connection is reset, because an orderly end would hide the missing bytes.
 pub struct Stream {
     core: Core,
     key: Key,
@@ -46,11 +46,11 @@ impl Stream {
         Self::connect_from(core, &Source::default(), address, deadline).await
     }
 
-    /// [`Stream::connect`] from `source`, which for Unix sockets has no meaning.
+    /// [`Stream::connect`] from `source`, which Unix sockets ignore.
     ///
     /// # Errors
-    /// As in connect(2), or [`crate::Kind::TimedOut`]; with [`crate::Op::Bind`] when `source` cannot be had, for example
-    /// because it is no address of this machine (`EADDRNOTAVAIL`).
+    /// As in connect(2), or [`crate::Kind::TimedOut`]; with [`crate::Op::Bind`] when `source` is not available, for
+    /// example because it is not an address of this machine (`EADDRNOTAVAIL`).
     pub async fn connect_from(
         core: &Core,
         source: &Source,
@@ -72,8 +72,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A connection of a simulated core that nobody is at the other end of: nothing arrives, and nothing is to be sent. For
-    /// who wants to know what would be written.
+    /// A connection of a simulated core without a peer, for rendering what would be sent.
     ///
     /// # Panics
     /// When the core is not simulated.
@@ -86,8 +85,8 @@ impl Stream {
         Self::new(core.clone(), key)
     }
 
-    /// Every wait on this stream, in either direction, ends with [`crate::Kind::TimedOut`] once `deadline` has passed.
-    /// Holds until it is set again; setting it costs a store.
+    /// Sets the time after which every wait on this stream, in either direction, ends with [`crate::Kind::TimedOut`].
+    /// It stays in force until it is set again; setting it costs a store.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         self.core
             .inner()
@@ -96,8 +95,8 @@ impl Stream {
             .set_deadline(self.key, deadline);
     }
 
-    /// Every wait on this stream, in either direction, ends with [`crate::Kind::TimedOut`] once the peer has taken
-    /// nothing for `patience`. Holds until [`Stream::set_deadline`] is called or it is set again.
+    /// Makes every wait on this stream, in either direction, end with [`crate::Kind::TimedOut`] once the peer has taken
+    /// nothing for `patience`. It stays in force until it is set again or [`Stream::set_deadline`] is called.
     pub fn set_send_patience(&self, patience: Duration) {
         self.core
             .inner()
@@ -109,7 +108,7 @@ impl Stream {
     // The operations below are plain functions that return a future: an `async fn` would hold its arguments twice, and
     // these futures are part of every connection's memory.
 
-    /// Appends what arrives to `input` and returns how many bytes that were; 0 is the end of the stream.
+    /// Appends received bytes to `input` and returns their number; 0 is the end of the stream.
     ///
     /// While it waits, `input` holds no buffer.
     ///
@@ -117,13 +116,13 @@ impl Stream {
     /// As in recv(2), or [`crate::Kind::TimedOut`].
     ///
     /// # Panics
-    /// When `input` is full: the caller consumes or gives up before.
+    /// When `input` is full.
     pub fn recv(&self, input: &mut Input) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| self.poll_recv(input))
     }
 
-    /// [`Stream::recv`] for those to whom the next `max` bytes mean nothing but their number: where the kernel can drop them
-    /// they are not put into `input`, which must be empty. What arrives is dropped or put there as a whole.
+    /// [`Stream::recv`] when only the number of the next `max` bytes matters: where the kernel can discard them they
+    /// are not put into `input`, which must be empty. One call either discards or stores what it receives.
     ///
     /// # Errors
     /// As [`Stream::recv`].
@@ -142,8 +141,7 @@ impl Stream {
         received
     }
 
-    /// [`Stream::recv`] for those who wait for more than one thing at a time; the task that asks is the one that is
-    /// woken.
+    /// [`Stream::recv`] for tasks that wait for several things at once; wakes the task that polled last.
     #[inline]
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
@@ -156,12 +154,11 @@ impl Stream {
             .poll_recv(self.key, input, inner.tasks.current())
     }
 
-    /// Waits until the connection is of no more use to anybody: the peer has reset it, a Unix socket's peer has closed it,
-    /// or it has failed. The task that asks is the one that is woken; bytes that arrive do not wake it, and no deadline
-    /// ends this wait.
+    /// Waits until the connection has ended in both directions: the peer has reset it, the peer of a Unix socket has
+    /// closed it, or it has failed. Wakes the task that polled last; arriving bytes or a deadline do not end this wait.
     ///
-    /// A peer that has ended its side may still be reading, and one that has closed a TCP connection looks the same until
-    /// it is sent something. Where both sides were ended by [`Stream::shutdown`] that counts as of no use, too.
+    /// A peer that has shut down its sending side may still read, and a closed TCP connection looks the same until
+    /// something is sent. A connection that both sides have shut down with [`Stream::shutdown`] counts as ended.
     pub fn poll_hung_up(&self) -> Poll<Error> {
         let inner = self.core.inner();
         inner
@@ -170,7 +167,7 @@ impl Stream {
             .poll_hung_up(self.key, inner.tasks.current())
     }
 
-    /// Appends what has arrived to `input`, without a wait: `None` when nothing has.
+    /// Appends bytes that have arrived to `input` without waiting; `None` if there are none.
     ///
     /// # Errors
     /// As in recv(2).
@@ -179,11 +176,8 @@ impl Stream {
         state.recv_now(self.key, input)
     }
 
-    /// Like [`Stream::recv`], but a wait also ends when the core is asked to stop, or [`Core::end_idle`] chooses this
-    /// connection, with [`crate::Kind::Stopping`].
-    ///
-    /// # Errors
-    /// As [`Stream::recv`].
+    /// [`Stream::recv`] that also ends with [`crate::Kind::Stopping`], when the core is asked to stop or
+    /// [`Core::end_idle`] chooses this connection.
     pub fn recv_unless_stopping(
         &self,
         input: &mut Input,
@@ -191,7 +185,7 @@ impl Stream {
         poll_fn(move |_| self.poll_recv_unless_stopping(input))
     }
 
-    /// [`Stream::recv_unless_stopping`] for those who wait for more than one thing at a time.
+    /// [`Stream::recv_unless_stopping`] for tasks that wait for several things at once.
     pub fn poll_recv_unless_stopping(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
         if !inner.tasks.may_go_on() {
@@ -204,13 +198,13 @@ impl Stream {
         polled
     }
 
-    /// When waits on this connection end, as it was last set; progress of a send may have moved it.
+    /// The deadline of waits on this connection; progress of a send may have moved it.
     pub fn deadline(&self) -> Option<Instant> {
         self.core.inner().state.borrow().sockets[self.key].deadline
     }
 
-    /// [`Stream::recv`] of what has arrived by now, which the kernel itself is asked for: [`crate::Kind::TimedOut`] when
-    /// nothing has. For those who are about to end the connection because nothing came.
+    /// [`Stream::recv`] of bytes that have arrived, by asking the kernel; [`crate::Kind::TimedOut`] if there are none.
+    /// For a last check before a connection is closed as idle.
     ///
     /// # Errors
     /// As [`Stream::recv`].
@@ -218,7 +212,7 @@ impl Stream {
         poll_fn(move |_| self.poll_recv_arrived(input))
     }
 
-    /// [`Stream::recv_arrived`] for those who wait for more than one thing at a time.
+    /// [`Stream::recv_arrived`] for tasks that wait for several things at once.
     pub fn poll_recv_arrived(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
         inner
@@ -231,7 +225,7 @@ impl Stream {
         self.key
     }
 
-    /// Waits until the kernel has all that was queued.
+    /// Waits until the kernel has taken everything that was queued.
     pub(crate) fn sent(&self) -> impl Future<Output = Result<(), Error>> {
         poll_fn(|_| {
             let inner = self.core.inner();
@@ -242,7 +236,7 @@ impl Stream {
         })
     }
 
-    /// Adds a part to what the next [`Stream::flush`] sends.
+    /// Adds a part to the bytes that the next [`Stream::flush`] sends.
     #[inline]
     pub fn queue(&self, part: impl Into<Part>) {
         let part = part.into();
@@ -253,18 +247,18 @@ impl Stream {
         }
     }
 
-    /// Sends what is queued, all parts in one call to the kernel where it takes them.
+    /// Sends the queued parts, in one system call if possible.
     ///
-    /// It may return while the last bytes are on their way, at the latest at the end of the core's turn; a failure is
-    /// then reported by the next call.
+    /// It may return before the last bytes are sent, at the latest at the end of the turn; the next call reports a
+    /// failure.
     ///
     /// # Errors
-    /// As in send(2), or [`crate::Kind::TimedOut`]; what was queued is dropped.
+    /// As in send(2), or [`crate::Kind::TimedOut`]; the queued parts are dropped.
     pub fn flush(&self) -> impl Future<Output = Result<(), Error>> {
         poll_fn(|_| self.poll_flush())
     }
 
-    /// [`Stream::flush`] for those who wait for more than one thing at a time.
+    /// [`Stream::flush`] for tasks that wait for several things at once.
     #[inline]
     pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
         let inner = self.core.inner();
@@ -277,9 +271,9 @@ impl Stream {
             .poll_flush(self.key, Follows::Nothing, &inner.tasks)
     }
 
-    /// When the kernel was handed what was last flushed, on a core that was asked to [note that](Core::note_writes): with
-    /// io_uring the start of the call that handed over everything of that turn, else of its own. `None` until it is known;
-    /// it is before any response arrives.
+    /// The time at which the kernel was given the bytes of the last flush, on a core with [`Core::note_writes`]: with
+    /// io_uring the start of the call that submitted everything of that turn, otherwise the start of its own call.
+    /// `None` until it is known, which is before a response can arrive.
     #[inline]
     pub fn written(&self) -> Option<Instant> {
         let state = self.core.inner().state.borrow();
@@ -287,22 +281,21 @@ impl Stream {
         (written != Instant::default()).then_some(written)
     }
 
-    /// What the kernel knows about the connection; `None` for Unix sockets and simulated ones.
+    /// The kernel's data about the connection; `None` for Unix and simulated sockets.
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         let state = self.core.inner().state.borrow();
         TcpInfo::of(state.sockets[self.key].descriptor.as_ref()?)
     }
 
-    /// Whether bytes that were queued have not left for the kernel yet: they wait for the end of the turn, or for a peer
-    /// that does not read.
+    /// Whether queued bytes have not reached the kernel: they wait for the end of the turn or for the peer.
     pub fn has_unsent(&self) -> bool {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];
         !socket.outgoing.is_empty() || socket.is_sending()
     }
 
-    /// Counts work that a peer has caused like so many `operations`: a task may finish 64 of them before the others get
-    /// their turn. `false` when it has done more: the task is queued for another turn and its poll is to end as pending.
+    /// Counts work that a peer has caused as this many `operations` of the task, which may finish 64 before other tasks
+    /// run. `false` if the task is over that limit: it is queued for another turn, and its poll should return pending.
     #[must_use]
     pub fn charge(&self, operations: u32) -> bool {
         let tasks = &self.core.inner().tasks;
@@ -310,16 +303,15 @@ impl Stream {
         tasks.may_go_on()
     }
 
-    /// Sends what is queued as far as the kernel takes it without a wait. What is left goes with the next
-    /// [`Stream::flush`], or is lost when there is none; a failure shows in whatever meets it next.
+    /// Sends as much of the queue as the kernel takes without waiting. A rest or a failure is left to the next
+    /// [`Stream::flush`].
     pub fn flush_now(&self) {
         let state = &mut *self.core.inner().state.borrow_mut();
         let _ = state.flush_now(self.key, Follows::Nothing);
     }
 
-    /// Sends what is queued and then bytes of `file` from `offset` on, which never enter our memory: at least one and at
-    /// most `length`, which is not 0. Returns how many, so that the caller can renew its deadline as bytes move, and let
-    /// others have their turn.
+    /// Sends the queued parts and then, without a copy to user space, 1 to `length` bytes of `file` from `offset` on.
+    /// Returns the number of bytes of the file, so that the caller can renew its deadline and yield. `length` is not 0.
     ///
     /// # Errors
     /// As [`Stream::flush`], or [`crate::Kind::FileTooShort`] when the file ends before `offset`.
@@ -345,7 +337,7 @@ impl Stream {
         Ok(sent)
     }
 
-    /// Sends what is queued, waits until the kernel has all of it and ends our side of the connection.
+    /// Sends the queued parts, waits until the kernel has taken them, and shuts down the sending side.
     ///
     /// # Errors
     /// As [`Stream::flush`].
@@ -354,8 +346,8 @@ impl Stream {
         self.core.inner().state.borrow_mut().end(self.key)
     }
 
-    /// Makes the coming drop a reset, so that the peer cannot take what it has got for everything there was. What is
-    /// on its way may be lost: the drop does not wait for it. A Unix socket knows no resets of its own accord: there it has no effect.
+    /// Makes the coming drop a reset, so that the peer does not take a truncated message for a complete one. The drop
+    /// does not wait for bytes in transit, which may be lost. No effect on Unix sockets, which have no resets.
     pub fn reset_when_dropped(&self) {
         self.core
             .inner()
@@ -364,8 +356,8 @@ impl Stream {
             .reset_at_close(self.key);
     }
 
-    /// Has the kernel report what arrives from now on, so that [`Stream::is_spent`] need not ask it: for connections that are
-    /// kept while nobody receives.
+    /// Makes the driver report arriving bytes, so that [`Stream::is_spent`] of a pooled connection needs no system
+    /// call.
     pub fn watch_arrivals(&self) {
         let state = &mut *self.core.inner().state.borrow_mut();
         state
@@ -373,8 +365,8 @@ impl Stream {
             .watch_arrivals(self.key, &mut state.sockets[self.key]);
     }
 
-    /// Whether the peer has ended its side, the connection failed, or bytes have arrived that nobody asked for; all of
-    /// which mean that a pooled connection must not be used again.
+    /// Whether the peer has ended its side, the connection has failed, or unexpected bytes have arrived. Any of them
+    /// means that a pooled connection must not be used again.
     #[inline]
     pub fn is_spent(&self) -> bool {
         let state = self.core.inner().state.borrow();
@@ -382,7 +374,7 @@ impl Stream {
         socket.send_failed.is_some() || state.driver.is_spent(socket)
     }
 
-    /// The core it belongs to.
+    /// The core of the stream.
     pub fn core(&self) -> &Core {
         &self.core
     }

@@ -1,4 +1,4 @@
-//! Tasks of one core: a slab of futures and a queue of those that can go on.
+//! The executor of one core: a slab of tasks and a queue of ready ones.
 
 pub(crate) mod notifier;
 pub(crate) mod profile;
@@ -27,33 +27,30 @@ struct Entry {
     generation: u32,
     /// `None` while the task runs and after it ended.
     future: Option<Future_>,
-    /// Whether the task is in the queue; keeps it from being queued twice.
+    /// Whether the task is queued; prevents queueing it twice.
     queued: bool,
-    /// What it counts as.
     work: Work,
 }
 
-/// Who is waiting and who can go on.
 pub(crate) struct Tasks {
-    /// Of the core they belong to: [`Place`](crate::task::notifier::Place).
+    /// The core's number in the table of [`Place`](crate::task::notifier::Place)s.
     place: u16,
     entries: RefCell<Vec<Entry>>,
     unused: RefCell<Vec<u32>>,
-    /// With the moment of its wake-up.
+    /// Ready tasks with the time of their wake-up.
     ready: RefCell<VecDeque<(TaskId, Instant)>>,
-    /// Those that have had their share of this turn and go on in one of the next.
+    /// Tasks that have used their share of this turn and continue in a later one.
     yielded: RefCell<VecDeque<TaskId>>,
     count: Cell<usize>,
     current: Cell<TaskId>,
-    /// Operations the running task may still finish at once before the others get their turn.
+    /// Operations that the running task may still finish before other tasks run.
     budget: Cell<u32>,
-    /// The running task was charged for more than that: the kernel gets its turn, too, before it goes on.
+    /// The running task was charged for more than its budget: the kernel is looked at before it continues.
     is_overdrawn: Cell<bool>,
     pub(crate) profiler: Profiler,
 }
 
 impl Tasks {
-    /// No tasks yet, of the core at `place` with this clock.
     pub(crate) fn new(place: u16, clock: Clock) -> Self {
         Self {
             place,
@@ -69,7 +66,7 @@ impl Tasks {
         }
     }
 
-    /// Adds a task, which runs for the first time after the present one has yielded.
+    /// Adds a task, which first runs after the current one has yielded.
     pub(crate) fn spawn(&self, work: Work, future: Future_) -> TaskId {
         let mut entries = self.entries.borrow_mut();
         let index = self.unused.borrow_mut().pop().unwrap_or_else(|| {
@@ -99,17 +96,16 @@ impl Tasks {
         id
     }
 
-    /// Tasks that have not ended.
     pub(crate) fn count(&self) -> usize {
         self.count.get()
     }
 
-    /// The task that runs now; operations remember it as the one to wake.
+    /// The running task, which operations record as the one to wake.
     pub(crate) fn current(&self) -> TaskId {
         self.current.get()
     }
 
-    /// The running task counts as work of this kind from its next step on.
+    /// Attributes the running task's time to `work` from its next poll on.
     #[inline]
     pub(crate) fn works_as(&self, work: Work) {
         let index = self.current.get().index as usize;
@@ -118,16 +114,14 @@ impl Tasks {
         }
     }
 
-    /// Takes `operations` off what the running task may do in a row. When that was more than it had, it goes on in one of
-    /// the next turns, as one that yields.
+    /// Subtracts `operations` from the running task's budget; a task that exceeds it continues in a later turn.
     pub(crate) fn charge(&self, operations: u32) {
         let left = self.budget.get().checked_sub(operations);
         self.budget.set(left.unwrap_or(0));
         self.is_overdrawn.set(left.is_none());
     }
 
-    /// Takes one operation off what the running task may do in a row; `false`, and the task is queued again, when
-    /// nothing is left.
+    /// Takes one operation from the running task's budget. If none is left, queues the task again and returns `false`.
     pub(crate) fn may_go_on(&self) -> bool {
         match self.budget.get().checked_sub(1) {
             Some(left) => {
@@ -149,19 +143,19 @@ impl Tasks {
         !self.ready.borrow().is_empty() || !self.yielded.borrow().is_empty()
     }
 
-    /// The core runs from now on: its time counts, and those that it begins with are woken now.
+    /// Starts the accounts when the core begins to run; tasks spawned before count as woken now.
     pub(crate) fn begin(&self) {
         self.profiler.begin();
         self.were_woken_now(0);
     }
 
-    /// Tasks that can go on, those that have yielded left out.
+    /// Number of ready tasks, excluding yielded ones.
     pub(crate) fn ready(&self) -> usize {
         self.ready.borrow().len()
     }
 
-    /// Those that can go on since there were `before` of them were woken just now: in a look at the kernel, within which the
-    /// clock is not read.
+    /// Sets the wake-up time of ready tasks after the first `before` to now: a look, which
+    /// reads no clock, has woken them.
     pub(crate) fn were_woken_now(&self, before: usize) {
         let now = self.profiler.begun();
         for (_, woken) in self.ready.borrow_mut().iter_mut().skip(before) {
@@ -169,12 +163,12 @@ impl Tasks {
         }
     }
 
-    /// Lets the running task go on in one of the next turns, when those that have yielded before it have.
+    /// Continues the running task in a later turn, after earlier yielded tasks.
     pub(crate) fn yield_now(&self) {
         self.yielded.borrow_mut().push_back(self.current());
     }
 
-    /// Queues the task unless it is queued already or has ended.
+    /// Queues the task unless it is queued or has ended.
     pub(crate) fn wake(&self, id: TaskId) {
         let mut entries = self.entries.borrow_mut();
         let Some(entry) = entries.get_mut(id.index as usize) else {
@@ -187,7 +181,6 @@ impl Tasks {
         }
     }
 
-    /// Wakes every task.
     fn wake_all(&self) {
         let entries = self.entries.borrow();
         let all = entries.iter().enumerate().map(|(index, entry)| TaskId {
@@ -199,7 +192,7 @@ impl Tasks {
         all.into_iter().for_each(|task| self.wake(task));
     }
 
-    /// Wakes those who were woken on other threads.
+    /// Wakes the tasks that other threads have woken.
     pub(crate) fn wake_woken_elsewhere(&self, woken: Woken) {
         match woken {
             Woken::None => {}
@@ -211,22 +204,22 @@ impl Tasks {
         }
     }
 
-    /// Wakes those who were woken by a standard `Waker` on this thread.
+    /// Wakes the tasks that a standard `Waker` has woken on this thread.
     pub(crate) fn wake_woken(&self) {
         waker::for_each_woken(|id| self.wake(id));
     }
 
-    /// Wakers that are woken on this thread find these tasks without a lock until what is returned is dropped.
+    /// Until the returned guard is dropped, wakers of these tasks on this thread take no lock.
     pub(crate) fn are_here(&self) -> Here {
         Here::at(self.place)
     }
 
-    /// Wakes whoever waits, who then does not wait any more.
+    /// Wakes the waiting task and clears `waiter`.
     pub(crate) fn wake_once(&self, waiter: &mut TaskId) {
         self.wake(std::mem::replace(waiter, TaskId::NONE));
     }
 
-    /// Runs ready tasks, at most `limit` of them, and some that have yielded before.
+    /// Runs at most `limit` ready tasks, including some that have yielded.
     pub(crate) fn run(&self, limit: usize) {
         let _here = self.are_here();
         for _ in 0..YIELDED_PER_TURN {
@@ -249,7 +242,7 @@ impl Tasks {
         }
     }
 
-    /// Lets a task that is not queued go on, and says what that counts as; `None` when it has ended before.
+    /// Polls a task that is not queued and returns its kind of work; `None` if it has ended.
     pub(crate) fn step(&self, id: TaskId) -> Option<Work> {
         let (mut future, work) = self.take_future(id)?;
         self.current.set(id);
@@ -267,7 +260,7 @@ impl Tasks {
         } else {
             self.entries.borrow_mut()[id.index as usize].future = Some(future);
         }
-        // Behind the destructors of a task that has ended: they wake others, too.
+        // After the destructors of a task that has ended, because they may wake others.
         self.wake_woken();
         Some(work)
     }
@@ -290,19 +283,18 @@ impl Tasks {
         self.count.set(self.count.get() - 1);
     }
 
-    /// Ends all tasks where they stand, and those that their destructors spawn. The destructors run one by one, outside
-    /// of any borrow.
+    /// Drops all tasks, also tasks spawned by destructors, which run one by one, outside of any borrow.
     pub(crate) fn clear(&self) {
         let _here = self.are_here();
-        // A task that was left would keep its core alive, and the core the task.
+        // A remaining task would keep its core alive, and the core the task.
         while self.drop_futures() {}
-        // Whom the destructors have woken is gone.
+        // The tasks that the destructors have woken are gone.
         self.wake_woken();
         self.ready.borrow_mut().clear();
         self.yielded.borrow_mut().clear();
     }
 
-    /// Ends the tasks that there are; whether there were any.
+    /// Drops the present tasks; returns whether there were any.
     fn drop_futures(&self) -> bool {
         let mut any = false;
         let count = self.entries.borrow().len();

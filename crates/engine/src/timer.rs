@@ -1,29 +1,28 @@
 //! A hierarchical timer wheel: insert, cancel and expire in constant time, whatever the number of timers.
 //!
-//! Six levels of 64 slots; a slot of level n covers 64^n ticks. A timer lies in the level of the highest 6-bit group in
-//! which its tick differs from the present, and moves down a level each time the wheel reaches its slot. After Varghese
+//! Six levels of 64 slots; a slot of level n covers 64^n ticks. A timer is in the level of the highest 6-bit group in
+//! which its tick differs from the present, and moves to a lower level when the wheel reaches its slot. After Varghese
 //! and Lauck, "Hashed and Hierarchical Timing Wheels", 1987.
 
 use std::num::NonZeroU32;
 
 use crate::clock::Instant;
 
-/// One tick is 2^14 ns (16 us): well below what a wake-up from sleep costs, so rounding to it is never noticed.
+/// One tick is 2^14 ns (16 us): well below the cost of a wake-up, so the rounding does not matter.
 const TICK_SHIFT: u32 = 14;
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 6;
-/// The farthest tick a timer can be away, 12.8 days; what lies beyond expires early and must be looked at again. One slot
-/// less than a round of the highest level: the present slot is never one of the next round, which would come last and
-/// be taken for the first.
+/// Maximum distance of a timer in ticks, 12.8 days; a later timer expires early and must be checked again. One slot
+/// less than a round of the highest level, so that the present slot is never also the last slot of the next round.
 const TICKS_MAX: u64 = (SLOTS as u64 - 1) << (SLOT_BITS * (LEVELS as u32 - 1));
 
 const NONE: u32 = u32::MAX;
 
-/// Names a timer until it has expired or was cancelled.
+/// Identifies a timer until it expires or is cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimerId(
-    /// One more than the index of its node, so that an `Option` of it takes no more room.
+    /// Index of its node plus one, so that an `Option` of it has the same size.
     NonZeroU32,
 );
 
@@ -37,7 +36,7 @@ impl TimerId {
     }
 }
 
-/// Every idle connection has one, so it is small.
+/// Kept small, because every idle connection has one.
 struct Node<T> {
     token: T,
     due: Due,
@@ -45,8 +44,7 @@ struct Node<T> {
     next: u32,
 }
 
-/// When a timer expires, and the level of the wheel at which it lies until then. A tick has 50 bits, what is left of 64
-/// above [`TICK_SHIFT`].
+/// When a timer expires, and its present level in the wheel. A tick has 50 bits, the rest of 64 above [`TICK_SHIFT`].
 ///
 /// ```text
 ///   63    58        8       0
@@ -70,7 +68,6 @@ impl Due {
         (self.0 as usize) & ((1 << Self::LEVEL_BITS) - 1)
     }
 
-    /// The slot of its level in which it lies.
     fn slot(self) -> usize {
         (self.tick() >> (SLOT_BITS * self.level() as u32)) as usize % SLOTS
     }
@@ -101,9 +98,9 @@ impl<T: Copy> Wheel<T> {
         }
     }
 
-    /// A timer that expires at the first tick that is not before `when`.
+    /// Inserts a timer that expires at the first tick not before `when`.
     pub(crate) fn insert(&mut self, when: Instant, token: T) -> TimerId {
-        // The end of the clock, which sums of times saturate at, is a time, too.
+        // `when` may be the maximum instant, at which sums of times saturate.
         let tick = when.nanoseconds().saturating_add((1 << TICK_SHIFT) - 1) >> TICK_SHIFT;
         let tick = tick.clamp(self.elapsed + 1, self.elapsed + TICKS_MAX);
         let node = Node {
@@ -126,13 +123,13 @@ impl<T: Copy> Wheel<T> {
         TimerId::of(index)
     }
 
-    /// Takes a timer out before it expires. The caller knows that it has not expired yet.
+    /// Removes a timer that has not expired yet.
     pub(crate) fn cancel(&mut self, timer: TimerId) {
         self.unlink(timer.index());
         self.release(timer.index());
     }
 
-    /// When the wheel wants to be looked at next: not later than its next timer, perhaps earlier.
+    /// When the wheel must be checked next: not later than its next timer, perhaps earlier.
     pub(crate) fn next(&self) -> Option<Instant> {
         let (_, _, tick) = self.next_slot()?;
         Some(Instant::from_nanoseconds(tick << TICK_SHIFT))
@@ -155,7 +152,7 @@ impl<T: Copy> Wheel<T> {
         self.elapsed = self.elapsed.max(now);
     }
 
-    /// Expires what is due in the slot and moves the rest a level down.
+    /// Expires the due timers of the slot and moves the rest to lower levels.
     fn empty(&mut self, level: usize, slot: usize, expired: &mut Vec<T>) {
         let mut index = self.heads[level][slot];
         self.heads[level][slot] = NONE;
@@ -172,9 +169,9 @@ impl<T: Copy> Wheel<T> {
         }
     }
 
-    /// The occupied slot that comes first, and the tick at which it begins.
+    /// The first occupied slot, and the tick at which it begins.
     fn next_slot(&self) -> Option<(usize, usize, u64)> {
-        // Timers of a lower level lie inside the present slot of every higher one, so the lowest level wins.
+        // Timers of a lower level are inside the present slot of every higher one, so the lowest level is first.
         let level = self.occupied.iter().position(|&slots| slots != 0)?;
         let shift = SLOT_BITS * level as u32;
         let present = (self.elapsed >> shift) as u32 & (SLOTS as u32 - 1);
@@ -289,13 +286,13 @@ mod tests {
         }
     }
 
-    /// Ticks of every order of size, up to some beyond the wheel.
+    /// Ticks of all magnitudes, including some beyond the wheel.
     fn near_or_far() -> impl Strategy<Value = u64> {
         (1u64..1 << 37, 0u32..37).prop_map(|(ticks, shift)| (ticks >> shift).max(1))
     }
 
     proptest! {
-        /// Against the plain model: a sorted list.
+        /// Compares the wheel with a sorted list.
         #[test]
         fn any_order_of_inserts_cancels_and_jumps_expires_what_a_sorted_list_would(
             steps in prop::collection::vec((0u8..4, near_or_far()), 1..200)

@@ -1,9 +1,8 @@
-//! Memory for futures that come and go with every request.
+//! Memory blocks for futures that exist for one request.
 //!
-//! The allocator keeps few free blocks of a size at hand (glibc: seven), and a busy core has a hundred requests under way:
-//! nearly each would be cut out of a larger block and put together with its neighbours again. A core keeps
-//! as many as it has needed at a time, up to [`BLOCKS_FREE_MAX`]; the one that was given back last is handed out first,
-//! while it is in the CPU's cache.
+//! The allocator caches few free blocks of a size (glibc: seven), and a busy core has a hundred requests in progress:
+//! nearly each block would be split from a larger one and merged again. A core keeps as many as it has needed at a
+//! time, up to [`BLOCKS_FREE_MAX`], and reuses the last returned one first, while it is in the CPU's cache.
 
 use std::alloc::{self, Layout, handle_alloc_error};
 use std::cell::RefCell;
@@ -16,7 +15,7 @@ use std::task::{Context, Poll};
 use crate::buffers::poison;
 use crate::limits::{BLOCK_BYTES, BLOCKS_FREE_MAX};
 
-/// What blocks are aligned to: as malloc's are.
+/// Alignment of blocks, as of malloc.
 const ALIGNMENT: usize = 16;
 
 const LAYOUT: Layout = match Layout::from_size_align(BLOCK_BYTES, ALIGNMENT) {
@@ -24,14 +23,14 @@ const LAYOUT: Layout = match Layout::from_size_align(BLOCK_BYTES, ALIGNMENT) {
     Err(_) => unreachable!(),
 };
 
-/// Blocks that nobody uses. Invariant: they are marked by `poison`.
+/// Free blocks. Invariant: marked by `poison`.
 #[derive(Default)]
 pub(crate) struct Blocks(RefCell<Vec<NonNull<u8>>>);
 
 impl Blocks {
     fn take(&self) -> NonNull<u8> {
         if let Some(block) = self.0.borrow_mut().pop() {
-            // SAFETY: all of it is marked and nobody's.
+            // SAFETY: the block is marked and has no other user.
             unsafe { poison::take_out(block, BLOCK_BYTES) };
             return block;
         }
@@ -51,12 +50,10 @@ impl Blocks {
         unsafe { alloc::dealloc(block.as_ptr(), LAYOUT) };
     }
 
-    /// Number of free blocks kept for reuse.
     pub(crate) fn free(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// Returns all free blocks to the allocator.
     pub(crate) fn drop_free(&self) {
         for block in self.0.take() {
             // SAFETY: as in `take`; it is freed here.
@@ -75,14 +72,13 @@ impl Drop for Blocks {
 
 /// A future in a block.
 pub struct InBlock<F> {
-    /// Initialised, and nobody else's, until this is dropped.
+    /// Initialised and owned by this value alone.
     future: NonNull<F>,
     blocks: Rc<Blocks>,
 }
 
 impl<F> InBlock<F> {
-    /// That the future fits is seen when it is compiled: one that has outgrown its block would cost more with every request,
-    /// and nobody would notice.
+    /// Compile-time check, so that a future that has grown does not silently cost more per request.
     const FITS: () = assert!(
         size_of::<F>() <= BLOCK_BYTES && align_of::<F>() <= ALIGNMENT,
         "a future is larger than a block"
@@ -91,7 +87,7 @@ impl<F> InBlock<F> {
     pub(crate) fn new(future: F, blocks: &Rc<Blocks>) -> Self {
         const { Self::FITS };
         let block = blocks.take().cast::<F>();
-        // SAFETY: the block is large enough and aligned, or this would not have been compiled, and nobody else has it.
+        // SAFETY: `FITS` has checked size and alignment at compile time, and the block has no other user.
         unsafe { block.write(future) };
         Self {
             future: block,
@@ -100,16 +96,16 @@ impl<F> InBlock<F> {
     }
 }
 
-// What is pinned is in the block, which does not move with its handle.
+// The pinned future is in the block, which does not move with its handle.
 impl<F> Unpin for InBlock<F> {}
 
 impl<F: Future> Future for InBlock<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: it is initialised, and borrowed by nobody but its owner, who is borrowed here.
+        // SAFETY: it is initialised, and borrowed only through its owner, which is borrowed here.
         let future = unsafe { self.future.as_mut() };
-        // SAFETY: it stays where it is until it is dropped there.
+        // SAFETY: it does not move before it is dropped in place.
         unsafe { Pin::new_unchecked(future) }.poll(context)
     }
 }
@@ -129,7 +125,7 @@ mod tests {
     use std::pin::pin;
     use std::task::Waker;
 
-    /// A future with `N` bytes of state, which counts its ends.
+    /// A future with `N` bytes of state, which counts its drops.
     async fn counted<const N: usize>(ends: Rc<Cell<u32>>) -> usize {
         struct End(Rc<Cell<u32>>);
         impl Drop for End {

@@ -1,5 +1,4 @@
-//! Buffers of a core's pool, attached to a connection only while bytes are in flight: nearly all of one size, and wide ones
-//! for bulk.
+//! Buffers of a core's pool, which connections hold only while bytes are in flight; wide ones are for bulk data.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, RefCell};
@@ -15,11 +14,11 @@ use crate::limits::{
     BUFFER_BYTES, BUFFERS_FREE_MAX, BUFFERS_MAX, WIDE_BUFFER_BYTES, WIDE_BUFFERS_MAX,
 };
 
-/// A core's stock of buffers. Last in, first out: the one returned last is still in the cache.
+/// A core's pool of buffers. Last in, first out: the one returned last is still in the cache.
 pub struct Pool {
     /// Invariant: marked by `poison`.
     free: RefCell<Vec<Memory>>,
-    /// Wide ones: with those in use [`WIDE_BUFFERS_MAX`] at most.
+    /// Free wide buffers. Together with those in use at most [`WIDE_BUFFERS_MAX`].
     wide_free: RefCell<Vec<Memory>>,
     wide_in_use: Cell<usize>,
     /// Buffers of either size outside `free`: held by tasks or lent to the kernel. Invariant: `in_use <= BUFFERS_MAX`.
@@ -36,22 +35,21 @@ impl Pool {
         })
     }
 
-    /// Buffers now held by tasks or lent to the kernel.
+    /// Number of buffers held by tasks or lent to the kernel.
     pub fn in_use(&self) -> usize {
         self.in_use.get()
     }
 
-    /// Buffers that are kept for the next who needs one.
+    /// Number of free buffers kept for reuse.
     pub fn free(&self) -> usize {
         self.free.borrow().len() + self.wide_free.borrow().len()
     }
 
-    /// Whether the core's bound is reached.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.in_use.get() >= BUFFERS_MAX
     }
 
-    /// An empty buffer; fails with [`Kind::NoBuffers`] when the core's bound is reached.
+    /// Returns an empty buffer, or [`Kind::NoBuffers`] when the core's bound is reached.
     pub(crate) fn take(self: &Rc<Self>) -> Result<Buffer, Error> {
         Ok(self.adopt(
             self.take_memory()
@@ -59,7 +57,7 @@ impl Pool {
         ))
     }
 
-    /// Memory that goes to the kernel without a handle; it must come back through [`Pool::adopt`] or `put_memory`.
+    /// Returns memory for the kernel, without a handle; it must be returned through [`Pool::adopt`] or `put_memory`.
     pub(crate) fn take_memory(&self) -> Option<Memory> {
         if self.is_exhausted() {
             return None;
@@ -69,12 +67,12 @@ impl Pool {
         let Some(memory) = recycled else {
             return Some(Memory::new(Width::Usual));
         };
-        // SAFETY: it lay in `free`, where all of it is marked and nobody's.
+        // SAFETY: all memory in `free` is marked and has no other user.
         unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
         Some(memory)
     }
 
-    /// An empty wide buffer, for bulk; `None` when the core has as many in use as it may.
+    /// Returns an empty wide buffer for bulk data; `None` at the bound on wide buffers.
     pub(crate) fn take_wide(self: &Rc<Self>) -> Option<Buffer> {
         if self.wide_in_use.get() >= WIDE_BUFFERS_MAX || self.is_exhausted() {
             return None;
@@ -82,7 +80,7 @@ impl Pool {
         Some(self.take_wide_anyway())
     }
 
-    /// An empty wide buffer for bytes that came out of one and fit no other, however many are in use.
+    /// Returns an empty wide buffer, regardless of the bound, for bytes that came out of a wide one and fit no other.
     pub(crate) fn take_wide_anyway(self: &Rc<Self>) -> Buffer {
         let recycled = self.wide_free.borrow_mut().pop();
         let memory = recycled.unwrap_or_else(|| Memory::new(Width::Wide));
@@ -91,7 +89,7 @@ impl Pool {
         self.adopt(memory)
     }
 
-    /// Makes a handle of memory taken with `take_memory`.
+    /// Makes a buffer of memory taken with `take_memory`.
     pub(crate) fn adopt(self: &Rc<Self>, memory: Memory) -> Buffer {
         Buffer {
             memory: ManuallyDrop::new(memory),
@@ -113,13 +111,12 @@ impl Pool {
         }
         let mut free = self.free.borrow_mut();
         if free.len() < BUFFERS_FREE_MAX {
-            // SAFETY: it is ours, and its last user has given it up.
+            // SAFETY: the pool owns it, and its last user has released it.
             unsafe { poison::put_in(memory.start(), BUFFER_BYTES) };
             free.push(memory);
         }
     }
 
-    /// Returns all free buffers to the allocator.
     pub(crate) fn drop_free(&self) {
         for memory in self.free.take() {
             // SAFETY: as in `take_memory`; it is dropped here.
@@ -135,12 +132,9 @@ impl Drop for Pool {
     }
 }
 
-/// How many bytes a buffer has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Width {
-    /// [`BUFFER_BYTES`].
     Usual,
-    /// [`WIDE_BUFFER_BYTES`].
     Wide,
 }
 
@@ -150,7 +144,7 @@ impl Width {
             Width::Usual => BUFFER_BYTES,
             Width::Wide => WIDE_BUFFER_BYTES,
         };
-        // As malloc aligns; it leaves the low bits of addresses to us.
+        // The alignment of malloc, which leaves the low bits of addresses unused.
         match Layout::from_size_align(bytes, 16) {
             Ok(layout) => layout,
             Err(_) => unreachable!(),
@@ -158,11 +152,10 @@ impl Width {
     }
 }
 
-/// The bytes of a buffer. A `Box` would promise, each time it is moved, that nobody else knows their address; the kernel
-/// does as long as it reads or writes them.
+/// The bytes of a buffer. Not a `Box`, whose address only the owner may have: the kernel has it as well.
 pub(crate) struct Memory(
-    /// Allocated with the layout of its width, and this one's alone. The lowest bit of the address is set for a wide one, so
-    /// that sockets, which have room for several buffers each, need none for their widths.
+    /// Allocated with the layout of its width, and owned by this value alone. The lowest bit of the address marks a
+    /// wide buffer, so that the several buffers of each socket need no field for their widths.
     NonNull<u8>,
 );
 
@@ -195,7 +188,7 @@ impl Memory {
         NonNull::new(address).expect("memory is somewhere else than at zero")
     }
 
-    /// Where it is, for the kernel. It stays there, wherever its handle goes.
+    /// The address, for the kernel. It does not change when the handle moves.
     #[inline]
     pub(crate) fn address(&self) -> *mut u8 {
         self.0.as_ptr().map_addr(|address| address & !WIDE_BIT)
@@ -215,8 +208,8 @@ impl Deref for Memory {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes are initialised and live as long as `self`; while the kernel writes to them, their handle is
-        // with the ring, which does not look at them.
+        // SAFETY: the bytes are initialised and live as long as `self`; the ring has the handle while the kernel
+        // writes.
         unsafe { std::slice::from_raw_parts(self.address(), self.bytes()) }
     }
 }
@@ -224,15 +217,14 @@ impl Deref for Memory {
 impl DerefMut for Memory {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and `self` is borrowed by nobody else. What the kernel reads stands in a queue of parts, and is
-        // not written to.
+        // SAFETY: as above, and `self` is borrowed exclusively. Bytes that the kernel reads are not written to.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.bytes()) }
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and this is its only end.
+        // SAFETY: it was allocated with this layout and is freed only here.
         unsafe { dealloc(self.address(), self.width().layout()) };
     }
 }
@@ -245,14 +237,13 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Memory of one of the sizes, and the part of it that is filled. Returns to its pool when dropped.
+/// Memory of one of the sizes, and the filled part of it. Returns to its pool when dropped.
 ///
 /// ```text
 ///   0        start          end                   size
 ///   | consumed | filled (Deref) | spare          |
 /// ```
 pub struct Buffer {
-    /// Taken out only while being dropped.
     memory: ManuallyDrop<Memory>,
     /// Invariant: `start <= end <= memory.len()`.
     start: u32,
@@ -261,22 +252,22 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The memory behind the filled part.
+    /// The memory after the filled part.
     pub fn spare(&mut self) -> &mut [u8] {
         &mut self.memory[self.end as usize..]
     }
 
-    /// The filled part, for whoever decrypts in place.
+    /// The filled part, for decryption in place.
     pub fn filled_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start as usize..self.end as usize]
     }
 
-    /// Bytes that still fit.
+    /// Number of bytes that still fit.
     pub fn room(&self) -> usize {
         self.memory.bytes() - self.end as usize
     }
 
-    /// Declares the first `count` bytes of the spare part filled.
+    /// Marks the first `count` bytes of the spare part as filled.
     ///
     /// # Panics
     /// When fewer bytes are spare.
@@ -285,7 +276,7 @@ impl Buffer {
         self.end += count as u32;
     }
 
-    /// Appends all of `bytes`, or nothing and says `false` when they do not fit.
+    /// Appends `bytes`; returns `false`, and appends nothing, if they do not fit.
     #[must_use]
     pub fn put(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > self.room() {
@@ -297,7 +288,7 @@ impl Buffer {
         true
     }
 
-    /// Appends as many of `bytes` as fit and says how many.
+    /// Appends as many of `bytes` as fit and returns their number.
     pub fn put_some(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.room());
         let fits = self.put(&bytes[..count]);
@@ -329,7 +320,6 @@ impl Buffer {
         self.end = 0;
     }
 
-    /// Moves the filled bytes to the front, so that all consumed space becomes spare.
     pub(crate) fn compact(&mut self) {
         if self.start > 0 {
             self.memory
@@ -350,7 +340,7 @@ impl Deref for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: this is the end of the buffer, which uses it no more.
+        // SAFETY: the buffer is being dropped and does not use its memory again.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         self.pool.put_memory(memory);
     }
@@ -370,7 +360,7 @@ mod tests {
     use super::*;
 
     impl Pool {
-        /// Pretends that the rest of the buffers is in use, or no longer.
+        /// Simulates that all other buffers are in use, or stops that.
         pub(crate) fn set_exhausted(&self, exhausted: bool) {
             let in_use = self.in_use.get();
             self.in_use.set(match exhausted {
@@ -415,14 +405,14 @@ mod tests {
         assert!(!pool.take().unwrap().spare().contains(&1));
     }
 
-    /// Under a sanitizer the write itself is.
+    /// A sanitizer reports the write itself.
     #[test]
     #[cfg(all(debug_assertions, not(address_sanitizer)))]
     #[should_panic(expected = "written to after it had been given back")]
     fn a_write_to_a_buffer_that_was_given_back_is_found_out() {
         let pool = Pool::new();
         let late = pool.take().unwrap().memory.address();
-        // SAFETY: the pool keeps the memory, and nobody borrows it.
+        // SAFETY: the pool keeps the memory, and it is not borrowed.
         unsafe { late.write(1) };
         let _ = pool.take();
     }

@@ -1,4 +1,4 @@
-//! What a connection has received and not yet consumed. It holds a buffer only while there are bytes to look at.
+//! The received and not yet consumed bytes of a connection. Holds a buffer only while there are such bytes.
 
 use std::mem;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ use crate::limits::BUFFER_BYTES;
 
 /// Received bytes, in order.
 ///
-/// While a task waits for more, what is left over (half a head, say) is parked in memory of exactly its size, so a
-/// stalled client costs what it sent and an idle one nothing.
+/// While a task waits for more, the rest (for example half a head) is parked in memory of exactly its size, so a
+/// stalled client costs the bytes that it sent and an idle one nothing.
 #[derive(Debug, Default)]
 pub struct Input {
     buffer: Option<Buffer>,
@@ -19,7 +19,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// All bytes not consumed yet.
+    /// All unconsumed bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.buffer {
             Some(buffer) => buffer,
@@ -27,15 +27,15 @@ impl Input {
         }
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes are consumed.
     pub fn is_empty(&self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// Drops the first `count` bytes; the buffer goes back when none are left.
+    /// Drops the first `count` bytes; returns the buffer to the pool when none are left.
     ///
     /// # Panics
-    /// When fewer bytes are there.
+    /// When there are fewer bytes.
     pub fn consume(&mut self, count: usize) {
         match &mut self.buffer {
             Some(buffer) => {
@@ -48,13 +48,12 @@ impl Input {
         }
     }
 
-    /// Takes the buffer with all that is in it, to pass it on without a copy. `None` when nothing has been received
-    /// since the last wait.
+    /// Takes the buffer, to pass it on without a copy. `None` if nothing was received since the last wait.
     pub fn take(&mut self) -> Option<Buffer> {
         self.buffer.take()
     }
 
-    /// The bytes not consumed yet, for whoever decrypts in place.
+    /// The unconsumed bytes, for decryption in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.buffer {
             Some(buffer) => buffer.filled_mut(),
@@ -62,10 +61,10 @@ impl Input {
         }
     }
 
-    /// Makes `buffer` the content: what [`Input::take`] undoes.
+    /// Sets the content to `buffer`: the inverse of [`Input::take`].
     ///
     /// # Panics
-    /// When there are bytes already.
+    /// When there are unconsumed bytes.
     pub fn give(&mut self, buffer: Buffer) {
         assert!(self.is_empty(), "bytes would be lost");
         if !buffer.is_empty() {
@@ -74,7 +73,7 @@ impl Input {
         }
     }
 
-    /// Gives the buffer up before a wait.
+    /// Returns the buffer to the pool before a wait.
     pub fn park(&mut self) {
         if let Some(buffer) = self.buffer.take()
             && !buffer.is_empty()
@@ -83,7 +82,7 @@ impl Input {
         }
     }
 
-    /// A buffer with what is left over at its front and room behind it.
+    /// A buffer that starts with the unconsumed bytes and has room after them.
     pub(crate) fn buffer_with_room(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
         let buffer = self.compact_buffer(pool)?;
         assert!(
@@ -93,7 +92,7 @@ impl Input {
         Ok(buffer)
     }
 
-    /// As [`Input::buffer_with_room`], where more than a buffer of the usual size may be about to arrive.
+    /// Like [`Input::buffer_with_room`], with a wide buffer if possible.
     pub(crate) fn buffer_for_bulk(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
         if self.buffer.is_none()
             && let Some(mut buffer) = pool.take_wide()
@@ -106,7 +105,7 @@ impl Input {
         self.buffer_with_room(pool)
     }
 
-    /// A buffer with what is left over at its front.
+    /// A buffer that starts with the unconsumed bytes.
     pub(crate) fn compact_buffer(&mut self, pool: &Rc<Pool>) -> Result<&mut Buffer, Error> {
         if let Some(buffer) = &mut self.buffer {
             buffer.compact();
@@ -123,8 +122,8 @@ impl Input {
         Ok(self.buffer.as_mut().expect("set above"))
     }
 
-    /// Appends what the kernel received into `received`: without a copy when nothing was left over. Leaves in
-    /// `received` what does not fit, or all of it where there is no buffer, and returns the number of bytes appended.
+    /// Appends the buffer `received` from the kernel, without a copy if no bytes were unconsumed. Leaves in `received`
+    /// the bytes that do not fit, or all of them if there is no buffer, and returns the number of bytes appended.
     pub(crate) fn append(
         &mut self,
         received: &mut Option<Buffer>,

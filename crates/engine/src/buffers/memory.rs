@@ -1,16 +1,16 @@
-//! Memory that the system refuses: the program says so and ends, instead of being aborted with a dump of itself.
+//! An allocator that reports a lack of memory and exits, instead of aborting with a core dump.
 
 pub(crate) mod counted;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator. Where it has no memory left it writes one sentence to standard error and ends the process with
-/// exit code 1. What may be refused without an end is asked for in sizes that were looked at before.
+/// The system's allocator. When the system has no memory left, it writes one sentence to standard error and ends the
+/// process with exit code 1. Allocations that may fail must be limited in size by the caller.
 ///
-/// Costs one comparison of each allocation.
+/// Costs one comparison per allocation.
 pub struct Memory;
 
-// SAFETY: everything is handed on to the system's allocator, which keeps the contract.
+// SAFETY: every call is forwarded to the system's allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -26,7 +26,7 @@ unsafe impl GlobalAlloc for Memory {
 
     #[inline]
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as above; what was given came from there.
+        // SAFETY: as above; the memory came from the same allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -38,11 +38,10 @@ unsafe impl GlobalAlloc for Memory {
 }
 
 impl Memory {
-    /// Returns all free pages of the allocator to the system, also those between allocations in use. Other threads that allocate may
-    /// have to wait meanwhile.
+    /// Returns all free pages of the allocator to the system. Other threads may have to wait to allocate meanwhile.
     pub fn return_free() {
         #[cfg(target_env = "gnu")]
-        // SAFETY: it changes nothing that is allocated, and may be called by any thread.
+        // SAFETY: it changes no allocated memory, and any thread may call it.
         unsafe {
             libc::malloc_trim(0);
         }
@@ -57,7 +56,7 @@ fn given(memory: *mut u8, size: usize) -> *mut u8 {
     memory
 }
 
-/// Allocates nothing.
+/// Reports the failure and exits, without allocating.
 #[cold]
 #[inline(never)]
 fn refused(size: usize) -> ! {
@@ -68,14 +67,14 @@ fn refused(size: usize) -> ! {
         b" more bytes; raise the limit of this process (ulimit -v, MemoryMax=, the container's), or ask for less\n",
     ];
     for part in parts {
-        // SAFETY: the part is memory of its length. Nobody may be left to read it, which changes nothing.
+        // SAFETY: the part is memory of its length. A failed write is ignored.
         unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
-    // SAFETY: it only ends the process; nothing that runs at an orderly end may run without memory.
+    // SAFETY: it only ends the process. Exit handlers must not run without memory.
     unsafe { libc::_exit(1) }
 }
 
-/// A number in decimal; of 64 bits it has 20 digits at most.
+/// A number in decimal: at most 20 digits for 64 bits.
 struct Digits {
     bytes: [u8; 20],
     start: usize,

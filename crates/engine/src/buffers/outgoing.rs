@@ -1,4 +1,4 @@
-//! Bytes a socket has still to send, in parts that are never copied together.
+//! The bytes that a socket still has to send, as parts that are not copied together.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,19 +7,19 @@ use std::rc::Rc;
 use crate::buffers::buffer::Buffer;
 use crate::limits::{QUEUE_CAPACITY_KEPT, QUEUES_FREE_MAX};
 
-/// One contiguous run of bytes, owned until it is sent.
+/// Contiguous bytes, owned until they are sent.
 #[derive(Debug)]
 pub enum Part {
-    /// A buffer of the core's pool; it goes back when sent.
+    /// A buffer of the core's pool, returned when sent.
     Buffer(Buffer),
-    /// Memory shared with others on this core, such as the content of a cached file, from an offset on.
+    /// Memory shared on this core, such as the content of a cached file, starting at an offset.
     Shared(Rc<[u8]>, usize),
-    /// Bytes that live as long as the program.
+    /// Static bytes.
     Static(&'static [u8]),
 }
 
 impl Part {
-    /// What is left of it to be sent.
+    /// The unsent bytes.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Part::Buffer(buffer) => buffer,
@@ -59,27 +59,27 @@ impl From<&'static [u8]> for Part {
     }
 }
 
-/// A queue whose first element needs no heap: nearly always it is the only one. Memory for others is taken from a stock when
-/// there are any, and given back with the last of them: an idle connection has none.
+/// A queue whose first element, nearly always the only one, needs no heap memory. Memory for others comes from a free
+/// list and returns to it with the last of them: an idle connection has none.
 #[derive(Debug)]
 pub struct Queue<T: Queued> {
     /// Invariant: `None` only when `rest` is empty.
     first: Option<T>,
-    /// Invariant: never without an element.
+    /// Invariant: not empty.
     rest: Option<Rest<T>>,
 }
 
-/// Boxed: every socket has several of these queues.
+/// Boxed, because every socket has several of these queues.
 type Rest<T> = Box<VecDeque<T>>;
 
-/// What stands in queues.
+/// Elements of queues.
 pub trait Queued: Sized {
-    /// An empty queue of the stock, where there is a stock.
+    /// Takes an empty queue from the free list, if the type has one.
     fn take_free() -> Option<Rest<Self>> {
         None
     }
 
-    /// Adds an empty queue to the stock.
+    /// Returns an empty queue to the free list.
     fn put_free(_: Rest<Self>) {}
 }
 
@@ -95,7 +95,7 @@ impl Queued for Part {
 
     #[inline]
     fn put_free(rest: Rest<Part>) {
-        // At the end of a thread there may be no stock any more.
+        // At the end of a thread the free list may be gone.
         let _ = FREE.try_with(|free| {
             let mut free = free.borrow_mut();
             if free.len() < QUEUES_FREE_MAX && rest.capacity() <= QUEUE_CAPACITY_KEPT {
@@ -115,7 +115,7 @@ impl<T: Queued> Default for Queue<T> {
 }
 
 impl<T: Queued> Queue<T> {
-    /// Adds an element behind all others.
+    /// Appends an element.
     #[inline]
     pub fn push(&mut self, item: T) {
         match self.first {
@@ -124,7 +124,7 @@ impl<T: Queued> Queue<T> {
         }
     }
 
-    /// Takes the first element.
+    /// Removes the first element.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let next = match &mut self.rest {
@@ -134,7 +134,6 @@ impl<T: Queued> Queue<T> {
         std::mem::replace(&mut self.first, next)
     }
 
-    /// Adds an element before all others.
     pub(crate) fn push_front(&mut self, item: T) {
         if let Some(second) = self.first.replace(item) {
             self.rest_mut().push_front(second);
@@ -161,36 +160,36 @@ impl<T: Queued> Queue<T> {
         self.first.as_ref()
     }
 
-    /// The first element, to change it.
+    /// The first element, mutable.
     pub fn first_mut(&mut self) -> Option<&mut T> {
         self.first.as_mut()
     }
 
-    /// Whether there is none.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// How many there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.rest.as_ref().map_or(0, |rest| rest.len())
     }
 
-    /// All of them, the first one first.
+    /// All elements in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.first
             .iter()
             .chain(self.rest.iter().flat_map(|rest| rest.iter()))
     }
 
-    /// Empties the queue and gives its memory back.
+    /// Removes all elements and releases their memory.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
 impl Queue<Part> {
-    /// Drops the first `count` bytes and every part that is sent with them.
+    /// Drops the first `count` bytes and every part that is completely sent.
     ///
     /// # Panics
     /// When fewer bytes are queued.

@@ -1,44 +1,43 @@
-//! Memory that lies in a stock, in test builds: whoever still uses it is found out.
+//! Detects use of free memory in test builds.
 //!
-//! It is filled with a pattern when it goes there, which must be whole when it is handed out again: a late write, be it the
-//! kernel's, changes it, and a late read gets bytes that no test expects. A build for AddressSanitizer
-//! (`--cfg address_sanitizer`, as in `make sanitize`) makes each access by the program an error at its very place. In
-//! release builds nothing happens here.
+//! Memory is filled with a pattern when it becomes free, which must be intact when it is used again: a late write, also
+//! by the kernel, changes it, and a late read returns bytes that no test expects. A build for AddressSanitizer (`--cfg
+//! address_sanitizer`, as in `make sanitize`) reports each access by the program. Release builds do nothing.
 
 use std::ptr::NonNull;
 
 use crate::limits::BUFFER_BYTES;
 
-/// Neither a character nor zero.
+/// Neither an ASCII character nor zero.
 const PATTERN: u8 = 0xdb;
 
-/// What the largest memory of a stock is to look like: comparing is faster than looking at each byte.
+/// The expected content of the largest free memory: comparing slices is faster than checking each byte.
 static PATTERNS: [u8; BUFFER_BYTES] = [PATTERN; BUFFER_BYTES];
 
-/// Marks memory that goes to its stock.
+/// Marks memory as free.
 ///
 /// # Safety
-/// `bytes` bytes from `memory` on can be written, [`BUFFER_BYTES`] at most, and nobody uses them until they are taken out.
+/// `bytes` bytes from `memory` on, at most [`BUFFER_BYTES`], are writable and not used before [`take_out`].
 #[inline]
 pub(crate) unsafe fn put_in(memory: NonNull<u8>, bytes: usize) {
     if cfg!(debug_assertions) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { memory.write_bytes(PATTERN, bytes) };
     }
     #[cfg(address_sanitizer)]
-    // SAFETY: it touches the sanitizer's own records of memory that the caller says nobody uses.
+    // SAFETY: it changes the sanitizer's records of memory that is unused by the caller's guarantee.
     unsafe {
         __asan_poison_memory_region(memory.as_ptr().cast(), bytes);
     }
 }
 
-/// Takes the mark away from memory that leaves its stock.
+/// Unmarks memory before it is used again.
 ///
 /// # Safety
-/// `bytes` bytes from `memory` on were marked by [`put_in`] and nobody else uses them.
+/// `bytes` bytes from `memory` on were marked by [`put_in`] and have no other user.
 ///
 /// # Panics
-/// In test builds, when somebody has written to it meanwhile.
+/// In test builds, when the memory was written to while it was free.
 #[inline]
 pub(crate) unsafe fn take_out(memory: NonNull<u8>, bytes: usize) {
     #[cfg(address_sanitizer)]
@@ -47,7 +46,7 @@ pub(crate) unsafe fn take_out(memory: NonNull<u8>, bytes: usize) {
         __asan_unpoison_memory_region(memory.as_ptr().cast(), bytes);
     }
     if cfg!(debug_assertions) {
-        // SAFETY: initialised by `put_in`, and nobody else's: the caller's promise.
+        // SAFETY: initialised by `put_in`, and without another user by the caller's guarantee.
         let lain = unsafe { std::slice::from_raw_parts(memory.as_ptr(), bytes) };
         assert!(
             lain == &PATTERNS[..bytes],

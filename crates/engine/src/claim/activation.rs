@@ -1,7 +1,7 @@
-//! Sockets that a service manager has opened for this process before it started it (socket activation, sd_listen_fds(3)).
+//! Sockets that a service manager has opened and passed to this process (socket activation, sd_listen_fds(3)).
 //!
-//! The socket has one queue, which all cores share and which this process never closes. A listener for each core
-//! would need SO_REUSEPORT to be set by the manager and sockets of its user; a shared queue works with every unit.
+//! Such a socket has one queue, which all cores share and which this process never closes. A listener for each core
+//! would need SO_REUSEPORT set by the manager and sockets of the manager's user; a shared queue works with every unit.
 
 use std::env;
 use std::fmt;
@@ -18,33 +18,33 @@ use rustix::net::{SocketAddrAny, SocketAddrUnix, SocketType, getsockname};
 
 use crate::address::Address;
 
-/// What they are passed with. No program that this one starts is to have them.
+/// The environment variables by which sockets are passed. Child processes must not inherit them.
 pub const PASSED_VARIABLES: [&str; 3] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
 /// The first descriptor that is passed (SD_LISTEN_FDS_START).
 const FIRST: RawFd = 3;
 
-/// Sockets that can be passed: as many as a service may have descriptors without a word about it.
+/// Limit on passed sockets: the default limit of a service's descriptors.
 const PASSED_MAX: RawFd = 1024;
 
-/// A socket that listens, and that another process has opened and keeps.
+/// A listening socket that another process has opened and keeps.
 #[derive(Debug)]
 pub struct Passed {
-    /// As the manager calls it (`FileDescriptorName=`); the name of its unit without a word about it.
+    /// The manager's name for it (`FileDescriptorName=`, by default the name of the unit).
     pub name: String,
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: Address,
     pub(crate) socket: OwnedFd,
 }
 
-/// Why what was passed cannot be used.
+/// Why a passed socket cannot be used.
 #[derive(Debug)]
 pub enum PassedError {
-    /// `LISTEN_PID` is no process id: what it is.
+    /// `LISTEN_PID` is not a process ID; contains its value.
     Process(String),
-    /// `LISTEN_FDS` is no number of sockets: what it is.
+    /// `LISTEN_FDS` is not a valid number of sockets; contains its value.
     Count(String),
-    /// A descriptor is none of a TCP or Unix socket that listens: its number, and its name.
+    /// The descriptor with this number and name is not a listening TCP or Unix socket.
     NotListening(RawFd, String),
 }
 
@@ -69,8 +69,7 @@ impl fmt::Display for PassedError {
 
 impl std::error::Error for PassedError {}
 
-/// The sockets that were passed to this process; none where they were passed to another one, or taken before. To be called
-/// before anything else opens files.
+/// Takes the sockets passed to this process; empty on later calls. To be called before any other file is opened.
 ///
 /// # Errors
 /// See [`PassedError`].
@@ -95,7 +94,7 @@ pub fn passed() -> Result<Vec<Passed>, PassedError> {
         .collect()
 }
 
-/// Whom sockets were passed to, by `LISTEN_PID`.
+/// The process that sockets were passed to, from `LISTEN_PID`.
 fn process_of(value: Option<&str>) -> Result<Option<u32>, PassedError> {
     let Some(text) = value else {
         return Ok(None);
@@ -106,7 +105,6 @@ fn process_of(value: Option<&str>) -> Result<Option<u32>, PassedError> {
     }
 }
 
-/// How many there are, by `LISTEN_FDS`.
 fn count_of(value: Option<&str>) -> Result<RawFd, PassedError> {
     let text = value.unwrap_or("0");
     let count = text.parse().ok();
@@ -116,8 +114,8 @@ fn count_of(value: Option<&str>) -> Result<RawFd, PassedError> {
 
 fn take(descriptor: RawFd, name: String) -> Result<Passed, PassedError> {
     let wrong = |name: &str| PassedError::NotListening(descriptor, name.to_owned());
-    // SAFETY: the environment says that it was opened for this process alone, and `TAKEN` that it is taken once. Where it is
-    // closed, or is no listener, it is let go of again before anything is done with it.
+    // SAFETY: the environment states that the descriptor was opened for this process alone, and `TAKEN` that it is
+    // taken once. If it is closed or not a listener, it is forgotten before any other use.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match address_of(&socket) {
         Some(address) => Ok(Passed {
@@ -132,7 +130,7 @@ fn take(descriptor: RawFd, name: String) -> Result<Passed, PassedError> {
     }
 }
 
-/// Where a socket listens; `None` of anything else. From then on no program that is started has it.
+/// The address of a listening socket, otherwise `None`. Also sets CLOEXEC, so that child processes do not inherit it.
 fn address_of(socket: &OwnedFd) -> Option<Address> {
     let flags = fcntl_getfd(socket).ok()?;
     let is_listener =

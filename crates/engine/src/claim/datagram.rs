@@ -13,24 +13,24 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, soc
 
 use crate::error::{Error, Op};
 
-/// An address that this process receives datagrams on, with a socket for each core. Made before any core starts, so that a taken
-/// address is one clear error, and by whoever has the right to take it. What arrives before a core has its socket waits there.
+/// An address that this process receives datagrams on, with a socket for each core. Made before any core starts, while
+/// the process still has the rights to bind. Datagrams that arrive before a core uses its socket wait in it.
 ///
-/// The kernel chooses the socket of a datagram by a hash of both addresses (SO_REUSEPORT): one flow is one core's.
+/// The kernel selects the socket of a datagram by a hash of both addresses (SO_REUSEPORT), so a flow stays on one core.
 #[derive(Debug)]
 pub struct DatagramClaim {
     address: SocketAddr,
     receive_buffer: usize,
-    /// By the number of the core; those that were taken are gone.
+    /// By core number; `None` once taken.
     sockets: Mutex<Vec<Option<OwnedFd>>>,
 }
 
 impl DatagramClaim {
-    /// Claims `address` for cores number 0 to `cores`, without the last. Port 0 becomes a free port; see [`DatagramClaim::address`].
-    /// The kernel is asked to keep `receive_buffer` bytes of what waits in each socket; see [`DatagramClaim::receive_buffer`].
+    /// Claims `address` for `cores` cores. Port 0 becomes a free port; see [`DatagramClaim::address`]. `receive_buffer`
+    /// is the requested size of each socket's receive buffer in bytes; see [`DatagramClaim::receive_buffer`].
     ///
     /// # Errors
-    /// `EADDRINUSE` when anybody receives there already, also another Onrush. `EACCES`, `EADDRNOTAVAIL` and so on as in bind(2).
+    /// `EADDRINUSE` when another process already receives there. `EACCES`, `EADDRNOTAVAIL` and so on as in bind(2).
     pub fn new(
         address: SocketAddr,
         cores: usize,
@@ -41,26 +41,25 @@ impl DatagramClaim {
         let given = sockets.first().map(socket_recv_buffer_size);
         Ok(Self {
             address,
-            // It counts what it needs itself, and doubles what it is asked for (socket(7)).
+            // The kernel doubles the requested value to allow for its own overhead (socket(7)).
             receive_buffer: given.and_then(Result::ok).unwrap_or_default() / 2,
             sockets: Mutex::new(sockets.into_iter().map(Some).collect()),
         })
     }
 
-    /// The address with the port that was chosen.
+    /// The address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many bytes the kernel keeps in each socket: less than was asked for where this process may not have more than the
-    /// sysctl `net.core.rmem_max` says.
+    /// Size of each socket's receive buffer in bytes; may be limited by the sysctl `net.core.rmem_max`.
     pub fn receive_buffer(&self) -> usize {
         self.receive_buffer
     }
 
-    /// The socket of a core, which takes it once.
+    /// The socket of a core; each can be taken once.
     pub(crate) fn take(&self, core: usize) -> Result<OwnedFd, Errno> {
-        // Nothing that runs under the lock can panic.
+        // No code under the lock can panic.
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let socket = sockets.get_mut(core).and_then(Option::take);
         socket.ok_or(Errno::ADDRINUSE)
@@ -74,7 +73,7 @@ fn open_all(
 ) -> Result<(Vec<OwnedFd>, SocketAddr), Errno> {
     let first = open(address)?;
     bind(&first, &address)?;
-    // Only now: it was alone on its address when it was bound, and from here on its like may join it.
+    // Set after bind, which failed if the address was in use; the other sockets may now join.
     set_socket_reuseport(&first, true)?;
     let bound = SocketAddr::try_from(getsockname(&first)?).map_err(|_| Errno::AFNOSUPPORT)?;
     let mut sockets = vec![first];
@@ -90,7 +89,7 @@ fn open_all(
     Ok((sockets, bound))
 }
 
-/// Asks the kernel to keep so many bytes, with the rights of an administrator where the process has them.
+/// Requests a receive buffer of this size, above `rmem_max` if the process has CAP_NET_ADMIN.
 fn keep_waiting(socket: &OwnedFd, receive_buffer: Option<u32>) -> Result<(), Errno> {
     let Some(bytes) = receive_buffer else {
         return Ok(());
@@ -102,7 +101,6 @@ fn keep_waiting(socket: &OwnedFd, receive_buffer: Option<u32>) -> Result<(), Err
     }
 }
 
-/// A socket for datagrams of the family of `address`, which has none yet.
 pub(crate) fn open(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -111,7 +109,7 @@ pub(crate) fn open(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
     if address.is_ipv6() {
-        // As for listeners: an address means what it says.
+        // As for listeners: an IPv6 address does not include IPv4.
         set_ipv6_v6only(&socket, true)?;
     }
     Ok(socket)

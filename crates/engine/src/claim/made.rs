@@ -1,4 +1,4 @@
-//! The sockets of a claim, as they are made.
+//! Opening the sockets of a claim.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,17 +18,16 @@ use crate::address::Address;
 use crate::limits::{LISTEN_BACKLOG, UNSENT_MIN};
 use crate::socket::option::set_option;
 
-/// Binds a TCP socket that listens nowhere to `address`, and returns the address with the port that was chosen.
+/// Binds a TCP socket that does not listen to `address`, and returns the address with the actual port.
 pub(super) fn claim_tcp(address: &Address) -> Result<(Address, OwnedFd), Errno> {
     let socket = tcp_socket(address, Sharing::Alone)?;
-    // Only now: it was alone on its address when it was bound, and from here on the cores may join it.
+    // Set after bind, which failed if the address was in use; the cores' sockets may now join.
     set_socket_reuseport(&socket, true)?;
     let bound = SocketAddr::try_from(getsockname(&socket)?);
     let bound = bound.map_err(|_| Errno::AFNOSUPPORT)?;
     Ok((Address::Tcp(bound), socket))
 }
 
-/// Who may have an address besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sharing {
     Alone,
@@ -36,7 +35,6 @@ enum Sharing {
     Cores,
 }
 
-/// A TCP socket bound to `address`.
 fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
     let Address::Tcp(address) = address else {
         unreachable!("the caller has matched it")
@@ -52,7 +50,7 @@ fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
         set_socket_reuseport(&socket, true)?;
     }
     if address.is_ipv6() {
-        // As nginx does: "[::]:80" and "0.0.0.0:80" can both be listened on, and each means what it says.
+        // As nginx does: "[::]:80" and "0.0.0.0:80" are separate addresses and can both be listened on.
         set_ipv6_v6only(&socket, true)?;
     }
     set_inherited_options(&socket)?;
@@ -60,7 +58,7 @@ fn tcp_socket(address: &Address, sharing: Sharing) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Sets what every accepted connection inherits (tcp(7)). Responses are sent whole.
+/// Sets the options that accepted connections inherit (tcp(7)). No Nagle delay, because responses are sent whole.
 pub(super) fn set_inherited_options(listener: &OwnedFd) -> Result<(), Errno> {
     set_tcp_nodelay(listener, true)?;
     set_option(
@@ -71,7 +69,7 @@ pub(super) fn set_inherited_options(listener: &OwnedFd) -> Result<(), Errno> {
     )
 }
 
-/// Listens on a Unix socket at `path`; a file that a crash left behind is replaced.
+/// Listens on a Unix socket at `path`; the file of a crashed process is replaced.
 pub(super) fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
     let address = SocketAddrUnix::new(path)?;
     let socket = socket_with(
@@ -81,7 +79,7 @@ pub(super) fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
         None,
     )?;
     match bind(&socket, &address) {
-        // A file without a listener is what a crash leaves behind.
+        // A file without a listener was left by a crash.
         Err(Errno::ADDRINUSE) if is_abandoned(path, &address) => {
             fs::remove_file(path)
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::ADDRINUSE))?;
@@ -94,7 +92,7 @@ pub(super) fn claim_unix(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
-    // Connecting to a file of any other kind is refused, too, and that file is somebody's.
+    // connect(2) also fails for a file of another kind, which must not be removed.
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if !is_socket {
         return false;
@@ -108,7 +106,6 @@ fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
     probe.is_ok_and(|probe| rustix::net::connect(&probe, address) == Err(Errno::CONNREFUSED))
 }
 
-/// A TCP socket of a core's own that listens on `address`.
 pub(super) fn listening(address: &Address) -> Result<OwnedFd, Errno> {
     let socket = tcp_socket(address, Sharing::Cores)?;
     listen(&socket, LISTEN_BACKLOG)?;

@@ -1,20 +1,19 @@
-//! The listeners that share a TCP address (SO_REUSEPORT), each with a core: which of them the kernel gives a connection to,
-//! and which connections they hand each other.
+//! The listeners that share a TCP address (SO_REUSEPORT), one per core: how the kernel selects a listener for a
+//! connection, and which connections the cores hand to each other.
 //!
 //! ```text
-//!   SYN, on the CPU that takes it ──> program: index of that CPU's listener ──> its core accepts
-//!                                              no such CPU: by hash                 │ clearly more than another core,
-//!                                                                                   │ for a while
-//!                                                                                   └────> the other one's desk
+//!   SYN, on the CPU that processes it ──> program: index of that CPU's listener ──> its core accepts
+//!                                              no such CPU: by hash                      │ clearly more than another
+//!                                                                                        │ core, for a while
+//!                                                                                        └──> the other core's queue
 //! ```
-//! The kernel knows listeners by the order in which they began to listen, and when one closes it moves the last one to its
-//! place. So listeners join under a lock, the program is attached when the last one has, and the first one that leaves
-//! leaves the choice to the kernel: the program is never wrong about an index.
+//! The kernel numbers listeners in the order in which they began to listen, and when one closes it moves the last one
+//! to its index. So listeners join under a lock, the program is attached when the last one has joined, and the first
+//! one that leaves switches the selection to the kernel's hash: the program never has a wrong index.
 //!
-//! A client's thread may give all its connections to one core. A core with clearly more connections than another one
-//! hands a new one over, from queue to queue, before a byte is read (`Place::decide`). Each accept compares with one
-//! other core, the next in turn, by one atomic load. A core that stops accepts no connections from others, and
-//! accepts those it has been given before it ends.
+//! A client's thread may give all its connections to one core. A core with clearly more connections than another hands
+//! a new one over before a byte is read (`Place::decide`). Each accept compares with one other core, in turn, by one
+//! atomic load. A core that stops takes no more connections from others, and accepts those in its queue before it ends.
 
 mod program;
 
@@ -33,86 +32,78 @@ use crate::socket::filter::{Purpose, attach};
 use crate::socket::tcp_info;
 use crate::system::allowance::Handed;
 
-/// The listeners of one address, one for each core.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// Of each core, by its number.
+    /// CPU of each core, by core number.
     cpus: Vec<usize>,
     forming: Mutex<Forming>,
-    /// All of them, once all have joined.
+    /// All members, once all have joined.
     complete: OnceLock<Vec<Arc<Member>>>,
 }
 
 #[derive(Debug, Default)]
 struct Forming {
-    /// In the order of the kernel.
+    /// In the kernel's order.
     joined: Vec<Arc<Member>>,
-    /// Why the kernel does not take the program.
+    /// The error with which the kernel refused the program.
     refused: Option<Errno>,
 }
 
-/// One listener, as the others see it.
+/// One listener, as the other cores use it.
 #[derive(Debug)]
 pub(crate) struct Member {
     cpu: usize,
-    /// Connections that its core has accepted and not closed, by whatever listener.
+    /// Open connections that its core has accepted, from any listener.
     live: Arc<AtomicUsize>,
     desk: Mutex<Desk>,
 }
 
-/// What others leave for a listener.
+/// Queue of connections that other cores hand to a listener.
 #[derive(Debug, Default)]
 struct Desk {
-    /// The listener's socket. Invariant: it is open as long as it stands here; `None` when nothing is taken any more.
+    /// The listener's socket. Invariant: open while it is set; `None` when connections are no longer taken.
     listener: Option<RawFd>,
-    /// Connections that its core is to serve. No more than there are descriptors, and with those in the queue fewer than
-    /// the core has that hands one over.
+    /// Connections for this core. Bounded by the number of descriptors: together with those in the accept queue there
+    /// are fewer than the core has that hands one over.
     handed: VecDeque<Handed>,
-    /// Its task, when it waits.
     waker: Option<Waker>,
 }
 
-/// A listener's place among those of its address. Dropped before the listener is closed.
+/// A listener's membership in its group. Dropped before the listener is closed.
 pub(crate) struct Place {
     group: Arc<Group>,
     member: Arc<Member>,
-    /// Whom to compare with next.
+    /// Index of the member to compare with next.
     next: Cell<usize>,
-    /// Until when connections are handed over at once, since some were after a wait.
+    /// Until this time connections are handed over without a wait, because the imbalance has lasted before.
     settled_until: Cell<Instant>,
 }
 
-/// What becomes of a connection that a core has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// It stays.
     Kept,
-    /// Another core has it.
     HandedOver,
-    /// It may be handed over when the core still has clearly more after a while: clients that open connections at the same
-    /// time on several CPUs are not in step, and each loses by a connection that is not on its own.
+    /// Decided after a wait: it is handed over if the imbalance lasts. Clients that open connections on several CPUs at
+    /// the same time are not in step, and a connection on another CPU than its client's costs both.
     Undecided,
 }
 
 /// How many more connections than another core a core may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tolerance {
-    /// What clients who come to each core's CPU bring about by chance.
+    /// The imbalance that independent clients on all CPUs cause by chance.
     Some,
-    /// One: a core has had clearly more for a while, so clients come by its CPU only, and it is the handing over that
-    /// makes them even.
+    /// One: the imbalance has lasted, so clients use this core's CPU only, and handing over makes the cores even.
     One,
 }
 
-/// The connections of another core, beside those of this one.
 enum Weighed<'group> {
     Even,
-    /// The other one has clearly fewer.
+    /// This core has clearly more than the other.
     More(&'group Member),
 }
 
 impl Group {
-    /// For as many cores as there are `cpus`, each on its own.
     pub(crate) fn new(cpus: Vec<usize>) -> Arc<Self> {
         Arc::new(Self {
             cpus,
@@ -121,15 +112,14 @@ impl Group {
         })
     }
 
-    /// Why the kernel does not take the program, if it does not.
     pub(crate) fn refused(&self) -> Option<Errno> {
         self.forming().refused
     }
 
-    /// Lets core number `core`, which has `live` connections, listen by `open`.
+    /// Opens the listener of core number `core`, which has `live` connections, by `open`.
     ///
     /// # Errors
-    /// Those of `open`. That the kernel refuses the program is none.
+    /// Errors of `open`. If the kernel refuses the program, this is not an error.
     pub(crate) fn join(
         self: &Arc<Self>,
         core: usize,
@@ -165,13 +155,13 @@ impl Group {
     }
 
     fn forming(&self) -> MutexGuard<'_, Forming> {
-        // Nothing that runs under the lock can panic and leave half of a change.
+        // No code under the lock can panic and leave a partial change.
         self.forming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
-    /// A connection that another core has handed over; wakes `waker` when there is one.
+    /// Returns a connection that another core has handed over; wakes `waker` when there is one.
     pub(crate) fn poll_handed(&self, waker: &Waker) -> Poll<Handed> {
         let mut desk = self.member.desk();
         match desk.handed.pop_front() {
@@ -183,20 +173,19 @@ impl Place {
         }
     }
 
-    /// Takes no more of others: what stands on the desk is all that will.
+    /// Takes no more connections from other cores; those in the queue remain.
     pub(crate) fn close_desk(&self) {
         self.member.desk().listener = None;
     }
 
-    /// The listener with this `socket` is going to be closed: from now on the kernel chooses by hash for all that are left.
+    /// Leaves the group before `socket` is closed: the kernel selects by hash among the remaining listeners.
     pub(crate) fn leave(self, socket: &OwnedFd) {
-        // Refused, there is none to replace.
+        // Fails only where the kernel had refused the first program, too.
         let _ = attach(socket, Purpose::Listener, &mut program::by_hash());
     }
 
-    /// Decides about the connection that this core has just accepted: it goes to another core that has clearly fewer, where
-    /// `hand_out` gives it up here. One other is looked at, the next of them each time, so that the price of accepting does
-    /// not grow with the number of cores.
+    /// Decides about the connection that this core has just accepted: it goes to another core that has clearly fewer,
+    /// after `hand_out` has released it. To bound the cost of an accept, only one other core is compared, in turn.
     pub(crate) fn decide(&self, now: Instant, hand_out: impl FnOnce() -> Handed) -> Outcome {
         let own = self.member.live.load(Ordering::Relaxed);
         let tolerance = match now < self.settled_until.get() {
@@ -216,7 +205,7 @@ impl Place {
         }
     }
 
-    /// The core has waited with a connection that was [undecided](Outcome::Undecided): the next ones are decided at once.
+    /// Called after the wait with an [undecided](Outcome::Undecided) connection: the next ones are decided at once.
     pub(crate) fn settle(&self, now: Instant) {
         self.next.set(self.next.get().wrapping_sub(1));
         self.settled_until.set(now + UNEVEN_SETTLED);
@@ -233,7 +222,7 @@ impl Place {
         if Arc::ptr_eq(other, &self.member) {
             other = self.turn_to_next(members);
         }
-        // Looked at without its lock: nearly always that is all.
+        // Compared without a lock, which suffices in nearly all cases.
         let is_uneven = tolerance.is_exceeded(own, other.live.load(Ordering::Relaxed));
         match is_uneven && !Arc::ptr_eq(other, &self.member) {
             true => Weighed::More(other),
@@ -252,8 +241,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut desk = self.member.desk();
         desk.listener = None;
-        // Closed as what waits in the queue of a listener that closes. There are none where the desk was closed first and
-        // then emptied, which a core that stops does.
+        // Closed, like connections in the accept queue of a listener that closes. The queue is empty if it was closed
+        // first and then emptied, as a core that stops does.
         let left = std::mem::take(&mut desk.handed);
         drop(desk);
         drop(left);
@@ -262,11 +251,10 @@ impl Drop for Place {
 
 impl Member {
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        // As above.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection of a core that has `own`, if it has fewer itself by more than one.
+    /// Takes a connection of a core that has `own`, if this core has fewer by more than one.
     fn take(&self, own: usize, hand_out: impl FnOnce() -> Handed) -> bool {
         let mut desk = self.desk();
         if !desk.takes(own, self.live.load(Ordering::Relaxed), Tolerance::One) {
@@ -279,7 +267,6 @@ impl Member {
         true
     }
 
-    /// Whether it has clearly fewer than `own`.
     fn is_far_behind(&self, own: usize) -> bool {
         self.desk()
             .takes(own, self.live.load(Ordering::Relaxed), Tolerance::Some)
@@ -287,8 +274,8 @@ impl Member {
 }
 
 impl Desk {
-    /// Whether a core with `live` connections takes one of a core with `own`, of which it may have fewer. Those that it has not come to yet count: it may
-    /// have had no CPU since they came.
+    /// Whether a core with `live` connections takes one of a core with `own`. Connections that it has not accepted yet
+    /// count as well: it may have had no CPU since they arrived.
     fn takes(&self, own: usize, live: usize, tolerance: Tolerance) -> bool {
         let here = |listener| live + self.handed.len() + tcp_info::waiting(listener);
         self.listener
@@ -297,7 +284,6 @@ impl Desk {
 }
 
 impl Tolerance {
-    /// Whether a core with `own` connections has more than one with `other` may have fewer.
     fn is_exceeded(self, own: usize, other: usize) -> bool {
         match self {
             Tolerance::Some => own > UNEVEN_FROM + other + other / UNEVEN_SHARE,

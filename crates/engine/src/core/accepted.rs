@@ -1,4 +1,4 @@
-//! The bound on accepted connections, and room for more of them.
+//! The bounds on accepted connections and pipes, and closing idle connections to make room.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::socket::key::Key;
 use crate::system::allowance::Allowance;
 
 impl Core {
-    /// Bounds the connections that this core accepts from now on, together with those of the others with the same
-    /// allowance. At the bound [`Listener::accept`](crate::Listener::accept) ends with [`crate::Kind::Full`].
+    /// Bounds the connections that this core accepts from now on, together with the other cores that share `allowance`.
+    /// At the bound [`Listener::accept`](crate::Listener::accept) fails with [`crate::Kind::Full`].
     pub fn bound_accepted(&self, allowance: Arc<Allowance>) {
         self.inner().state.borrow_mut().sockets.allowance = Some(allowance);
     }
 
-    /// Bounds the pipes of this core, of two descriptors each, by which bytes pass from one stream to another without entering
-    /// our memory. Where there is none, they are copied. Those in use stay.
+    /// Bounds the pipes of this core, which move bytes between streams without a copy to user space. Each uses two
+    /// descriptors. Without a free pipe the bytes are copied. Pipes in use stay open.
     pub fn bound_pipes(&self, max: usize) {
         self.inner().pipes.bound(max);
     }
 
-    /// Ends waits in [`Stream::recv_unless_stopping`](crate::Stream::recv_unless_stopping) on `count` accepted connections,
-    /// those whose deadlines come first: of equal timeouts the ones that have waited longest. Returns how many there were.
+    /// Ends waits in [`Stream::recv_unless_stopping`](crate::Stream::recv_unless_stopping) on up to `count` accepted
+    /// connections with the earliest deadlines; with equal timeouts these have waited longest. Returns their number.
     pub fn end_idle(&self, count: usize) -> usize {
         let inner = self.inner();
         let state = &mut *inner.state.borrow_mut();

@@ -1,4 +1,4 @@
-//! What a core that was held up does before its timers: what has arrived comes before its deadline.
+//! Delaying timers on a core that was held up: bytes that have arrived are received before their deadline expires.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use crate::driver::event::Look;
 use crate::limits::STALL_MIN;
 use crate::state::State;
 
-/// What has to come before timers that are due, on a core that was held up.
+/// What a core that was held up must do before it expires timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Behind {
     Nothing,
-    /// So many looks at the kernel have not brought all that has happened.
+    /// This many looks at the kernel have not returned all events.
     Events {
         looks: usize,
     },
-    /// All that has happened has been seen, and its tasks run.
+    /// All events have been seen, and their tasks run.
     Tasks,
 }
 
 impl Core {
-    /// Whether timers that are due wait for the next turn: the core was held up, since its thread was stopped, had no CPU or
-    /// much to do, and what has happened meanwhile has not been seen or its tasks have not run. What has arrived is so
-    /// found before its deadline is, and by whoever waits for both. The bound is one turn over all sockets that are ready,
-    /// which the kernel reports in turn.
+    /// Whether due timers wait for the next turn, because the core was held up (its thread was stopped, had no CPU or
+    /// much to do) and events of that time have not been seen or their tasks have not run. So a task that waits for
+    /// bytes with a deadline or a sleep gets the bytes that have arrived. The delay is bounded by one turn over all
+    /// ready sockets, which the kernel reports in rotation.
     pub(super) fn timers_wait(
         &self,
         look: Look,
@@ -31,7 +31,7 @@ impl Core {
         state: &State,
     ) -> bool {
         let was_held_up = busy.max(overslept) > STALL_MIN || look == Look::Interrupted;
-        // What came between the look and the read of the clock behind it was not seen.
+        // Events between the look and the following read of the clock were not seen.
         let has_seen_all = look == Look::Whole && overslept <= STALL_MIN;
         let looks_max = 1 + state.sockets.slots() / state.driver.events_per_look();
         let is_due = || state.timers.next().is_some_and(|next| next <= state.now);
@@ -40,7 +40,7 @@ impl Core {
             Behind::Nothing | Behind::Events { .. } if has_seen_all => Behind::Tasks,
             Behind::Nothing => Behind::Events { looks: 1 },
             Behind::Events { looks } if looks < looks_max => Behind::Events { looks: looks + 1 },
-            // However slow the turns are, timers come in between.
+            // However slow the turns are, timers run in between.
             Behind::Events { .. } | Behind::Tasks => Behind::Nothing,
         };
         self.0.behind.set(behind);
@@ -70,17 +70,16 @@ mod tests {
     use crate::stream::Stream;
     use crate::stream::listener::Listener;
 
-    /// So long a core waits for bytes, and longer than that it is stopped.
+    /// How long a task waits for bytes; `STOP` is longer.
     const PATIENCE: Duration = Duration::from_millis(100);
     const STOP: Duration = Duration::from_millis(400);
 
-    /// Receives within [`PATIENCE`].
     async fn receive(stream: &Stream) -> Result<usize, Error> {
         stream.set_deadline(Some(stream.core().now_exact() + PATIENCE));
         stream.recv(&mut Input::default()).await
     }
 
-    /// Whether something was received before a pause of [`PATIENCE`] was over.
+    /// Whether a byte was received before a pause of [`PATIENCE`] ended.
     async fn is_received_before_a_pause(stream: &Stream) -> bool {
         let mut input = Input::default();
         let mut pause = pin!(stream.core().sleep(PATIENCE));
@@ -95,8 +94,8 @@ mod tests {
         .await
     }
 
-    /// Holds a core up while more sockets become readable than one look brings: how many, and from how many it received in
-    /// time.
+    /// Holds a core up while more sockets become readable than one look returns. Returns how many, and how many
+    /// received.
     fn hold_up(core: &Core) -> (usize, usize) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(listener.local_addr().unwrap());
@@ -119,7 +118,7 @@ mod tests {
                     seen.set(seen.get() + usize::from(is_received));
                 });
             }
-            // All of them wait.
+            // Now all tasks wait.
             holding.sleep(Duration::from_millis(1)).await;
             for peer in &mut peers {
                 peer.write_all(b"x").unwrap();
@@ -142,7 +141,7 @@ mod tests {
     #[test]
     fn what_has_arrived_while_a_simulated_process_was_stopped_is_received_and_nothing_else() {
         for seed in 0..50 {
-            // What has arrived is there at once, as it is in a kernel.
+            // Bytes are receivable as soon as they arrive, as with a kernel.
             let core = Core::simulated(Simulation {
                 not_yet: 0,
                 ..Simulation::with_seed(seed)
@@ -174,7 +173,7 @@ mod tests {
                     peer.queue(&b"x"[..]);
                     peer.flush().await.unwrap();
                 }
-                // What was sent is on its way.
+                // Now the bytes are in transit.
                 stopping.yield_now().await;
                 stopping.stop_process(STOP);
                 stopping.sleep(2 * STOP).await;

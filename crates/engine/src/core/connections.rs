@@ -1,4 +1,4 @@
-//! The connections that a core has accepted and that are open, for who lists them.
+//! Listing the open connections that a core has accepted.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::socket::note::Note;
 use crate::socket::tcp_info::TcpInfo;
 use crate::socket::{Socket, Sockets};
 
-/// One of the connections that a core has accepted.
+/// An accepted connection.
 pub struct Accepted<'c> {
     key: Key,
     socket: &'c Socket,
 }
 
 impl Core {
-    /// Shows `look` those of the accepted connections that stand at the places from `from` on in the core's table, of which
-    /// `count` are looked at. Returns where to go on: `None` behind the last. A connection keeps its place while it is open.
+    /// Calls `look` with the accepted connections in `count` slots of the core's table, starting at index `from`.
+    /// Returns the next index, or `None` at the end of the table. A connection keeps its index while it is open.
     pub fn look_at_accepted(
         &self,
         from: usize,
@@ -35,7 +35,7 @@ impl Core {
         (end < state.sockets.slots()).then_some(end)
     }
 
-    /// What `look` makes of the accepted connection at `place`, if one is there.
+    /// Calls `look` with the accepted connection at index `place`, if there is one.
     pub fn look_at_place<T>(&self, place: u32, look: impl FnOnce(&Accepted<'_>) -> T) -> Option<T> {
         let state = self.inner().state.borrow();
         let is_known = (place as usize) < state.sockets.slots();
@@ -45,45 +45,44 @@ impl Core {
 }
 
 impl<'c> Accepted<'c> {
-    /// `None` for what was not accepted, and what nobody uses any more.
+    /// `None` for a connection that was not accepted or is closing.
     fn at(sockets: &'c Sockets, index: u32) -> Option<Self> {
         let key = Key(index);
         let socket = &sockets[key];
         (socket.is_accepted && !socket.closing).then_some(Self { key, socket })
     }
 
-    /// Where it stands in the core's table, which only one open connection does.
+    /// Index in the core's table, unique among open connections.
     pub fn place(&self) -> u32 {
         self.key.0
     }
 
-    /// Its number among those that the core has accepted; it begins anew behind 2^32 of them.
+    /// Sequence number among the connections that the core has accepted; it wraps after 2^32.
     pub fn number(&self) -> u32 {
         self.socket.number
     }
 
-    /// How long ago it was accepted, to 17 ms.
+    /// Time since it was accepted, to 17 ms.
     pub fn age(&self, now: Instant) -> Duration {
         self.socket.accepted_at.age(now)
     }
 
-    /// What its owner has [noted](crate::Stream::change_note).
+    /// The note that its owner has [set](crate::Stream::change_note).
     pub fn note(&self) -> Note {
         self.socket.note()
     }
 
-    /// Whether more can be sent only when the peer has read what it was sent before. A last send that a ring carries out by
-    /// itself is not seen.
+    /// Whether the peer must read before more can be sent. A last send that a ring performs by itself is not included.
     pub fn is_blocked(&self) -> bool {
         self.socket.is_blocked()
     }
 
-    /// As [`Stream::peer`](crate::Stream::peer): a system call.
+    /// As [`Stream::peer`](crate::Stream::peer); makes a system call.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.socket.peer(self.key)
     }
 
-    /// As [`Stream::tcp_info`](crate::Stream::tcp_info): a system call.
+    /// As [`Stream::tcp_info`](crate::Stream::tcp_info); makes a system call.
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         TcpInfo::of(self.socket.descriptor.as_ref()?)
     }

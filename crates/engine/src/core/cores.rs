@@ -11,27 +11,27 @@ use crate::error::{Error, Kind, Op};
 use crate::socket::unsent::Extra;
 use crate::system::cpu;
 
-/// What the threads of [`start`] run on.
+/// The driver and the CPUs of [`start`].
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Never [`Io::Auto`] when the choice was made with [`crate::choose`].
+    /// Never [`Io::Auto`] when it was chosen by [`crate::choose`].
     pub io: Io,
-    /// The CPU of each core; `None` leaves a core unpinned.
+    /// The CPU of each core; `None` leaves the core unpinned.
     pub cpus: Vec<Option<usize>>,
 }
 
 /// Running cores.
 pub struct Cores<T> {
     handles: Vec<Handle>,
-    /// `None` is returned only by a core that could not be made, and then there is no `Cores`.
+    /// A thread returns `None` only if its core could not be made, and then there is no `Cores`.
     threads: Vec<JoinHandle<Option<T>>>,
 }
 
-/// Starts one thread per entry of `setup.cpus`, makes a core on each and calls `main` with it; what `main` returns comes
-/// out of [`Cores::join`]. `main` spawns its tasks and calls [`Core::run`].
+/// Starts one thread per entry of `setup.cpus`, makes a core on each and calls `main` with it. [`Cores::join`] returns
+/// the results of `main`, which spawns its tasks and calls [`Core::run`].
 ///
 /// # Errors
-/// When a core cannot be made; those already started are stopped.
+/// When a core cannot be made; cores that have started are stopped.
 pub fn start<T, F>(setup: &Setup, main: F) -> Result<Cores<T>, Error>
 where
     T: Send + 'static,
@@ -51,7 +51,7 @@ where
             let made = core.as_ref().map(Core::handle).map_err(|&error| error);
             let _ = own_report.send((id, made));
             drop(own_report);
-            // Whoever called `start` has got the error and joins nobody.
+            // If this core failed, `start` returns the error and joins no thread.
             core.ok().map(main)
         };
         let spawned = std::thread::Builder::new()
@@ -62,7 +62,7 @@ where
             Err(error) => {
                 let errno =
                     rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
-                // As a core would that cannot be made; those before it are stopped below.
+                // Reported like a core that cannot be made; the cores before it are stopped below.
                 let _ = report.send((id, Err(Error::os(Op::Start, errno))));
                 break;
             }
@@ -101,7 +101,7 @@ impl<T> Cores<T> {
         self.handles.iter().for_each(|handle| handle.stop(drain));
     }
 
-    /// The cores as other threads see them, in their order.
+    /// The handles of the cores, in order.
     pub fn handles(&self) -> Vec<Handle> {
         self.handles.clone()
     }
@@ -111,7 +111,7 @@ impl<T> Cores<T> {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for all cores and returns what their `main` returned, in the order of the cores.
+    /// Waits for all cores and returns the results of their `main`, in the order of the cores.
     ///
     /// # Panics
     /// When a core panicked.

@@ -1,4 +1,4 @@
-//! A core, seen from other threads.
+//! A core, as other threads use it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,25 +8,25 @@ use super::Core;
 use crate::core::mailbox::{Mailbox, NotPosted};
 use crate::task::notifier::Notifier;
 
-/// What other threads may touch.
+/// The part of a core that other threads may access.
 pub(crate) struct Shared {
-    /// 0: go on. Otherwise stop, and let tasks finish for this many nanoseconds less one.
+    /// 0 while the core runs; otherwise 1 + the nanoseconds that tasks have to finish.
     pub(super) stop: AtomicU64,
     pub(crate) mailbox: Mailbox,
     pub(crate) notifier: Arc<Notifier>,
 }
 
-/// A core, seen from other threads.
+/// A core, as other threads use it.
 #[derive(Clone)]
 pub struct Handle(pub(crate) Arc<Shared>);
 
 impl Handle {
-    /// Asks the core to stop: interruptible waits end at once, the other tasks have `drain` to finish. Asking again can
-    /// shorten that, not prolong it.
+    /// Asks the core to stop: interruptible waits end at once, other tasks get `drain`, which later calls can only
+    /// shorten.
     pub fn stop(&self, drain: Duration) {
         let nanoseconds = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX - 1);
         let wish = nanoseconds.saturating_add(1);
-        // Two threads may ask at the same time, and the less patient one come first.
+        // The shortest time of concurrent calls counts, in any order.
         let _ = self
             .0
             .stop
@@ -40,11 +40,11 @@ impl Handle {
         self.0.notifier.end_wait();
     }
 
-    /// Has the core run `mail` on its thread, between two turns and outside of any task; it must not block. Mail of one
-    /// thread runs in the order in which it was posted. A core that stops before it has run it drops it.
+    /// Makes the core run `mail` on its thread, between two turns and outside of any task; it must not block. Mail of
+    /// one thread runs in the order in which it was posted. A core that stops drops mail that has not run.
     ///
     /// # Errors
-    /// When the core has too much mail that it has not run yet, or has ended. The mail is dropped then.
+    /// When the core's mailbox is full, or the core has ended. The mail is dropped.
     pub fn post(&self, mail: impl FnOnce(&Core) + Send + 'static) -> Result<(), NotPosted> {
         self.0.mailbox.post(Box::new(mail))
     }

@@ -1,4 +1,4 @@
-//! Bytes of this process in an input, whose buffers are the core's.
+//! Filling an input with bytes of this process, in buffers of the core.
 
 use super::Core;
 use crate::buffers::input::Input;
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::limits::BUFFER_BYTES;
 
 impl Input {
-    /// Appends as many of `bytes` as there is room for and says how many.
+    /// Appends as many of `bytes` as fit and returns their number.
     ///
     /// # Errors
     /// [`crate::Kind::NoBuffers`] when the core's bound is reached.

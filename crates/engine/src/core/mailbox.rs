@@ -1,13 +1,12 @@
-//! What other threads have for a core to do: mail that runs there, and what they give to its tasks. The core is told by its
-//! [`Notifier`].
+//! Work of other threads for a core: mail that it runs, and values for its tasks. The [`Notifier`] wakes the core.
 //!
 //! `Handle::post` has the core run a closure between two turns, a standard `Waker` wakes a task from any thread, and
-//! `Core::promise` makes a value that another thread gives to a task. Both queues are bounded: mail beyond the bound
-//! is refused, and if more tasks are woken than fit, all tasks are woken, which `Future::poll` allows.
+//! `Core::promise` makes a value that another thread gives to a task. Both queues are bounded: mail beyond the bound is
+//! refused, and if more tasks are woken than fit, all tasks are woken, which `Future::poll` allows.
 //!
 //! On a simulated core mail is delayed as the seed decides. A value promised by a real thread is awaited in real time
-//! before virtual time continues, and promises are settled in the order in which they were made, so a run depends on
-//! its seed alone.
+//! before virtual time continues, and promises are settled in the order in which they were made, so a run depends only
+//! on its seed.
 
 use std::fmt;
 use std::mem;
@@ -19,13 +18,13 @@ use crate::core::Core;
 use crate::limits::MAIL_MAX;
 use crate::task::notifier::Notifier;
 
-/// What a core is to do: it runs on the core's thread, between two turns, outside of any task. It must not block.
+/// A closure for a core: it runs on the core's thread, between two turns, outside of any task. It must not block.
 pub(crate) type Mail = Box<dyn FnOnce(&Core) + Send>;
 
-/// Why mail was not taken.
+/// Why mail was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotPosted {
-    /// The core has as much mail as it may have: it is behind, and whoever posts has to wait or to do without.
+    /// The mailbox is full; the sender waits or does without.
     Full,
     /// The core has ended.
     Ended,
@@ -42,14 +41,12 @@ impl fmt::Display for NotPosted {
 
 impl std::error::Error for NotPosted {}
 
-/// The mailbox of one core.
 pub(crate) struct Mailbox {
-    /// Invariant: it is filled whenever `contents` are not empty and the lock is free.
+    /// Invariant: filled whenever `contents` are not empty and the lock is free.
     notifier: Arc<Notifier>,
     contents: Mutex<Contents>,
-    /// Promises of other threads that have not been kept or broken yet.
+    /// Number of promises of other threads that are neither kept nor broken.
     promised: AtomicUsize,
-    /// The next promise's number.
     promise_next: AtomicU64,
 }
 
@@ -57,7 +54,7 @@ pub(crate) struct Mailbox {
 struct Contents {
     /// At most [`MAIL_MAX`].
     mail: Vec<Mail>,
-    /// Promises that were kept or broken, with their numbers: as many as were made at most.
+    /// Promises that were kept or broken, with their numbers.
     settled: Vec<(u64, Mail)>,
     has_ended: bool,
 }
@@ -73,7 +70,7 @@ impl Mailbox {
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        // Nothing that runs under the lock can panic and leave half of a change.
+        // No code under the lock can panic and leave a partial change.
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,8 +88,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes what is to run: settled promises in the order in which they were made, whichever thread was faster, then mail in
-    /// the order in which it came.
+    /// Takes what is to run: settled promises in the order in which they were made, then mail in the order of posting.
     pub(crate) fn take(&self) -> impl Iterator<Item = Mail> + use<> {
         let mut contents = self.contents();
         let mut settled = mem::take(&mut contents.settled);
@@ -102,18 +98,18 @@ impl Mailbox {
         settled.into_iter().map(|(_, mail)| mail).chain(mail)
     }
 
-    /// Another thread is going to give something to a task: the promise's number.
+    /// Registers a promise and returns its number.
     pub(crate) fn promise(&self) -> u64 {
         self.promised.fetch_add(1, Ordering::Relaxed);
         self.promise_next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A promise is kept or broken: `mail` tells its task.
+    /// Settles a promise, kept or broken; `mail` passes the outcome to its task.
     pub(crate) fn settle(&self, number: u64, mail: Mail) {
         let mut contents = self.contents();
         self.promised.fetch_sub(1, Ordering::Relaxed);
         if contents.has_ended {
-            // Outside of the lock: what it owns may have destructors.
+            // Dropped outside of the lock, because the mail's values may have destructors.
             drop(contents);
             return drop(mail);
         }
@@ -122,14 +118,14 @@ impl Mailbox {
         self.notifier.notify();
     }
 
-    /// Blocks the calling thread until nothing is promised, or mail has come that may keep a promise: simulated cores only.
+    /// Blocks a simulated core's thread until no promise is open, or mail has arrived that may keep one.
     ///
     /// # Panics
-    /// When that takes half a minute: a promise is neither kept nor dropped by another thread.
+    /// When that takes half a minute: another thread neither keeps nor drops its promise.
     pub(crate) fn await_promised(&self) {
         let patience = Duration::from_secs(30);
         while self.promised.load(Ordering::Relaxed) > 0 && self.contents().mail.is_empty() {
-            // Filled already, it would not be told of more.
+            // A notifier that is already filled would not wake this thread again.
             self.notifier.empty();
             if self.promised.load(Ordering::Acquire) == 0 {
                 break;
@@ -139,7 +135,7 @@ impl Mailbox {
                 "simulation: another thread neither keeps nor drops what it has promised"
             );
         }
-        // What comes from here on fills it by itself.
+        // Mail that arrives from here on fills the notifier by itself.
         self.notifier.empty();
         let contents = self.contents();
         let has_mail = !contents.mail.is_empty() || !contents.settled.is_empty();
@@ -148,7 +144,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes no more mail. What had come and was not run is dropped by the caller, outside of the lock.
+    /// Closes the mailbox. The caller drops the mail that has not run, outside of the lock.
     pub(crate) fn end(&self) -> impl Sized + use<> {
         let mut contents = self.contents();
         contents.has_ended = true;

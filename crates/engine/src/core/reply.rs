@@ -1,4 +1,4 @@
-//! A value that another thread gives to a task of a core, once.
+//! A one-shot channel from another thread to a task of a core.
 
 use std::future::Future;
 use std::mem;
@@ -9,33 +9,32 @@ use std::task::{Context, Poll, Waker};
 use crate::core::Core;
 use crate::core::handle::Shared;
 
-/// The end of another thread. Dropped without a value, it tells the task that none will come. On a simulated core virtual
-/// time stands still until a thread has done either, so that a run depends on its seed only; what the core's own tasks have
-/// for each other is no promise.
+/// The sending end, for another thread. Dropping it without a value resolves the reply to `None`. On a simulated core
+/// virtual time stops until the promise is settled, so tasks of the same core must not use it for each other.
 pub struct Promise<T: Send + 'static> {
-    /// `None` once it is kept.
+    /// `None` once the promise is settled.
     slot: Option<Arc<Slot<T>>>,
     core: Arc<Shared>,
     number: u64,
 }
 
-/// The end of the task: a future of the value, or of `None` when the promise was dropped. Dropping it gives the value up.
+/// The receiving end: a future of the value, or of `None` when the promise was dropped. Dropping it discards the value.
 pub struct Reply<T> {
     slot: Arc<Slot<T>>,
 }
 
-/// Both ends are on the core when it is changed, so its lock is never waited for.
+/// Both ends are on the core when the slot changes, so its lock is never contended.
 type Slot<T> = Mutex<State<T>>;
 
 enum State<T> {
-    /// Nothing has come. The waker is that of the task, once it waits.
+    /// No value yet. The waker is that of the task, once it waits.
     Waiting(Option<Waker>),
-    /// What has come; `None` when nothing will, or when it has been taken.
+    /// The value; `None` if the promise was dropped or the value was taken.
     Settled(Option<T>),
 }
 
 impl Core {
-    /// A value that another thread will give to a task of this core: the end to give it by, and the end that waits.
+    /// Makes a one-shot channel by which another thread gives a value to a task of this core.
     pub fn promise<T: Send + 'static>(&self) -> (Promise<T>, Reply<T>) {
         let core = self.handle().0;
         let number = core.mailbox.promise();
@@ -53,19 +52,19 @@ impl Core {
 }
 
 fn state<T>(slot: &Slot<T>) -> MutexGuard<'_, State<T>> {
-    // Nothing that runs under the lock can panic and leave half of a change.
+    // No code under the lock can panic and leave a partial change.
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T: Send + 'static> Promise<T> {
-    /// Whether anybody still waits for the value.
+    /// Whether the [`Reply`] still exists.
     pub fn is_wanted(&self) -> bool {
         self.slot
             .as_ref()
             .is_some_and(|slot| Arc::strong_count(slot) > 1)
     }
 
-    /// Gives the value, and wakes the task on its core.
+    /// Sends the value and wakes the task on its core.
     pub fn keep(mut self, value: T) {
         self.settle(Some(value));
     }

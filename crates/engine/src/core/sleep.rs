@@ -1,4 +1,4 @@
-//! Pauses of a task.
+//! Sleeping tasks.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use crate::state::{SleepState, Timer};
 use crate::timer::TimerId;
 
 impl Core {
-    /// Pauses for at least `duration`.
+    /// Sleeps for at least `duration`.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         self.sleep_until(self.now_exact() + duration)
     }
 
-    /// Pauses until `when`, at least. Afterwards [`Core::now`] is not before `when`, so a loop that compares the two ends. If only the exact
-    /// time has reached `when`, the task continues in the next turn.
+    /// Sleeps until `when` or later. Afterwards [`Core::now`] is not before `when`, so a loop that compares the two
+    /// ends. If only the exact time has reached `when`, the task continues in the next turn.
     pub fn sleep_until(&self, when: Instant) -> Sleep {
         Sleep {
             core: self.clone(),
@@ -26,7 +26,7 @@ impl Core {
         }
     }
 
-    /// Pauses for at least `duration`, or until the core is asked to stop.
+    /// Sleeps for at least `duration`, or until the core is asked to stop.
     pub async fn sleep_unless_stopping(&self, duration: Duration) {
         let mut sleep = self.sleep(duration);
         let mut stopped = self.stopped();
@@ -40,7 +40,7 @@ impl Core {
     }
 }
 
-/// A pause. Dropping it takes its timer back.
+/// A sleep of a task. Dropping it cancels its timer.
 pub struct Sleep {
     core: Core,
     when: Instant,
@@ -56,7 +56,7 @@ impl Future for Sleep {
         let task = core.0.tasks.current();
         if let Some((_, index)) = self.timer {
             return match state.sleeps[index as usize] {
-                // What lies beyond the wheel comes out of it early.
+                // A timer beyond the wheel's range expires early and is set again.
                 SleepState::Over if self.when > state.now => {
                     state.sleeps[index as usize] = SleepState::Waiting(task);
                     let timer = state.timers.insert(self.when, Timer::Sleep(index));

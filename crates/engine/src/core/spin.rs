@@ -1,14 +1,13 @@
-//! Busy polling between two looks at the kernel: the socket that the next bytes are expected from is asked itself, again and
-//! again. What comes is so received by the call that finds it; a look at the driver would say that it is there, and cost a
-//! call more.
+//! Busy polling between two looks at the kernel: the core receives directly from the socket on which it expects the
+//! next bytes. A look at the driver would cost one system call more.
 //!
 //! ```text
-//!   look at the driver ──> ask, ask, ask … ──> look at the driver
-//!                                  └─ something has come: its task goes on, and the core has its next turn at once
+//!   look at the driver ──> receive, receive … ──> look at the driver
+//!                                  └─ bytes have arrived: their task continues, and the next turn begins at once
 //! ```
 //!
-//! To ask is to let the task that waits for the bytes go on, which receives. Where nothing has come it waits again, and
-//! what that took counts as the wait that it is.
+//! To receive, the core polls the task that waits for the bytes. If nothing has arrived the task waits again, and the
+//! time counts as waiting.
 
 use std::sync::atomic::Ordering;
 
@@ -17,8 +16,7 @@ use crate::limits::{ASKS_PER_LOOK, STALL_MIN};
 use crate::task::profile::Work;
 
 impl Core {
-    /// Asks the socket that the next bytes are expected from, if there is one, until something has come of it or something
-    /// else may be due.
+    /// Polls the task of the expected socket, if there is one, until bytes arrive or other work may be due.
     pub(super) fn spin(&self) {
         let Inner { tasks, state, .. } = &*self.0;
         let Some(key) = state.borrow_mut().expect() else {
@@ -29,7 +27,7 @@ impl Core {
             let begun = self.0.clock.now();
             let before = begun.since(self.0.now.get());
             if before > STALL_MIN {
-                // The thread had no CPU: the turn to come sees for how long.
+                // The thread had no CPU: the next turn measures for how long.
                 break;
             }
             self.note_lateness(before);
@@ -46,7 +44,7 @@ impl Core {
             let Some(task) = asked else { break };
             let received = state.borrow().expected.received;
             let work = tasks.step(task);
-            // Before anything is noted: the peer waits for it. It counts as work of the task.
+            // Sent before the accounts are updated, because the peer waits for it. The send counts as work of the task.
             state.borrow_mut().send_due(tasks);
             let has_come = state.borrow().expected.received != received;
             if has_come || tasks.has_ready() {
@@ -59,7 +57,7 @@ impl Core {
         tasks.profiler.did(Work::WAIT);
     }
 
-    /// Whether another thread wants something of the core.
+    /// Whether another thread has work for the core, or asks it to stop.
     fn is_wanted(&self) -> bool {
         self.0.notifier.is_filled() || self.0.shared.stop.load(Ordering::Acquire) != 0
     }

@@ -1,18 +1,15 @@
-//! When a core was held up: what it saw too late says nothing of those it waited for.
+//! Periods in which a core was held up, so that its lateness is not attributed to the peers it waited for.
 
 use std::time::Duration;
 
 use crate::clock::Instant;
 use crate::limits::STALLS_KEPT;
 
-/// The latest stalls of a core.
 #[derive(Default)]
 pub(super) struct Stalls {
-    /// The end and the length of each, in no order.
+    /// End and length of each stall, in no particular order.
     latest: [(Instant, Duration); STALLS_KEPT],
-    /// Where the oldest stands.
     next: usize,
-    /// The end of the last.
     end: Instant,
 }
 
@@ -23,7 +20,7 @@ impl Stalls {
         self.end = end;
     }
 
-    /// How much of the time since `begin` they were.
+    /// Total length of the stalls after `begin`.
     pub(super) fn since(&self, begin: Instant) -> Duration {
         if self.end <= begin {
             return Duration::ZERO;

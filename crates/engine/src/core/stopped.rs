@@ -1,4 +1,4 @@
-//! Waiting for the end of a core.
+//! Waiting for the stop of a core.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use super::Core;
 use crate::task::id::TaskId;
 
 impl Core {
-    /// Pauses until the core is asked to stop.
+    /// Waits until the core is asked to stop.
     pub fn stopped(&self) -> Stopped<'_> {
         Stopped {
             core: self,
@@ -17,10 +17,10 @@ impl Core {
     }
 }
 
-/// A wait for the end of a core. Dropping it takes the wish to be woken back.
+/// A wait for the stop of a core. Dropping it removes the task from the core's list.
 pub struct Stopped<'a> {
     core: &'a Core,
-    /// Who stands in the core's list for it.
+    /// The task in the core's list for this wait.
     waits: Option<TaskId>,
 }
 
@@ -30,7 +30,7 @@ impl Stopped<'_> {
             return;
         };
         let waiters = &mut self.core.0.state.borrow_mut().stop_waiters;
-        // Nobody stands there any more when all were woken. Whoever came last often leaves first.
+        // Empty once all tasks were woken. The last entry is often the first to leave, so the search starts there.
         if let Some(at) = waiters.iter().rposition(|&waiter| waiter == task) {
             waiters.swap_remove(at);
         }

@@ -1,4 +1,4 @@
-//! The core's loop: tasks run, the kernel is looked at, what has happened and the timers that are due wake tasks.
+//! The core's event loop: run tasks, look at the kernel, wake tasks for events and due timers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,8 +15,7 @@ use crate::task::Tasks;
 use crate::task::profile::Work;
 
 impl Core {
-    /// Runs the core until all tasks have ended, or it was asked to stop and the time to finish has passed. Returns the
-    /// number of tasks that were cut off.
+    /// Runs the core until all tasks have ended or the time after a stop is over; returns the number of tasks cut off.
     pub fn run(&self) -> usize {
         let mut drained_by = None;
         self.0.is_running.set(true);
@@ -43,7 +42,7 @@ impl Core {
             if drained_by.is_none() {
                 self.interrupt();
             }
-            // Asked again with less patience, the core has less; a later look at the same wish changes nothing.
+            // A later stop with a shorter time shortens the deadline; reading the same request again changes nothing.
             let deadline = self.0.now.get() + drain;
             drained_by =
                 Some(drained_by.map_or(deadline, |earlier: Instant| earlier.min(deadline)));
@@ -55,8 +54,8 @@ impl Core {
         cut_off
     }
 
-    /// Makes ready what the first look at the kernel needs. Behind the first tasks it would hold up what they have begun, and would
-    /// be part of every time that they take.
+    /// Prepares the driver for its first look at the kernel. After the first tasks it would delay the I/O that they
+    /// have started and count towards every latency that they measure.
     fn prepare(&self) {
         let State { driver, pool, .. } = &mut *self.0.state.borrow_mut();
         match driver {
@@ -65,7 +64,7 @@ impl Core {
         }
     }
 
-    /// Whether last responses of closed streams are still on their way.
+    /// Whether last sends of closed streams are in progress.
     fn is_sending(&self) -> bool {
         let state = &mut *self.0.state.borrow_mut();
         state
@@ -74,7 +73,7 @@ impl Core {
             .any(|socket| socket.closing && socket.is_sending())
     }
 
-    /// Sends what the tasks of this turn have left, then one look at the kernel and the clock.
+    /// Performs the deferred sends of this turn's tasks, then looks at the kernel and the clock once.
     fn turn(&self, drained_by: Option<Instant>) {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
@@ -109,13 +108,13 @@ impl Core {
             ),
             Driver::Simulated(driver) => {
                 let until = if tasks.has_ready() {
-                    // Running them took time, too.
+                    // Running the tasks took time.
                     Some(self.0.clock.now() + Duration::from_micros(1))
                 } else {
                     until
                 };
                 let until = earlier(until, self.mail_due(driver));
-                // The stop of a simulated core comes from one of its own tasks.
+                // A simulated core is stopped by one of its own tasks.
                 let stop_asked =
                     self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
                 if stop_asked {
@@ -131,7 +130,7 @@ impl Core {
         tasks.profiler.did_until(Work::WAIT, state.now);
         tasks.were_woken_now(ready);
         let overslept = match look {
-            // When the thread was stopped is not known; what has happened may have waited since.
+            // The start of the stop is unknown, so events may have waited for the whole time.
             Look::Interrupted => state.now.since(now),
             Look::Whole | Look::Filled => due.map_or(Duration::ZERO, |due| state.now.since(due)),
         };
@@ -148,7 +147,7 @@ impl Core {
     pub(super) fn note_lateness(&self, lateness: Duration) {
         let before = match self.0.behind.get() {
             Behind::Nothing => Duration::ZERO,
-            // What this turn has found may have been there at the look before.
+            // Events of this turn may have been there at the previous look.
             Behind::Events { .. } | Behind::Tasks => self.0.lateness.get(),
         };
         self.0.lateness.set(before + lateness);
@@ -160,7 +159,7 @@ impl Core {
         }
     }
 
-    /// Whether mail has come and may be looked at.
+    /// Whether mail has arrived and is due.
     fn has_mail(&self) -> bool {
         if !self.0.notifier.is_filled() {
             return false;
@@ -175,8 +174,8 @@ impl Core {
         }
     }
 
-    /// When the mail of a simulated core is delivered, if there is any: the seed decides how long it travels. What real
-    /// threads have promised is waited for first, in real time, so that the run depends on the seed and not on them.
+    /// When pending mail of a simulated core is delivered: the seed decides the delay. First waits, in real time, for
+    /// the promises of real threads, so that the run depends only on the seed.
     fn mail_due(&self, driver: &Simulated) -> Option<Instant> {
         self.0.shared.mailbox.await_promised();
         if !self.0.notifier.is_filled() {
@@ -190,7 +189,7 @@ impl Core {
         self.0.mail_due.get()
     }
 
-    /// Runs what other threads have posted, and wakes the tasks that they have woken.
+    /// Runs posted mail, and wakes the tasks that other threads have woken.
     fn run_mail(&self) {
         let tasks = &self.0.tasks;
         self.0.mail_due.set(None);
@@ -204,13 +203,13 @@ impl Core {
         tasks.profiler.did(Work::MAIL);
     }
 
-    /// A turn has had `busy` to do, and then asked the kernel for `asked`.
+    /// Accounts for a turn that was `busy` for one duration and in the kernel for `asked`.
     fn note_work(&self, busy: Duration, asked: Duration, driver: &Driver) {
         let mut stretch = Duration::ZERO;
         if self.0.has_work.replace(self.0.tasks.has_ready()) {
             stretch += busy;
         }
-        // What came of asking was done in asking, and so was what the kernel was given to do.
+        // Time in the kernel counts as work if it returned events or did work for this core.
         if self.0.has_work.get() || driver.has_worked() {
             stretch += asked;
         }
@@ -224,7 +223,7 @@ impl Core {
         }
     }
 
-    /// Wakes everybody who wants to know that the core is stopping.
+    /// Wakes all interruptible waits, because the core is stopping.
     fn interrupt(&self) {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
@@ -243,7 +242,6 @@ impl Core {
 }
 
 impl State {
-    /// Acts on all that has happened.
     fn act_on(&mut self, mut events: Vec<Event>, tasks: &Tasks) {
         if !events.is_empty() {
             for event in events.drain(..) {
@@ -270,7 +268,7 @@ impl State {
         }
     }
 
-    /// Does what is due; whether anything was.
+    /// Handles the due timers; returns whether there were any.
     fn expire(&mut self, tasks: &Tasks) -> bool {
         let mut expired = std::mem::take(&mut self.expired);
         self.timers.expire(self.now, &mut expired);

@@ -1,5 +1,5 @@
-//! How long a core that busy-polls had something to do, of the time for which its thread had a CPU. Stretches of work are measured
-//! by the core's clock, which goes on where the thread has none; from time to time what that was too much is taken back.
+//! Time for which a core that busy-polls had work while its thread had a CPU. Work is measured by the core's clock,
+//! which also runs while the thread has no CPU; at the end of each span the excess is subtracted.
 //!
 //! ```text
 //!   core     | work | ask |   work, and no CPU   | ask | work | ask |
@@ -14,24 +14,24 @@ use crate::limits::WORK_SPAN;
 
 #[derive(Default)]
 pub(super) struct Worked {
-    /// Up to the end of the last span.
+    /// Work up to the end of the last span.
     sum: Cell<Duration>,
-    /// When the span under way began, and the CPU time that the thread had used by then.
+    /// Start of the current span, and the thread's CPU time at that moment.
     begun: Cell<Instant>,
     cpu: Cell<Duration>,
-    /// Work of the span under way by the core's clock, and the longest stretch of it. Invariant: `longest` <= `work`.
+    /// Work in the current span by the core's clock, and its longest piece. Invariant: `longest` <= `work`.
     work: Cell<Duration>,
     longest: Cell<Duration>,
 }
 
 impl Worked {
-    /// It counts from `now` on, on the calling thread.
+    /// Starts measuring at `now`, on the calling thread.
     pub(super) fn begin(&self, now: Instant) {
         self.begun.set(now);
         self.cpu.set(clock::thread_cpu());
     }
 
-    /// The core had work for this long at a stretch, up to `now` at the latest.
+    /// Adds a piece of work that ended at `now` or earlier.
     #[inline]
     pub(super) fn add(&self, stretch: Duration, now: Instant) {
         self.work.set(self.work.get() + stretch);
@@ -41,13 +41,13 @@ impl Worked {
         }
     }
 
-    /// All of it up to `now`; never more than the CPU time that the thread has used.
+    /// All work up to `now`; never more than the thread's CPU time.
     pub(super) fn up_to(&self, now: Instant) -> Duration {
         self.end_span(now);
         self.sum.get()
     }
 
-    /// The same since it was taken last.
+    /// [`Worked::up_to`] since the last call, with a reset.
     pub(super) fn take_up_to(&self, now: Instant) -> Duration {
         self.end_span(now);
         self.sum.take()
@@ -63,9 +63,9 @@ impl Worked {
     }
 }
 
-/// What of the `work` of a span the thread had a CPU for: it `had` one for so much of the time that has `passed`. A stretch in which it
-/// had none for a while is longer than that while, and those of a scheduler are far longer than work: where no stretch is of such a
-/// length the core was asking. Half of it is enough, since the thread may have lost its CPU twice.
+/// The part of a span's `work` for which the thread had a CPU, which it `had` for part of the time that has `passed`. A
+/// piece of work in which the thread lost its CPU is longer than the lost time. So if no piece is that long, the CPU
+/// was lost while the core was polling. Half the length suffices, since the thread may have lost its CPU twice.
 fn of_span((passed, had): (Duration, Duration), (work, longest): (Duration, Duration)) -> Duration {
     let lost = passed.saturating_sub(had);
     let within = match longest >= lost / 2 {

@@ -1,4 +1,4 @@
-//! Calls on a socket's descriptor that both of the kernel's drivers make. None of them waits.
+//! Non-blocking system calls on a socket that both kernel drivers make.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -28,25 +28,24 @@ use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
 use crate::socket::{Calls, Ended, Socket, Sockets, set_calls};
 
-/// Whether somebody waits to be accepted.
+/// Whether a connection is waiting to be accepted.
 pub(super) fn is_waited_for(listener: &Socket) -> bool {
     let mut descriptors = [PollFd::new(listener.descriptor(), PollFlags::IN)];
-    // Interrupted: there was nobody.
+    // An interrupted poll found no connection.
     poll(&mut descriptors, Some(&Timespec::default())) == Ok(1)
 }
 
-/// Takes a connection from the queue.
 pub(super) fn accept(listener: &Socket, flags: SocketFlags) -> Result<OwnedFd, Errno> {
     loop {
         match accept_with(listener.descriptor(), flags | SocketFlags::CLOEXEC) {
-            // The connection was gone before we came to it (accept(2)).
+            // The connection was gone before it was accepted (accept(2)).
             Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
             outcome => return outcome,
         }
     }
 }
 
-/// Makes a connected descriptor one of the core's sockets.
+/// Adds a connected descriptor to the core's sockets.
 pub(super) fn adopt(descriptor: OwnedFd, sockets: &mut Sockets) -> Key {
     let mut socket = Socket::new(Some(descriptor));
     // Read at once: a client that connects has nearly always sent its first request already.
@@ -55,7 +54,6 @@ pub(super) fn adopt(descriptor: OwnedFd, sockets: &mut Sockets) -> Key {
     sockets.insert(socket)
 }
 
-/// Receives what is there.
 pub(super) fn receive(
     socket: &mut Socket,
     input: &mut Input,
@@ -71,9 +69,8 @@ pub(super) fn receive(
         // DONTWAIT: a ring's sockets are blocking.
         match recv(socket.descriptor(), buffer.spare(), RecvFlags::DONTWAIT) {
             Ok((_, count)) => {
-                // A short receive has emptied the socket and the next edge is still to come, unless the end of
-                // the stream stands behind the bytes, or an urgent one, where it ended: its edge may have been reported
-                // together with theirs.
+                // A short receive has emptied the socket, and the next edge is still to come. Not so before the end of
+                // the stream or an urgent byte, whose edge may have been reported together with that of the bytes.
                 socket.readable = count == room || socket.ended != Ended::No || socket.urgent;
                 buffer.fill(count);
                 socket.note_length(buffer.len());
@@ -89,7 +86,7 @@ pub(super) fn receive(
     }
 }
 
-/// How often a receive asks for what is not there yet.
+/// Number of attempts of a receive when no bytes have arrived.
 fn tries(socket: &mut Socket) -> usize {
     match std::mem::take(&mut socket.is_asked) {
         true => TRIES_PER_ASK,
@@ -97,7 +94,7 @@ fn tries(socket: &mut Socket) -> usize {
     }
 }
 
-/// Sends what the socket takes; EAGAIN when something is left.
+/// Sends as much as the socket takes; EAGAIN if bytes are left.
 pub(super) fn flush(socket: &mut Socket, follows: Follows, now: Instant) -> Result<(), Error> {
     // DONTWAIT: a ring's sockets are blocking.
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -135,8 +132,7 @@ pub(super) fn flush(socket: &mut Socket, follows: Follows, now: Instant) -> Resu
     Ok(())
 }
 
-/// One part by send(2), several by sendmsg(2): the vector costs the kernel a copy and a walk that one part can do
-/// without.
+/// Sends one part by send(2), several by sendmsg(2): the vector costs the kernel a copy and a walk.
 fn send_parts(
     outgoing: &Queue<Part>,
     one: impl FnOnce(&[u8]) -> Result<usize, Errno>,
@@ -155,7 +151,6 @@ fn send_parts(
     several(&vector[..count])
 }
 
-/// Sends some of a file and says how many bytes.
 pub(super) fn send_file(socket: &mut Socket, file: &File, stretch: Stretch) -> Result<u64, Error> {
     if !socket.writable {
         return Err(Error::os(Op::SendFile, Errno::AGAIN));
@@ -180,7 +175,7 @@ pub(super) fn send_file(socket: &mut Socket, file: &File, stretch: Stretch) -> R
     }
 }
 
-/// Drops what is there, `max` bytes at most (tcp(7), MSG_TRUNC).
+/// Discards at most `max` bytes that have arrived (tcp(7), MSG_TRUNC).
 pub(super) fn drop_arrived(socket: &mut Socket, max: u64) -> Result<usize, Errno> {
     if !socket.readable {
         return Err(Errno::AGAIN);
@@ -202,18 +197,16 @@ pub(super) fn drop_arrived(socket: &mut Socket, max: u64) -> Result<usize, Errno
     }
 }
 
-/// Receives up to `max` bytes of a TCP socket into no memory.
 fn recv_nothing(descriptor: &OwnedFd, max: usize) -> Result<usize, Errno> {
     // DONTWAIT: a ring's sockets are blocking.
     let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-    // SAFETY: with MSG_TRUNC a TCP socket writes no byte to the memory, and the callers have no others; one that did would
-    // fail at address zero.
+    // SAFETY: with MSG_TRUNC a TCP socket, as of all callers, writes no byte to the memory; a write would fault.
     let count = unsafe { libc::recv(descriptor.as_raw_fd(), std::ptr::null_mut(), max, flags) };
     usize::try_from(count)
         .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
-/// Unlike a receive, a short one says nothing: a pipe has room for so many packets, not for so many bytes.
+/// A short count does not mean an empty socket: a pipe has room for a number of packets, not of bytes.
 pub(super) fn fill(socket: &mut Socket, pipe: &mut Pipe, max: u64) -> Result<usize, Errno> {
     if !socket.readable {
         return Err(Errno::AGAIN);
@@ -244,8 +237,8 @@ pub(super) fn drain(socket: &mut Socket, pipe: &mut Pipe, now: Instant) -> Resul
     Ok(())
 }
 
-/// A ring's sockets are blocking (on others io_uring does not wait but fails), so the flag is set for the length of a
-/// call.
+/// Makes a call that does not block on a socket of a ring. These sockets are blocking, since io_uring fails on others
+/// instead of waiting, so the flag is set for the duration of the call.
 pub(super) fn unblocked<T>(
     socket: &mut Socket,
     call: impl FnOnce(&mut Socket) -> Result<T, Errno>,
@@ -256,31 +249,27 @@ pub(super) fn unblocked<T>(
     outcome
 }
 
-/// Whether the kernel holds bytes, an end or an error for a socket that nobody receives from: bulk is received only when
-/// asked for, and back-pressure has cancelled a multishot receive that a finished response did not arm again.
+/// Whether the kernel holds bytes, an end or an error for a socket without a receive in progress: bulk is received only
+/// on request, and back-pressure may have cancelled a multishot receive that a finished response did not arm again.
 pub(super) fn has_arrived(socket: &Socket) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(socket.descriptor(), &mut [0u8; 1][..], flags).err() != Some(Errno::AGAIN)
 }
 
-/// Whether urgent bytes wait.
 pub(super) fn is_urgent(socket: &Socket) -> bool {
     let mut descriptors = [PollFd::new(socket.descriptor(), PollFlags::PRI)];
     poll(&mut descriptors, Some(&Timespec::default())) == Ok(1)
 }
 
-/// Ends our side: the peer sees the end of the stream after what was sent.
 pub(super) fn end(socket: &Socket) -> Result<(), Errno> {
     shutdown(socket.descriptor(), Shutdown::Write)
 }
 
-/// Makes the close to come a reset: socket(7), SO_LINGER with a time of zero.
 pub(super) fn reset_at_close(socket: &Socket) {
-    // It cannot fail for a socket; and if it did, the close would be an ordinary one.
+    // It cannot fail for a socket; if it did, the close would be an ordinary one.
     let _ = set_socket_linger(socket.descriptor(), Some(Duration::ZERO));
 }
 
-/// The datagram socket that `open` makes, and the address that it has.
 pub(super) fn bind(
     open: impl FnOnce() -> Result<OwnedFd, Errno>,
     sockets: &mut Sockets,
@@ -293,7 +282,6 @@ pub(super) fn bind(
     Ok((sockets.insert(socket), bound))
 }
 
-/// Makes datagrams go to `peer` and come from there; the address that the socket has then.
 pub(super) fn connect(socket: &Socket, peer: SocketAddr) -> Result<SocketAddr, Errno> {
     rustix::net::connect(socket.descriptor(), &peer)?;
     local(socket.descriptor())
@@ -303,7 +291,6 @@ fn local(descriptor: &OwnedFd) -> Result<SocketAddr, Errno> {
     SocketAddr::try_from(getsockname(descriptor)?).map_err(|_| Errno::AFNOSUPPORT)
 }
 
-/// Sends datagrams and says how many left.
 pub(super) fn send_datagrams(
     socket: &mut Socket,
     batch: &mut SendBatch,
@@ -317,7 +304,6 @@ pub(super) fn send_datagrams(
     sent
 }
 
-/// Receives messages and says how many.
 pub(super) fn recv_datagrams(
     socket: &mut Socket,
     batch: &mut ReceiveBatch,
@@ -330,12 +316,12 @@ pub(super) fn recv_datagrams(
         tries => batch.recv_one(socket.descriptor(), socket.beside, tries),
     };
     match received {
-        // Fewer than there was room for have emptied the socket, and the next edge is still to come; unless an error has
-        // been reported, which may stand behind them: its edge may have come together with theirs.
+        // Fewer messages than there was room for have emptied the socket, and the next edge is still to come. Not so if
+        // an error was reported, which may follow them: its edge may have been reported together with theirs.
         Ok(_) => socket.readable = !batch.had_room() || socket.ended != Ended::No,
         Err(errno) => {
             socket.readable = errno != Errno::AGAIN;
-            // The error that was reported has been taken, by this call or by a send.
+            // The reported error has been consumed, by this call or by a send.
             socket.ended = Ended::No;
         }
     }

@@ -1,7 +1,7 @@
-//! Which driver is taken: what was asked for, and what this kernel allows.
+//! Choosing the driver, by request and by what this kernel supports.
 //!
 //! `auto` tries to make a ring with every feature that makes it fast. It uses io_uring if that succeeds and epoll
-//! otherwise, and the start-up line gives the reason. If io_uring was asked for and is refused, the error names the
+//! otherwise, and the start-up line gives the reason. If io_uring was requested and is refused, the error names the
 //! likely cause: the sysctl `kernel.io_uring_disabled`, a seccomp filter, or an old kernel.
 
 use std::fmt;
@@ -11,10 +11,10 @@ use rustix::io::Errno;
 
 use super::uring::{Ring, Speed};
 
-/// What the user asked for.
+/// The requested driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Io {
-    /// Take the best that works here.
+    /// The best driver that this machine supports.
     #[default]
     Auto,
     /// epoll(7), edge-triggered.
@@ -23,12 +23,12 @@ pub enum Io {
     IoUring,
 }
 
-/// The driver that was taken, and why: what the start-up line says.
+/// The chosen driver and the reason, as the start-up line shows them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// Never [`Io::Auto`].
     pub io: Io,
-    /// One clause, for people.
+    /// One clause, for users.
     pub reason: String,
 }
 
@@ -43,10 +43,10 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Decides on a driver by trying out what this kernel allows.
+/// Chooses a driver by trying what this kernel supports.
 ///
 /// # Errors
-/// When io_uring was asked for and is refused: a sentence that names the likely cause and what to do.
+/// When io_uring was requested and is refused: a sentence with the likely cause and what to do.
 pub fn choose(io: Io) -> Result<Choice, String> {
     match io {
         Io::Epoll => Ok(Choice {
@@ -64,7 +64,7 @@ pub fn choose(io: Io) -> Result<Choice, String> {
             )),
         },
         // BENCHMARKING.md: less CPU per request than epoll in every work measured, and no longer tail. That is with
-        // multishot receives; without them a fixed response costs 4.45 us where epoll needs 4.0.
+        // multishot receives; without them a fixed response costs 4.45 us, with epoll 4.0 us.
         Io::Auto => Ok(match Ring::probe() {
             Ok(Speed::Full) => Choice {
                 io: Io::IoUring,
@@ -82,7 +82,7 @@ pub fn choose(io: Io) -> Result<Choice, String> {
     }
 }
 
-/// Why io_uring_setup(2) was refused, as far as it can be known from outside.
+/// The likely reason for which io_uring_setup(2) was refused.
 fn refusal(errno: Errno) -> String {
     let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
     let disabled = disabled.trim();

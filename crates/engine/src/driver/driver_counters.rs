@@ -1,7 +1,7 @@
-//! What a network driver counts by names of its own (`ethtool -S`): the only way to learn what a cloud held back.
+//! The private counters of a network driver (`ethtool -S`), which alone show packets that a cloud has held back.
 //!
-//! The kernel says this by ioctl only; its netlink messages have the names without the values. rustix has no safe form of
-//! it, so it stands here, in the one crate with `unsafe`, for whoever is given it as a function.
+//! The kernel provides them by ioctl only; its netlink messages have the names without the values. rustix has no safe
+//! wrapper, so this is in the one crate with `unsafe`.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,13 +16,13 @@ const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETH_SS_STATS: u32 = 1;
 const NAME_BYTES: usize = 32;
-/// A command and two numbers before names, a command and one before values.
+/// Header sizes: a command and two numbers before names, a command and one number before values.
 const NAMES_HEAD: usize = 12;
 const VALUES_HEAD: usize = 8;
 
-/// The counters of an interface's driver, by the driver's own names and in its order; nothing where it has none.
+/// The counters of an interface's driver, by the driver's names and in its order; empty if it has none.
 ///
-/// An error is the kernel's: there is no such interface, or its driver cannot be asked.
+/// Fails if there is no such interface, or if its driver does not support the call.
 pub fn driver_counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
@@ -36,7 +36,7 @@ pub fn driver_counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     if count == 0 {
         return Ok(Vec::new());
     }
-    // The kernel fills in as many as the driver has at that moment, whatever we ask for.
+    // The kernel ignores the requested number and writes all counters that the driver has by then.
     let room = count + DRIVER_COUNTERS_SPARE;
     let mut names = vec![0u64; (NAMES_HEAD + room * NAME_BYTES).div_ceil(8)];
     put(&mut names, &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32]);
@@ -56,22 +56,21 @@ pub fn driver_counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     Ok(names.zip(values).take(count).collect())
 }
 
-/// How many counters there are: `cmd`, `reserved`, a mask of 64 bits that loses those the driver does not have, and one
-/// number for each that is left.
+/// Number of counters. The message is `cmd`, `reserved`, a mask of the supported sets, and one number for each of them.
 fn count(socket: &OwnedFd, interface: &str) -> io::Result<usize> {
     let mut question = vec![0u64; 3];
     put(&mut question, &[ETHTOOL_GSSET_INFO]);
     question[1] = 1 << ETH_SS_STATS;
     ask(socket, interface, &mut question)?;
     let answer = bytes(&question);
-    // A mask of nothing leaves no number behind it.
+    // An empty mask is followed by no number.
     Ok(match question[1] {
         0 => 0,
         _ => u32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) as usize,
     })
 }
 
-/// Writes numbers to the start of a message; there is room for them in the smallest.
+/// Writes numbers to the start of a message; the smallest message has room for them.
 fn put(message: &mut [u64], numbers: &[u32]) {
     for (at, pair) in numbers.chunks(2).enumerate() {
         let mut word = [0; 8];
@@ -86,7 +85,7 @@ fn bytes(message: &[u64]) -> Vec<u8> {
     message.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Hands a message about an interface to the kernel, which answers in its place.
+/// Passes a message about an interface to the kernel, which overwrites it with the reply.
 fn ask(socket: &OwnedFd, interface: &str, message: &mut [u64]) -> io::Result<()> {
     let name = interface.as_bytes();
     // The last byte stays zero.
@@ -102,9 +101,9 @@ fn ask(socket: &OwnedFd, interface: &str, message: &mut [u64]) -> io::Result<()>
     for (to, from) in request.ifr_name.iter_mut().zip(name) {
         *to = *from as libc::c_char;
     }
-    // SAFETY: the kernel reads the request, which outlives the call, and writes its answer to `message`, which is
+    // SAFETY: the kernel reads the request, which outlives the call, and writes its reply to `message`, which is
     // borrowed for as long and has room for it: three words for the number of counters; for names and values the number
-    // it has just named and DRIVER_COUNTERS_SPARE more, since a driver's number may have grown in between.
+    // just reported and DRIVER_COUNTERS_SPARE more, since a driver's number may have grown in between.
     let outcome =
         unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     match outcome {

@@ -1,8 +1,7 @@
-//! The epoll driver: every socket is registered once, edge-triggered for both directions, and never touched again.
+//! The epoll driver: every socket is registered once, edge-triggered for both directions, and not modified again.
 //!
-//! A receive that does not fill its buffer has emptied the socket, so the call that would return EAGAIN is omitted.
-//! It is made after the end of the stream or urgent data was reported: the edge for these may be the same as the one
-//! for the bytes.
+//! A receive that does not fill its buffer has emptied the socket, so the call that would return EAGAIN is omitted. It
+//! is made after the end of the stream or urgent data was reported, because their edge may be that of the bytes.
 
 mod operations;
 
@@ -26,7 +25,7 @@ pub(crate) struct Epoll {
     wake: OwnedFd,
 }
 
-/// The name of `wake` among the events; sockets are numbered from zero.
+/// Event data of `wake`; sockets are numbered from zero.
 const WAKE: u64 = u64::MAX;
 
 impl Epoll {
@@ -47,7 +46,7 @@ impl Epoll {
     }
 
     fn register(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
-        // PRI costs nothing and tells of urgent bytes, before which a receive ends early.
+        // PRI costs nothing and reports urgent bytes, before which a receive ends early.
         let flags =
             EventFlags::IN | EventFlags::PRI | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(
@@ -59,8 +58,8 @@ impl Epoll {
     }
 
     fn register_listener(&self, descriptor: impl AsFd, key: Key) -> Result<(), Errno> {
-        // Edge-triggered here too: out of descriptors, the connections that wait must not be reported over and over.
-        // Exclusive: of the cores that share a Unix listener one wakes up, not all.
+        // Edge-triggered as well: without free descriptors the queued connections must not be reported over and over.
+        // Exclusive: one of the cores that share a Unix listener wakes up, not all.
         let flags = EventFlags::IN | EventFlags::ET | EventFlags::EXCLUSIVE;
         epoll::add(
             &self.epoll,
@@ -70,8 +69,7 @@ impl Epoll {
         )
     }
 
-    /// Waits until something happens or `timeout` has passed (`None`: for ever). When a signal ends the wait, what has
-    /// happened until then is there, too.
+    /// Waits for an event or until `timeout` has passed. Also collects the events up to a signal that ends the wait.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Look {
         let (timeout, waited) = match timeout {
             Some(timeout) => self.wait_below_millisecond(timeout),
@@ -79,7 +77,7 @@ impl Epoll {
         };
         let look = self.look(timeout, events);
         if look == Look::Interrupted {
-            // Without a wait, no signal ends it.
+            // A look without a wait cannot be interrupted.
             self.look(Some(Duration::ZERO), events);
         }
         match waited {
@@ -94,7 +92,7 @@ impl Epoll {
         let ready = match epoll::wait(&self.epoll, &mut list[..], timeout.as_ref()) {
             Ok((ready, _)) => ready,
             Err(Errno::INTR) => return Look::Interrupted,
-            // The descriptor is ours and the list is valid; nothing else is documented in epoll_wait(2).
+            // The descriptor and the list are valid; epoll_wait(2) documents no other error.
             Err(errno) => panic!("epoll_wait: {errno}"),
         };
         let look = match ready.len() {
@@ -121,15 +119,15 @@ impl Epoll {
         look
     }
 
-    /// Waits until something happens when `timeout` is shorter than epoll_wait(2) can wait, which is whole milliseconds,
-    /// rounded up; epoll_pwait2(2) is finer but needs Linux 5.11. What is left to wait is of whole milliseconds, and
-    /// the core looks again when they have passed: a timer is late by what its wake-up takes, not by a millisecond.
+    /// Waits for an event if `timeout` is below a millisecond, because epoll_wait(2) rounds up to whole milliseconds
+    /// and epoll_pwait2(2) needs Linux 5.11. Returns the remaining timeout in whole milliseconds, after which the core
+    /// waits again for the rest: so a timer is late by the time of a wake-up, not by a millisecond.
     fn wait_below_millisecond(&self, timeout: Duration) -> (Option<Duration>, Look) {
         let milliseconds = Duration::from_millis(timeout.as_millis() as u64);
         let mut look = Look::Whole;
         if milliseconds.is_zero() && !timeout.is_zero() {
             let mut descriptors = [PollFd::new(&self.epoll, PollFlags::IN)];
-            // Woken, timed out or interrupted: the events are looked at in each case.
+            // The events are collected in any case: woken, timed out or interrupted.
             if poll(&mut descriptors, Some(&timespec(timeout))) == Err(Errno::INTR) {
                 look = Look::Interrupted;
             }
@@ -138,7 +136,7 @@ impl Epoll {
     }
 }
 
-/// HUP and ERR are reported without having been asked for (epoll_ctl(2)): for TCP both come with a reset.
+/// HUP and ERR are always reported (epoll_ctl(2)): for TCP both come with a reset.
 fn how_ended(flags: EventFlags) -> Ended {
     if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
         Ended::HungUp

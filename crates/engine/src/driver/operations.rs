@@ -1,4 +1,4 @@
-//! What operations ask of a driver: one set of methods, which each driver has in a file of this name.
+//! The interface between operations and drivers: each driver implements this trait in a file named `operations.rs`.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -17,45 +17,45 @@ use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
 use crate::socket::{Socket, Sockets};
 
-/// What follows at once behind the bytes that are sent.
+/// The data that immediately follows the bytes of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Follows {
     Nothing,
-    /// Bytes of a file, which leave in packets of their own.
+    /// Bytes of a file, sent in packets of their own.
     Apart,
-    /// Bytes of a file, which may leave in one packet with them (MSG_MORE).
+    /// Bytes of a file, which may share a packet with the bytes before (MSG_MORE).
     Joined,
 }
 
-/// Which bytes of a file to send; never none.
+/// A range of a file to send; not empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
-/// For how long connections are accepted.
+/// Whether a listener still accepts new connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Accepting {
-    /// Until the core stops.
+    /// It accepts until the core stops.
     Ongoing,
-    /// It stops: what has come is taken, and nothing more is waited for.
+    /// The core stops: queued connections are accepted, and no new ones are awaited.
     Ending,
-    /// The same, and another process has the queue as well. What has come is taken all the same: the kernel wakes one waiter
-    /// for a connection, which may have been this one, and nobody else would look.
+    /// Like `Ending`, but another process has the queue as well. Queued connections are still accepted: the kernel
+    /// wakes one waiter per connection, which may have been this one, and no other would accept it.
     Leaving,
 }
 
-/// Who carries out a send.
+/// The side that performs sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sender {
-    /// The core: what it has handed over has been sent.
+    /// The core: a call sends the bytes.
     Core,
-    /// The kernel, later: what it has been handed it reads until a completion says so.
+    /// The kernel, later: it reads the memory until it reports a completion.
     Kernel,
 }
 
-/// Whether a socket that is given up has a last send that is let finish.
+/// Whether a socket that is closed has a last send that may finish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LastSend {
     None,
@@ -68,7 +68,7 @@ macro_rules! operations {
     /// A descriptor by which other threads end the driver's wait.
     fn waking_descriptor(&self) -> std::io::Result<OwnedFd>;
 
-    /// Makes the socket at `key` listen on `address`. Where that takes a descriptor, `open` makes it.
+    /// Makes the socket at `key` listen on `address`. `open` makes the descriptor, if the driver needs one.
     fn listen(
         &mut self,
         key: Key,
@@ -77,10 +77,10 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<(), Errno>;
 
-    /// A listener is going to be closed, or a connection that was just accepted to become another core's.
+    /// Deregisters a listener before it is closed, or an accepted connection before it moves to another core.
     fn forget(&self, socket: &Socket);
 
-    /// A socket that is connecting to `address`. Where that takes a descriptor, `open` makes it and begins.
+    /// Starts to connect a socket to `address`. `open` makes the descriptor and connects it, if the driver needs one.
     fn connect(
         &mut self,
         source: &Source,
@@ -89,10 +89,10 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<Key, Error>;
 
-    /// How a connecting ended that has ended.
+    /// Outcome of a connect that has ended.
     fn connected(&self, socket: &Socket) -> Result<(), Errno>;
 
-    /// What the kernel has accepted by itself.
+    /// A connection that the kernel has already accepted by itself.
     fn take_accepted(&mut self, listener: Key, sockets: &mut Sockets)
     -> Option<Result<Key, Errno>>;
 
@@ -103,13 +103,13 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<Key, Errno>;
 
-    /// Makes a connection that was accepted with the same driver one of this core's sockets.
+    /// Adds a connection accepted with the same kind of driver to this core's sockets.
     fn adopt(&mut self, connection: OwnedFd, sockets: &mut Sockets) -> Result<Key, Errno>;
 
-    /// Whether somebody waits to be accepted, although nobody may be. If not, whoever comes wakes the listener's task.
+    /// Whether a connection is queued while the bound is reached. If not, the next one wakes the listener's task.
     fn is_waited_for(&mut self, listener: Key, sockets: &mut Sockets) -> bool;
 
-    /// Appends what has arrived to `input`; `Ok(0)` is the end of the stream.
+    /// Appends received bytes to `input`; `Ok(0)` is the end of the stream.
     fn recv(
         &mut self,
         key: Key,
@@ -118,21 +118,21 @@ macro_rules! operations {
         pool: &Rc<Pool>,
     ) -> Result<usize, Error>;
 
-    /// Whether a receive from a socket that counts as readable asks the kernel, which has none under way.
+    /// Whether a receive from a socket marked as readable makes a system call, because none is in progress.
     fn receives_when_asked(&self, socket: &Socket) -> bool;
 
-    /// Has nothing reported of a socket that is asked without that; whether that could be done.
+    /// Stops reports of a socket that is polled directly; returns whether that worked.
     fn stop_reports(&self, socket: &Socket) -> bool;
 
-    /// Has everything reported again, also what has happened meanwhile.
+    /// Resumes reports of a socket, including events since [`Operations::stop_reports`].
     fn report_again(&self, key: Key, socket: &mut Socket);
 
-    /// Whether a receive is under way that may have taken bytes already. It is asked to end, and its end wakes the receiver.
+    /// Whether a receive is in progress that may have taken bytes. It is cancelled, and its end wakes the receiver.
     fn ends_recv(&mut self, key: Key, socket: &mut Socket) -> bool;
 
     fn sender(&self) -> Sender;
 
-    /// Hands over what is queued; `EAGAIN` when something is left.
+    /// Sends the queued bytes; `EAGAIN` if some are left.
     fn send(
         &mut self,
         key: Key,
@@ -141,13 +141,13 @@ macro_rules! operations {
         now: Instant,
     ) -> Result<(), Error>;
 
-    /// Whether all that was handed over has been sent, where the kernel sends later.
+    /// Whether all submitted bytes are sent, if the kernel sends later.
     fn is_sent(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Error>;
 
-    /// The moment of a send in a turn that began at `now`.
+    /// Time stamp of a send in a turn that began at `now`.
     fn moment(&self, now: Instant) -> Instant;
 
-    /// Sends some of the stretch and says how many bytes.
+    /// Sends some of the range and returns the number of bytes.
     fn send_file(
         &mut self,
         key: Key,
@@ -157,15 +157,16 @@ macro_rules! operations {
         pool: &Rc<Pool>,
     ) -> Result<u64, Error>;
 
-    /// Whether the next bytes of the socket can go into a pipe. Where urgent ones have come, which are passed over by a
-    /// receive only, no more do. While some are on their way into our memory, or have come there, the next ones are to be
-    /// received; then this stops the receiving, and is true soon.
+    /// Whether the next bytes of the socket can go into a pipe. No longer after urgent bytes have arrived, which only a
+    /// receive can skip. While a receive is in progress or received bytes are pending, they must be received first;
+    /// then this stops the receive and soon returns true.
     fn can_splice(&mut self, key: Key, socket: &mut Socket) -> bool;
 
-    /// Drops what has arrived at a TCP socket, `max` bytes at most, and says how many; `Ok(0)` is the end of the stream.
+    /// Discards at most `max` received bytes of a TCP socket and returns their number; `Ok(0)` is the end of the
+    /// stream.
     fn drop_arrived(&mut self, key: Key, max: u64, sockets: &mut Sockets) -> Result<usize, Errno>;
 
-    /// Fills an empty pipe with some of what arrives, `max` bytes at most.
+    /// Fills an empty pipe with at most `max` received bytes.
     fn splice_in(
         &mut self,
         key: Key,
@@ -174,7 +175,6 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno>;
 
-    /// Sends all that the pipe holds.
     fn splice_out(
         &mut self,
         key: Key,
@@ -183,7 +183,8 @@ macro_rules! operations {
         now: Instant,
     ) -> Result<(), Errno>;
 
-    /// A datagram socket on `address`, and the address that it got. Where that takes a descriptor, `open` makes it and binds it.
+    /// Binds a datagram socket to `address` and returns its address. `open` makes the descriptor, if the driver needs
+    /// one.
     fn bind_datagrams(
         &mut self,
         address: SocketAddr,
@@ -191,7 +192,7 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<(Key, SocketAddr), Errno>;
 
-    /// From now on datagrams go to `peer` and come from there; the address that the socket has then.
+    /// Connects a datagram socket to `peer`, and returns its local address.
     fn connect_datagrams(
         &mut self,
         key: Key,
@@ -199,7 +200,7 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<SocketAddr, Errno>;
 
-    /// Sends messages of the batch, and says how many datagrams left. An error is the first one's, which stays in the batch.
+    /// Sends messages of the batch; returns the number of datagrams. On an error the first message stays in the batch.
     fn send_datagrams(
         &mut self,
         key: Key,
@@ -208,7 +209,7 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno>;
 
-    /// Receives messages into the batch, and says how many.
+    /// Receives messages into the batch, and returns their number.
     fn recv_datagrams(
         &mut self,
         key: Key,
@@ -216,25 +217,23 @@ macro_rules! operations {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno>;
 
-    /// Has the end of the connection reported, where that takes a call.
+    /// Enables reports of the end of the connection, if that takes a call.
     fn watch_end(&mut self, key: Key, socket: &mut Socket);
 
-    /// Has arrivals reported that nobody waits for, where that takes a call.
+    /// Enables reports of arriving bytes that no task waits for, if that takes a call.
     fn watch_arrivals(&mut self, key: Key, socket: &mut Socket);
 
-    /// Whether the connection has ended, failed, or received something unasked, beyond what the socket knows.
+    /// Whether the connection has ended or failed or has unexpected bytes, beyond what the socket's fields show.
     fn is_spent(&self, socket: &Socket) -> bool;
 
-    /// Ends our side.
     fn end(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Errno>;
 
-    /// Makes the close to come a reset.
     fn reset_at_close(&mut self, key: Key, sockets: &mut Sockets);
 
-    /// Ends what is in flight for a socket that is given up.
+    /// Cancels the operations in flight of a socket that is being closed.
     fn cancel(&mut self, key: Key, last: LastSend, socket: &mut Socket);
 
-    /// Closes a socket for which nothing is in flight, and frees its slot.
+    /// Closes a socket without operations in flight, and frees its slot.
     fn release(&mut self, key: Key, sockets: &mut Sockets);
     } };
 }
@@ -243,7 +242,7 @@ pub(super) use operations;
 /// Makes the trait of the operations.
 macro_rules! declare {
     ($($(#[$doc:meta])* fn $name:ident $arguments:tt $(-> $result:ty)?;)*) => {
-        /// `EAGAIN` is "not yet" everywhere, and the socket's waiter is woken when that may have changed.
+        /// Operations of a driver. `EAGAIN` means "not yet"; the socket's waiter is woken when that may have changed.
         pub(crate) trait Operations {
             $($(#[$doc])* fn $name $arguments $(-> $result)?;)*
         }

@@ -1,7 +1,7 @@
-//! The simulated driver: a network inside the process with a virtual clock, where a seed decides what goes wrong.
+//! The simulated driver: a network inside the process with a virtual clock and faults decided by a seed.
 //!
-//! Receives are short, operations say "not yet" without need, bytes travel for a while so that connections overtake
-//! each other, buffers fill up, and connections are reset. The same seed gives the same run.
+//! Receives are short, operations return EAGAIN without need, bytes are delayed so that connections overtake each
+//! other, buffers fill up, and connections are reset. The same seed gives the same run.
 //!
 //! It panics with the seed when all tasks wait and no event is left, so a lost wake-up is a failing test.
 
@@ -34,17 +34,17 @@ enum Happening {
     Bytes(Vec<u8>),
     End,
     Reset,
-    /// The other end has received something: there is room to send.
+    /// The other end has received bytes: there is room to send.
     Room,
-    /// An operation that said "not yet" may go on.
+    /// An operation that returned EAGAIN may proceed.
     Again,
-    /// A datagram arrives, wherever it was sent to; boxed, since the others are small.
+    /// A datagram arrives at its destination; boxed, since the other variants are small.
     Datagram(Box<Flight>),
-    /// A datagram of the socket's has met nobody.
+    /// A datagram of the socket reached an address without a socket.
     Refused,
 }
 
-/// Time, order of scheduling, socket, connection id, what: sorts by time and then as scheduled.
+/// Time, order of scheduling, socket, connection ID, event: sorts by time and then by order.
 type Entry = (u64, u64, u32, u64, Happening);
 
 pub(crate) struct Simulated {
@@ -56,7 +56,7 @@ pub(crate) struct Simulated {
     agenda: BinaryHeap<Reverse<Entry>>,
     order: u64,
     connections: u64,
-    /// How long the process is stopped at the next look.
+    /// How long the process is suspended at the next look.
     stop: Duration,
     datagrams: Datagrams,
 }
@@ -77,7 +77,7 @@ impl Simulated {
         }
     }
 
-    /// Both ends at once; the listener's comes out of `accept`, where `source` is its peer's address.
+    /// Makes both ends at once; `accept` returns the listener's end, whose peer address is `source`.
     fn connect_ends(
         &mut self,
         source: Option<IpAddr>,
@@ -110,7 +110,6 @@ impl Simulated {
         Ok(near)
     }
 
-    /// An end without another one.
     pub(crate) fn lone_end(&mut self, sockets: &mut Sockets) -> Key {
         self.connections += 1;
         let mut socket = Socket::new(None);
@@ -121,12 +120,12 @@ impl Simulated {
         sockets.insert(socket)
     }
 
-    /// Whether what happens to so many of a thousand operations happens to this one.
+    /// Decides whether an event with this rate per thousand occurs now.
     fn happens(&self, per_thousand: u32) -> bool {
         self.random.below(1000) < u64::from(per_thousand)
     }
 
-    /// Whether the operation is told "not yet" for no reason; it is woken again later.
+    /// Whether the operation returns EAGAIN for no reason; it is woken again later.
     fn hesitates(&mut self, key: Key, id: u64) -> bool {
         let hesitates = self.happens(self.options.not_yet);
         if hesitates {
@@ -135,7 +134,7 @@ impl Simulated {
         hesitates
     }
 
-    /// Bytes received into `bytes`: zero at the end, `EAGAIN` when there are none yet.
+    /// Receives into `bytes`: zero at the end, `EAGAIN` if no bytes have arrived.
     fn recv_bytes(
         &mut self,
         key: Key,
@@ -166,7 +165,7 @@ impl Simulated {
         Ok(count)
     }
 
-    /// Bytes taken of `bytes`, or `EAGAIN` when the direction is full.
+    /// Number of bytes taken from `bytes`, or `EAGAIN` when the direction is full.
     fn send_bytes(
         &mut self,
         key: Key,
@@ -207,7 +206,7 @@ impl Simulated {
         if let Some(waiting) = self.backlog.remove(&key.0) {
             self.listeners.retain(|_, listener| *listener != key);
             sockets.remove(key);
-            // As the kernel does with connections that nobody has accepted.
+            // The kernel resets connections that were not accepted, too.
             for end in waiting {
                 peer(sockets, end).resets = true;
                 self.close(end, sockets);
@@ -240,13 +239,12 @@ impl Simulated {
         }
     }
 
-    /// How long something travels.
     pub(crate) fn delay(&self) -> Duration {
         let delay_max = self.options.delay_max.as_nanos() as u64;
         Duration::from_nanos(self.random.below(delay_max + 1))
     }
 
-    /// Schedules behind everything that already travels to this end.
+    /// Schedules an event after everything that is already in transit to this end.
     fn deliver(&mut self, to: Key, sockets: &mut Sockets, what: Happening) {
         let delay = self.delay().as_nanos() as u64;
         let end = peer(sockets, to);
@@ -264,16 +262,15 @@ impl Simulated {
             .push(Reverse((time, self.order, key.0, id, what)));
     }
 
-    /// Stops the process for `duration` while it looks the next time, as SIGSTOP and SIGCONT do: time goes on, what is on
-    /// its way arrives, and the look is interrupted.
+    /// Suspends the process at the next look, as SIGSTOP and SIGCONT do: bytes arrive, and the look is interrupted.
     pub(crate) fn stop_process(&mut self, duration: Duration) {
         self.stop = duration;
     }
 
-    /// Moves the clock to the next thing that happens, at most to `until`, and lets it happen.
+    /// Advances the clock to the next event, at most to `until`, and handles the events that are due.
     ///
     /// # Panics
-    /// When nothing can ever happen again: the tasks wait for each other.
+    /// When no event is left and there is no `until`: the tasks wait for each other.
     pub(crate) fn wait(
         &mut self,
         until: Option<Instant>,
@@ -352,7 +349,6 @@ impl Simulated {
     }
 }
 
-/// The simulated side of a socket.
 fn peer(sockets: &mut Sockets, key: Key) -> &mut Peer {
     sockets[key]
         .simulated

@@ -1,33 +1,32 @@
-//! What a simulated network is like.
+//! Options of a simulated network.
 
 use std::time::Duration;
 
-/// What the simulated network does. Shares are per thousand.
+/// The faults of the simulated network. Rates are per thousand.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// Decides everything; print it when a test fails.
+    /// Seed of all random decisions; print it when a test fails.
     pub seed: u64,
-    /// Receives and sends that move fewer bytes than they could.
+    /// Rate of receives and sends that move fewer bytes than they could.
     pub short: u32,
-    /// Operations that say "not yet" although they could go on.
+    /// Rate of operations that return EAGAIN although they could proceed.
     pub not_yet: u32,
-    /// Sends that end in a reset of the connection.
+    /// Rate of sends that end in a reset of the connection.
     pub reset: u32,
-    /// Datagrams that never arrive.
+    /// Rate of datagrams that never arrive.
     pub lost: u32,
-    /// Datagrams that arrive twice.
+    /// Rate of datagrams that arrive twice.
     pub duplicated: u32,
-    /// Longest time that bytes travel.
+    /// Longest delay of bytes in transit.
     pub delay_max: Duration,
-    /// Bytes a direction holds before a sender has to wait.
+    /// Bytes in transit in one direction before a sender has to wait.
     pub capacity: usize,
-    /// What the wall clock says at its beginning, in seconds since 1970: a fixed day, so that runs print the same dates for
-    /// the same seed, unless another one is wanted.
+    /// Wall-clock time at the start, in seconds since 1970; fixed by default, so that equal seeds give equal dates.
     pub wall_clock: u64,
 }
 
 impl Simulation {
-    /// Everything goes wrong now and then, but no connection is reset.
+    /// All faults except resets.
     pub fn with_seed(seed: u64) -> Self {
         Self {
             seed,

@@ -1,21 +1,18 @@
 //! The io_uring driver: multishot accept and receive, provided buffers, batched submission.
 //!
-//! A multishot receive is armed once for many messages, and it has no bound of its own: one run of it takes 33 buffers
-//! from a socket that has bytes for them, before the first completion is seen. Since Linux 6.17 it can be given a number
-//! of bytes after which it ends, and is what sockets with small messages get; on older kernels they are received one
-//! buffer at a time. Bulk is received by calls, into wide buffers, when somebody asks for it and a poll has said that it is
-//! there.
+//! A multishot receive is armed once for many messages, which saves 0.4 us of 4.4 per message, but has no bound of its
+//! own: one run takes 33 buffers before the first completion is seen, and a hundred slow readers of a large body held
+//! 85 MB. Since Linux 6.17 it can be given a number of bytes after which it ends, and sockets with small messages use
+//! it; on older kernels they are received one buffer at a time. Bulk is received by system calls, into wide buffers, on
+//! request and after a poll has reported it. When four received buffers wait in a socket, as with a peer that sends
+//! byte by byte, its multishot receive is cancelled. Before Linux 6.17 io_uring costs more than epoll, so `auto` does
+//! not choose it there.
 //!
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
 //! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
 //!
-//! A send returns while its bytes are in flight, and only the next send waits for it; that saves a wake-up per
-//! response. The next call reports a failure.
-//!
-//! Arming a multishot receive once saves 0.4 us of 4.4 per message. Without the bound on its bytes, a hundred slow
-//! readers of a large body held 85 MB. A socket that received bulk counts as one of small messages again after 16
-//! short receives. When four received buffers wait in a socket, as with a peer that sends byte by byte, its multishot
-//! receive is cancelled. Before Linux 6.17 io_uring costs more than epoll, so `auto` does not choose it there.
+//! A send returns while its bytes are in flight, and only the next send waits for it and reports a failure; that saves
+//! a wake-up per response.
 
 mod accept;
 mod complete;
@@ -48,7 +45,7 @@ use operation::{Operation, split, user_data};
 use outcome::{errno, outcome};
 use provided::Provided;
 
-/// What a ring of this kernel is worth.
+/// Performance of a ring on this kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Speed {
     Full,
@@ -60,13 +57,11 @@ pub(crate) struct Ring {
     ring: IoUring,
     wake: OwnedFd,
     buffers: Provided,
-    /// Whether a multishot receive can be bounded.
+    /// Whether the kernel can bound a multishot receive.
     multishot: bool,
-    /// When the ring was last entered.
     entered: Instant,
-    /// See [`Ring::has_worked`].
     has_worked: bool,
-    /// What no send is described by at the moment.
+    /// Message headers that no send uses at the moment.
     #[allow(
         clippy::vec_box,
         reason = "they go to sockets and come back as they are, and the kernel knows where they stand"
@@ -81,7 +76,7 @@ impl Ring {
         Self::open().map_err(|errno| Error::os(Op::Start, errno))
     }
 
-    /// Whether a ring with all that we need can be had here, and if so, whether it has all that makes it fast.
+    /// Whether this kernel supports a ring with everything required, and with every feature that makes it fast.
     pub(crate) fn probe() -> Result<Speed, Errno> {
         let ring = Self::open()?;
         Ok(if ring.multishot {
@@ -92,12 +87,11 @@ impl Ring {
     }
 
     fn open() -> Result<Self, Errno> {
-        // SINGLE_ISSUER and DEFER_TASKRUN came with 6.0 and 6.1; multishot receive and buffer rings are older, so a
-        // kernel that takes these flags has everything.
+        // SINGLE_ISSUER and DEFER_TASKRUN came with 6.0 and 6.1; a kernel with these has every other feature used.
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
-            // Says when deferred work waits, so that a look without waiting runs it too.
+            // Reports pending deferred work, so that a look without waiting runs it, too.
             .setup_taskrun_flag()
             .setup_submit_all()
             .setup_clamp()
@@ -105,7 +99,7 @@ impl Ring {
             .build(SUBMISSION_ENTRIES)
             .map_err(errno)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        // Last: nothing may fail behind it, since its memory is freed after the ring is closed and not before.
+        // Last: nothing may fail after it, since its memory may be freed only after the ring is closed.
         let buffers = Provided::register(&ring)?;
         let mut ring = Self {
             ring,
@@ -122,7 +116,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Tries a bounded multishot receive on no socket. Where bounds are unknown, they are what is refused first.
+    /// Tries a bounded multishot receive on an invalid descriptor. A kernel without bounds rejects these first.
     fn bounds_multishot(&mut self) -> Result<bool, Errno> {
         self.push(submit::recv_multishot(Fd(-1)));
         while let Err(errno) = self.ring.submit_and_wait(1).map_err(errno) {
@@ -145,8 +139,9 @@ impl Ring {
     /// Queues an entry; a full queue is submitted first.
     fn push(&mut self, entry: squeue::Entry) {
         loop {
-            // SAFETY: the descriptors and memory that entries of `submit.rs` and this file name stay valid until their completion:
-            // descriptors live in slots with `operations > 0`, memory in `outgoing`, `Message` and `Provided`.
+            // SAFETY: descriptors and memory of entries made in this file and `submit.rs` stay valid until their
+            // completion: descriptors are in slots with `operations > 0`, memory in `outgoing`, `Message` and
+            // `Provided`.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }
@@ -160,13 +155,13 @@ impl Ring {
         }
     }
 
-    /// Lends the kernel all buffers of the ring: 4 MiB that are touched for the first time, which takes a millisecond and more.
+    /// Lends all buffers of the ring to the kernel: touches 4 MiB for the first time, in a millisecond or more.
     pub(crate) fn prepare(&mut self, pool: &Rc<Pool>) {
         self.buffers.replenish(pool);
     }
 
-    /// Submits what is queued, waits until something happens or `timeout` has passed, and acts on what completed.
-    /// `now` is when that begins: the moment at which the kernel is handed what is queued.
+    /// Submits the queued entries, waits for an event or until `timeout` has passed, and handles the completions. `now`
+    /// is the time at which the queued sends are handed to the kernel.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -181,7 +176,7 @@ impl Ring {
         self.has_worked = false;
         let look = self.enter(timeout);
         if look == Look::Interrupted {
-            // What has happened until then is asked for without a wait.
+            // Events up to now are collected without a wait.
             self.enter(Some(Duration::ZERO));
         }
         let mut reaped = std::mem::take(&mut self.reaped);
@@ -194,7 +189,7 @@ impl Ring {
                 Operation::Cancel => {}
                 Operation::Wake => {
                     let mut count = [0; 8];
-                    // A multishot poll may report one wish twice: the second read then finds nothing.
+                    // A multishot poll may report one wake-up twice: the second read then finds nothing.
                     let _ = rustix::io::read(&self.wake, &mut count);
                     if !cqueue::more(flags) {
                         self.arm_wake();
@@ -209,12 +204,12 @@ impl Ring {
         look
     }
 
-    /// Whether the last look had something for the kernel to do, where it did not wait, or something had been done.
+    /// Whether the last look submitted work without waiting, or returned completions.
     pub(super) fn has_worked(&self) -> bool {
         self.has_worked
     }
 
-    /// Whether the kernel has nothing to be told and nothing to say, as the memory shows that it shares with us.
+    /// Whether there is nothing to submit and no pending work of the kernel, as the shared memory shows.
     fn is_quiet(&mut self) -> bool {
         let submission = self.ring.submission();
         let is_told = !submission.is_empty();
@@ -244,11 +239,11 @@ impl Ring {
             Ok(_) => {}
             Err(error) => match errno(error) {
                 Errno::INTR => return Look::Interrupted,
-                // Nothing came in time, the kernel wants its completions reaped first, or it has no memory for more
-                // requests: what is queued stays so, in its order.
+                // The timeout passed, the kernel wants its completions reaped first, or it has no memory for more
+                // requests: queued entries stay queued, in order.
                 Errno::TIME | Errno::BUSY | Errno::AGAIN => {}
-                // EBADR among them: the queue of completions was full and there was no memory to keep one
-                // (io_uring_enter(2)). Which operation has ended is not known then, and its memory would never be.
+                // Includes EBADR: the completion queue was full and there was no memory to keep a completion
+                // (io_uring_enter(2)). The ended operation is then unknown, and its memory could never be freed.
                 errno => panic!("io_uring_enter: {errno}"),
             },
         }
@@ -259,7 +254,7 @@ impl Ring {
         }
     }
 
-    /// Ends all operations and waits until the kernel has let go of all memory. The tasks are gone already.
+    /// Cancels all operations and waits until the kernel has released all memory. The tasks are already gone.
     pub(crate) fn shut_down(&mut self, sockets: &mut Sockets, tasks: &Tasks, pool: &Rc<Pool>) {
         let in_flight: Vec<u32> = sockets
             .iter_mut()
@@ -293,7 +288,7 @@ mod tests {
     use crate::clock::Clock;
 
     impl Ring {
-        /// Whether it was [prepared](Self::prepare), and nothing has come since.
+        /// Whether it was [prepared](Self::prepare), and no buffer has been used since.
         pub(crate) fn is_prepared(&self) -> bool {
             self.buffers.is_whole()
         }
@@ -312,7 +307,7 @@ mod tests {
             ring.turn(now, timeout, &mut sockets, &tasks, &pool, &mut events);
             (ring.has_worked(), events.len())
         };
-        // The poll that wakes it is submitted, and ends nothing.
+        // The poll of the wake descriptor is submitted and completes nothing.
         assert_eq!(look(&mut ring), (true, 0));
         assert_eq!(look(&mut ring), (false, 0));
         rustix::io::write(&ring.wake, &1_u64.to_ne_bytes()).unwrap();

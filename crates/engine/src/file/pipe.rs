@@ -1,4 +1,4 @@
-//! Pipes through which bytes go from one socket to another without entering our memory.
+//! Pipes that move bytes between sockets without a copy to user space.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
@@ -9,13 +9,11 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 
 use crate::limits::{PIPES_FREE_MAX, PIPES_MAX, PIPES_WIDE, SPLICE_BYTES, SPLICE_BYTES_NARROW};
 
-/// A core's stock of pipes.
 pub(crate) struct Pipes {
-    /// Invariant: all of them are empty.
+    /// Invariant: all are empty.
     free: RefCell<Vec<Ends>>,
-    /// Pipes outside `free`.
     in_use: Cell<usize>,
-    /// Most pipes there may be, free ones among them. Invariant: at most [`PIPES_MAX`].
+    /// Limit on the number of pipes, including free ones. Invariant: at most [`PIPES_MAX`].
     max: Cell<usize>,
 }
 
@@ -33,14 +31,14 @@ impl Pipes {
         })
     }
 
-    /// There may be so many from now on, and [`PIPES_MAX`] at most. Those in use stay.
+    /// Sets the limit, at most [`PIPES_MAX`]. Pipes in use stay open.
     pub(crate) fn bound(&self, max: usize) {
         self.max.set(max.min(PIPES_MAX));
         let free = self.max.get().saturating_sub(self.in_use.get());
         self.free.borrow_mut().truncate(free);
     }
 
-    /// An empty pipe; `None` when the core's bound is reached or there are no descriptors for it.
+    /// Returns an empty pipe; `None` at the limit or without free descriptors.
     pub(crate) fn take(self: &Rc<Self>) -> Option<Pipe> {
         if self.in_use.get() >= self.max.get() {
             return None;
@@ -58,7 +56,7 @@ impl Pipes {
         })
     }
 
-    /// Bytes that a pipe may take in at a time.
+    /// Bytes that a pipe may take at a time.
     fn portion(&self) -> usize {
         match self.in_use.get() {
             ..=PIPES_WIDE => SPLICE_BYTES,
@@ -79,28 +77,26 @@ impl Pipes {
 impl Ends {
     fn new() -> Result<Self, Errno> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // A user may have so many pages in pipes (pipe(7), pipe-user-pages-soft); past that it stays as it is made.
+        // Beyond a user's limit on pages in pipes (pipe(7), pipe-user-pages-soft) a pipe keeps its default size.
         let _ = fcntl_setpipe_size(&write, SPLICE_BYTES);
         Ok(Self { read, write })
     }
 }
 
-/// A pipe and what stands in it. Returns to its core when dropped, unless bytes are left in it.
+/// A pipe and the number of bytes in it. Returns to its pool when dropped, unless it holds bytes.
 pub(crate) struct Pipe {
-    /// `None` only while being dropped.
+    /// `None` only on drop.
     ends: Option<Ends>,
     held: usize,
     pipes: Rc<Pipes>,
 }
 
 impl Pipe {
-    /// Bytes that went in and have not come out.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// Takes in what has arrived at a socket, `max` bytes at most: zero bytes at its end. The pipe must be empty, so that
-    /// "again" speaks of the socket.
+    /// Moves at most `max` bytes from a socket into the empty pipe (so EAGAIN refers to the socket); zero at the end.
     pub(crate) fn fill(&mut self, from: &OwnedFd, max: u64) -> Result<usize, Errno> {
         debug_assert_eq!(self.held, 0);
         let max = max.min(self.pipes.portion() as u64) as usize;
@@ -109,7 +105,7 @@ impl Pipe {
         Ok(count)
     }
 
-    /// Gives a socket as much as it takes.
+    /// Moves as many bytes to a socket as it takes.
     pub(crate) fn drain(&mut self, to: &OwnedFd) -> Result<usize, Errno> {
         let count = splice(&self.ends().read, None, to, None, self.held, FLAGS)?;
         self.held -= count;

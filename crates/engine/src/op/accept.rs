@@ -31,7 +31,7 @@ impl State {
             false => Accepting::Ongoing,
         };
         let accepted = match self.driver.take_accepted(listener, &mut self.sockets) {
-            // Has its descriptor, whether there is room or not.
+            // An accepted connection already has its descriptor, so it is taken even at the bound.
             Some(accepted) => accepted,
             None if self.has_no_room() => {
                 match self.driver.is_waited_for(listener, &mut self.sockets) {
@@ -46,7 +46,7 @@ impl State {
                 self.is_accepted(key);
                 Poll::Ready(Ok(key))
             }
-            // With io_uring an accept that is armed may still bring what it has taken from the queue.
+            // An armed accept of io_uring may still complete with a connection that it has taken from the queue.
             Err(Errno::AGAIN)
                 if is_ending
                     && self.sockets[listener].interruptible
@@ -67,7 +67,6 @@ impl State {
         self.sockets.allowance.as_ref().is_some_and(is_used_up)
     }
 
-    /// Counts a connection among those that were accepted.
     fn is_accepted(&mut self, key: Key) {
         let number = self.sockets.accepted.wrapping_add(1);
         self.sockets.accepted = number;
@@ -81,7 +80,7 @@ impl State {
         self.sockets.live_begins();
     }
 
-    /// Gives up a connection that was just accepted, so that another core can [adopt](State::adopt) it.
+    /// Releases a connection that was just accepted, so that another core can [adopt](State::adopt) it.
     pub(crate) fn hand_out(&mut self, key: Key) -> Handed {
         let counted = self.sockets.allowance.as_ref().map(Counted::new);
         self.driver.forget(&self.sockets[key]);
@@ -93,12 +92,12 @@ impl State {
         }
     }
 
-    /// Takes a connection that another core has accepted and handed out, as if this one had.
+    /// Takes over a connection that another core has accepted and handed out.
     pub(crate) fn adopt(&mut self, handed: Handed) -> Result<Key, Error> {
         let key = self.driver.adopt(handed.connection, &mut self.sockets);
         let key = key.map_err(|errno| Error::os(Op::Accept, errno))?;
         self.is_accepted(key);
-        // From here on it is counted as a socket of this core.
+        // The connection now counts as a socket of this core.
         drop(handed.counted);
         Ok(key)
     }

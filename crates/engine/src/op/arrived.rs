@@ -1,4 +1,4 @@
-//! A last look: what the kernel has for a socket by now, whatever is known of it.
+//! A last receive before a timeout: asks the kernel for bytes of a socket, even if the driver has reported none.
 
 use std::task::Poll;
 
@@ -10,8 +10,8 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// As `poll_recv`, but where nothing has arrived that is [`Kind::TimedOut`]. It is pending only while bytes are on their
-    /// way within this process.
+    /// Like `poll_recv`, but returns [`Kind::TimedOut`] when nothing has arrived. It is pending only while an armed
+    /// receive is being cancelled or bytes are on their way in the simulated network.
     pub(crate) fn poll_arrived(
         &mut self,
         key: Key,
@@ -23,11 +23,11 @@ impl State {
         } = self;
         let socket = &mut sockets[key];
         if driver.ends_recv(key, socket) {
-            // The kernel may have given it bytes already; its last completion says so.
+            // The kernel may have given the receive bytes already; its last completion reports them.
             socket.recv_waiter = task;
             return Poll::Pending;
         }
-        // That it is not was what the last look at the kernel said.
+        // The driver last reported it as not readable; the kernel may know more by now.
         socket.readable = true;
         if let Some(received) = self.recv_now(key, input) {
             return Poll::Ready(received);

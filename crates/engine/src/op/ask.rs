@@ -1,4 +1,5 @@
-//! Asking a socket for what nobody has reported, on a core that busy-polls: while that goes on, nothing is reported of it.
+//! Direct receives on a core that busy-polls: the driver does not report the socket that is expected to get the next
+//! bytes.
 
 use crate::driver::operations::Operations;
 use crate::socket::key::Key;
@@ -6,8 +7,7 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// Where the next bytes are expected. The driver reports nothing of that socket from here on, which costs the sender of each
-    /// message 0.2 us.
+    /// The socket on which the next bytes are expected. Stops its reports, each of which costs the sender 0.2 us.
     pub(crate) fn expect(&mut self) -> Option<Key> {
         let key = self.expected.key()?;
         if self.expected.apart.is_none() && self.may_be_apart(key) {
@@ -17,8 +17,7 @@ impl State {
         Some(key)
     }
 
-    /// The task that waits for bytes of the socket, which waits no more: its receive will ask the kernel. `None` where nobody
-    /// waits, or the driver has them received by itself.
+    /// Takes the task that waits for bytes, which then asks the kernel. `None` without one, or if the driver receives.
     pub(crate) fn ask(&mut self, key: Key) -> Option<TaskId> {
         let socket = &mut self.sockets[key];
         if socket.recv_waiter == TaskId::NONE || !self.driver.receives_when_asked(socket) {
@@ -29,8 +28,7 @@ impl State {
         Some(std::mem::replace(&mut socket.recv_waiter, TaskId::NONE))
     }
 
-    /// Before a look at the driver: it reports again of a socket that is not asked any more, or of which something else is waited
-    /// for.
+    /// Before a look at the driver: resumes reports of a socket that is no longer expected or has other waits.
     pub(crate) fn look_again(&mut self) {
         self.expected.note_look();
         let Some(key) = self.expected.apart else {
@@ -41,7 +39,7 @@ impl State {
         }
     }
 
-    /// The socket is given up. Its last bytes may have to wait for what the driver reports.
+    /// The socket is being closed. Its last send may depend on reports of the driver.
     pub(crate) fn expect_no_more(&mut self, key: Key) {
         if self.expected.apart == Some(key) {
             self.end_apart(key);
@@ -54,7 +52,7 @@ impl State {
         self.driver.report_again(key, &mut self.sockets[key]);
     }
 
-    /// Whether all that is waited for of the socket is what is asked for.
+    /// Whether the only wait on the socket is for bytes.
     fn may_be_apart(&self, key: Key) -> bool {
         let socket = &self.sockets[key];
         self.expected.is_lively()

@@ -1,4 +1,4 @@
-//! Giving a socket up. What the kernel still holds decides how long its slot lives on.
+//! Closing a socket. Its slot lives on until the kernel has returned everything it holds.
 
 use crate::clock::Instant;
 use crate::driver::operations::{Follows, LastSend, Operations, Sender};
@@ -10,21 +10,19 @@ use crate::state::{State, Timer};
 use crate::task::id::TaskId;
 
 impl State {
-    /// Ends our side: the peer sees the end of the stream after what was sent.
+    /// Shuts down the sending side: the peer reads the end of the stream after the bytes that were sent.
     pub(crate) fn end(&mut self, key: Key) -> Result<(), Error> {
         self.driver
             .end(key, &mut self.sockets)
             .map_err(|errno| Error::os(Op::Send, errno))
     }
 
-    /// Makes the close to come a reset: socket(7), SO_LINGER with a time of zero. It takes back what the peer has not got
-    /// yet, so nothing that is on its way is waited for.
+    /// Makes the coming close a reset: SO_LINGER with a time of zero, socket(7). Unreceived bytes are discarded.
     pub(crate) fn reset_at_close(&mut self, key: Key) {
         self.sockets[key].resets = true;
         self.driver.reset_at_close(key, &mut self.sockets);
     }
 
-    /// The handle was dropped.
     pub(crate) fn close(&mut self, key: Key) {
         self.expect_no_more(key);
         let is_sent = !self.sockets[key].is_sending() || self.is_last_send_done(key);
@@ -52,7 +50,7 @@ impl State {
         }
         socket.closing = true;
         if waits {
-            // The last response is on its way: it may take as long as its deadline says, but not for ever.
+            // The last response is still being sent: it has until its deadline, or `DRAIN_DEFAULT` if there is none.
             let latest = *now + DRAIN_DEFAULT;
             let deadline: Instant = *socket.deadline.get_or_insert(latest);
             let timer = timers.insert(deadline, Timer::Socket(key));
@@ -66,19 +64,19 @@ impl State {
         driver.cancel(key, last, socket);
     }
 
-    /// Sends what was to leave at the end of the turn, where the core itself does so; whether all has been sent.
+    /// Performs the deferred send, on drivers where the core sends. Returns whether all bytes are sent.
     fn is_last_send_done(&mut self, key: Key) -> bool {
         match self.driver.sender() {
             Sender::Kernel => false,
             Sender::Core => {
-                // How it failed is of no interest to anybody now.
+                // The handle is gone, so an error has no receiver.
                 let _ = self.flush_through(key, Follows::Nothing);
                 !self.sockets[key].is_sending()
             }
         }
     }
 
-    /// The core ends: nobody carries out the last sends that are still under way.
+    /// Aborts the last sends of closed sockets, because the core ends.
     pub(crate) fn cut_off_last_sends(&mut self) {
         let sending = self.sockets.iter_mut().enumerate();
         let sending = sending.filter(|(_, socket)| socket.closing && socket.is_sending());
@@ -88,7 +86,7 @@ impl State {
         }
     }
 
-    /// A closing socket's last send did not get through in time.
+    /// The last send of a closing socket did not finish in time.
     pub(crate) fn close_timed_out(&mut self, key: Key) {
         let socket = &mut self.sockets[key];
         if socket.ring.operations == 0 {
@@ -98,13 +96,12 @@ impl State {
         self.driver.cancel(key, LastSend::None, socket);
     }
 
-    /// What is left of a socket's last send is lost: an orderly end would say that there was no more.
+    /// Resets the connection: the rest of its last send is lost, and an orderly end would look complete to the peer.
     fn cut_off(&mut self, key: Key) {
         self.driver.reset_at_close(key, &mut self.sockets);
         self.release(key);
     }
 
-    /// Nobody needs the socket any more.
     pub(crate) fn release(&mut self, key: Key) {
         if let Some((timer, _)) = self.sockets[key].timer.take() {
             self.timers.cancel(timer);

@@ -21,7 +21,7 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// A socket that is connecting; [`State::poll_connect`] says when it is done.
+    /// Opens a socket and starts to connect it; [`State::poll_connect`] reports the outcome.
     pub(crate) fn connect(&mut self, source: &Source, address: &Address) -> Result<Key, Error> {
         let open = || {
             let descriptor = socket(address).map_err(|errno| Error::os(Op::Connect, errno))?;
@@ -62,13 +62,13 @@ fn socket(address: &Address) -> Result<OwnedFd, Errno> {
     socket_with(family, SocketType::STREAM, flags, None)
 }
 
-/// Makes the connection that is to be made come from `source`.
+/// Sets the local address and ports of a connection that is not yet made.
 fn take(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
     let Address::Tcp(_) = address else {
         return Ok(());
     };
     if let Some(ports) = &source.ports {
-        // Of IPv6 sockets, too, here and below: what is asked for is the same for both.
+        // Here and below the IPv4 option is right for IPv6 sockets, too.
         set_option(
             descriptor,
             libc::IPPROTO_IP,
@@ -79,8 +79,8 @@ fn take(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), 
     let Some(address) = source.address else {
         return Ok(());
     };
-    // A port that is taken here would be taken for all peers. Taken by connect(2), it can be shared by connections to
-    // different ones, and each address has 64 k of them for each peer.
+    // A port assigned by bind(2) would be taken for all peers. Assigned by connect(2), it can be shared by connections
+    // to different peers, so each address has 64 k ports per peer.
     set_option(
         descriptor,
         libc::IPPROTO_IP,
@@ -90,7 +90,7 @@ fn take(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), 
     bind(descriptor, &SocketAddr::new(address, 0))
 }
 
-/// linux/in.h; libc has it not yet.
+/// From linux/in.h; missing in libc.
 const IP_LOCAL_PORT_RANGE: c_int = 51;
 
 /// The upper bound in the upper half, the lower one in the lower (ip(7)).
@@ -110,7 +110,7 @@ fn start(descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
     };
     match started {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
-        // unix(7): the listener's queue is full. To the caller that is a refusal, not "wait": no event would follow.
+        // unix(7): the listener's queue is full. A refusal, because no event would report writability.
         Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
         Err(errno) => Err(errno),
     }

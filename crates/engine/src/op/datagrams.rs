@@ -1,6 +1,5 @@
-//! Sending and receiving datagrams, batches of them in one call. Nothing of a batch is lent to the kernel longer than the call
-//! lasts: with io_uring they are the same calls as with epoll, and a poll of the ring when they must wait. So whoever gives up
-//! such an operation has in the batch what has not left.
+//! Sending and receiving datagrams, a batch per call. The kernel uses a batch's memory only during the call, also with
+//! io_uring, which adds only a poll. So after a cancelled send the batch still holds the unsent datagrams.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -19,7 +18,7 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// A datagram socket on `address`, and the address that it got.
+    /// Binds a datagram socket to `address` and returns the address that it got.
     pub(crate) fn bind_datagrams(
         &mut self,
         address: SocketAddr,
@@ -31,7 +30,7 @@ impl State {
         })
     }
 
-    /// The same with a socket that `open` makes, bound to `address`. Not called on a simulated network.
+    /// Like [`State::bind_datagrams`], with a bound socket of `open`, which the simulated network does not call.
     pub(crate) fn open_datagrams(
         &mut self,
         address: SocketAddr,
@@ -42,7 +41,7 @@ impl State {
             .map_err(|errno| Error::os(Op::Bind, errno))
     }
 
-    /// Sends some of the batch and says how many datagrams. An error is that of the first message, which is dropped.
+    /// Sends some of the batch; returns the number of datagrams. On an error the first message is dropped.
     pub(crate) fn poll_send_datagrams(
         &mut self,
         key: Key,
@@ -76,7 +75,6 @@ impl State {
         self.finish_send(key, sent, Op::Send, task)
     }
 
-    /// Receives messages into the batch and says how many.
     pub(crate) fn poll_recv_datagrams(
         &mut self,
         key: Key,
@@ -93,9 +91,9 @@ impl State {
     }
 }
 
-/// Whether the kernel may say so of segments that it cannot make, although each of them could be sent as a datagram: checksums
-/// are switched off (EINVAL), a segment is longer than what the way takes (EINVAL or EMSGSIZE), the device makes no checksums
-/// (EIO), or something between has taken the option away (ENOPROTOOPT).
+/// Whether the error can mean that the kernel cannot segment, although each segment could be sent as a datagram:
+/// checksums are disabled (EINVAL), a segment exceeds the path's MTU (EINVAL or EMSGSIZE), the device does not compute
+/// checksums (EIO), or a layer below lacks the option (ENOPROTOOPT).
 fn refuses_segments(errno: Errno) -> bool {
     matches!(
         errno,

@@ -1,9 +1,8 @@
-//! Deadlines of sockets. Setting one is a store; the wheel is touched only when a wait would outlast its timer.
+//! Deadlines of sockets. Setting one is a store; the timer wheel changes only when a wait would outlast the timer.
 //!
-//! A timer is set when a task really waits and this socket has no earlier one; if it expires and the deadline has
-//! moved, it is set again. So a busy connection uses the wheel about once per timeout, not once per request. A send
-//! has a patience instead: each byte that the peer takes moves the deadline, so a slow reader is not closed and a
-//! stalled one is.
+//! A timer is set when a task actually waits and the socket has no earlier timer; if it expires and the deadline has
+//! moved, it is set again. So a busy connection uses the wheel about once per timeout, not once per request. A send has
+//! a patience instead: each byte taken moves the deadline, so only a stalled peer is closed, not a slow one.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ impl State {
     /// Makes sure that a wait on this socket ends by its deadline.
     ///
     /// # Errors
-    /// [`Kind::TimedOut`] when it has passed already.
+    /// [`Kind::TimedOut`] when the deadline has already passed.
     pub(crate) fn wait_until_deadline(&mut self, key: Key, op: Op) -> Result<(), Error> {
         let State {
             sockets,
@@ -46,8 +45,7 @@ impl State {
             return Ok(());
         };
         if let Some((timer, expires)) = socket.timer {
-            // An earlier timer finds the deadline moved and is set again: one timer per wait that nearly times out
-            // instead of one per request.
+            // An earlier timer finds that the deadline has moved and is set again, instead of one timer per request.
             if expires.is_by(deadline, *now) {
                 return Ok(());
             }
@@ -58,7 +56,7 @@ impl State {
         Ok(())
     }
 
-    /// The socket's timer has expired: its deadline has passed, or lies later by now.
+    /// The socket's timer has expired. The deadline may have moved to a later time.
     pub(crate) fn socket_timer_expired(&mut self, key: Key, tasks: &Tasks) {
         let State {
             sockets,

@@ -1,8 +1,7 @@
-//! Waiting for the end of a connection without receiving: a reset, and whatever else leaves it to nobody.
+//! Waiting for the end of a connection without receiving: a reset, or any other end of both directions.
 //!
-//! It costs no call to the kernel where that reports the end anyway: epoll with the edges of the one registration, a ring
-//! by the receive that is armed. Only a ring's socket without one, behind the end of the peer's side or in bulk, gets a
-//! poll, once for the life of the connection.
+//! With epoll the one edge-triggered registration reports the end. With io_uring the armed receive reports it; only a
+//! socket without one (after the peer's end of stream, or with bulk data) gets a poll, once in its life.
 
 use std::task::Poll;
 
@@ -17,7 +16,7 @@ use crate::task::Tasks;
 use crate::task::id::TaskId;
 
 impl State {
-    /// Ready once the connection is over in both directions.
+    /// Ready when the connection has ended in both directions.
     pub(crate) fn poll_hung_up(&mut self, key: Key, task: TaskId) -> Poll<Error> {
         let socket = &mut self.sockets[key];
         if let Some(errno) = socket.send_failed {
@@ -36,7 +35,7 @@ impl State {
 }
 
 impl Socket {
-    /// The kernel has said that so much of the connection is over.
+    /// Records which directions the kernel has reported as ended.
     pub(crate) fn note_end(&mut self, ended: Ended, tasks: &Tasks) {
         self.ended = self.ended.max(ended);
         if ended == Ended::HungUp {
@@ -44,14 +43,14 @@ impl Socket {
         }
     }
 
-    /// A ring's poll for the end has `reported` these events.
+    /// Records the result of a ring's poll for the end.
     pub(crate) fn hear_of_end(&mut self, reported: Result<i32, Errno>, tasks: &Tasks) {
         let hung_up = i32::from(libc::POLLERR | libc::POLLHUP);
         if reported.is_ok_and(|events| events & hung_up != 0) {
             return self.note_end(Ended::HungUp, tasks);
         }
         if reported.is_ok() && !self.ring.polling_hangup {
-            // It has ended by itself: whoever waits asks for it again.
+            // The poll was cancelled or used up; the waiter asks for it again.
             tasks.wake_once(&mut self.hangup_waiter);
         }
     }

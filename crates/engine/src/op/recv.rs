@@ -34,8 +34,7 @@ impl State {
         }
     }
 
-    /// [`State::poll_recv`] into an empty `input`, of bytes of which the next `max` are of no interest: these may be dropped
-    /// instead, which saves their copy.
+    /// [`State::poll_recv`] into an empty `input` if the next `max` bytes are not needed: the kernel may discard them.
     pub(crate) fn poll_recv_or_drop(
         &mut self,
         key: Key,
@@ -55,7 +54,7 @@ impl State {
         }
     }
 
-    /// Waits for bytes, the deadline, or the end of the core. It is ready only with an error.
+    /// Waits for bytes, the deadline, or the stop of the core. Ready only with an error.
     pub(crate) fn wait_for_bytes(&mut self, key: Key, task: TaskId) -> Poll<Result<usize, Error>> {
         let socket = &mut self.sockets[key];
         let is_unwanted = std::mem::take(&mut socket.is_unwanted);
@@ -69,7 +68,7 @@ impl State {
         Poll::Pending
     }
 
-    /// Receives without waiting; `None` if nothing has arrived. `input` keeps no empty buffer then, nor at the end or an error.
+    /// Receives without waiting; `None` if nothing has arrived. Without bytes `input` keeps no empty buffer.
     #[inline]
     pub(crate) fn recv_now(&mut self, key: Key, input: &mut Input) -> Option<Result<usize, Error>> {
         let received = self.driver.recv(key, input, &mut self.sockets, &self.pool);
@@ -96,7 +95,7 @@ mod tests {
     use crate::stream::Stream;
     use crate::stream::listener::Listener;
 
-    /// Both ends receive without a buffer, are told so, and receive what came when there is one again.
+    /// Both ends receive without a buffer, get an error, and receive the bytes once buffers are available again.
     async fn starve(core: Core, listener: Listener, address: Address) {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();

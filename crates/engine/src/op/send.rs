@@ -1,10 +1,10 @@
 //! Sending what a socket has queued, several parts in one call.
 //!
-//! The bytes may still be on their way when the operation is done: the slot owns them, a failure is reported by the next
-//! operation, and only a second send waits for the first. With io_uring that saves one wake-up per response. With epoll
-//! the small sends of a turn leave together at its end: a peer on another CPU that is woken by the first of them finds
-//! the others, too, and does not go to sleep in between, to be woken for each. What is larger than
-//! [`DEFERRED_BYTES_MAX`] leaves at once, while it is still in the CPU's cache.
+//! The operation may end before the bytes are sent: the slot owns them, the next operation reports a failure, and only
+//! a second send waits for the first. With io_uring that saves one wake-up per response. With epoll the small sends of
+//! a turn are made together at its end: a peer on another CPU, woken by the first of them, finds the others as well and
+//! does not sleep and wake again for each. Sends above [`DEFERRED_BYTES_MAX`] are made at once, while the bytes are in
+//! the CPU's cache.
 //!
 //! ```text
 //!             small              end of the turn: sent whole
@@ -42,7 +42,7 @@ impl State {
         self.finish_send(key, flushed, Op::Send, tasks.current())
     }
 
-    /// Sends what the socket takes without a wait; EAGAIN when something is left.
+    /// Sends as much as the socket takes without waiting; EAGAIN if bytes are left.
     pub(crate) fn flush_now(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
         match self.driver.sender() {
             Sender::Kernel => self.driver.send(key, follows, &mut self.sockets, self.now),
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    /// At the end of the turn when that may be, else at once.
+    /// Defers the send to the end of the turn if it is small and nothing follows it; otherwise sends at once.
     fn flush_soon(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
         let socket = &mut self.sockets[key];
         if socket.outgoing.is_empty() && socket.send_failed.is_none() {
@@ -71,7 +71,7 @@ impl State {
         Ok(())
     }
 
-    /// Into the kernel, or as far as the simulated network goes.
+    /// Hands the bytes to the kernel, or to the simulated network.
     pub(crate) fn flush_through(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
         let socket = &mut self.sockets[key];
         if let Some(errno) = socket.send_failed {
@@ -92,15 +92,14 @@ impl State {
         sent
     }
 
-    /// Carries out the sends that wait for the end of the turn. Who waits to send more is woken when it may.
+    /// Performs the sends deferred to the end of the turn, and wakes tasks that wait to send more.
     pub(crate) fn send_due(&mut self, tasks: &Tasks) {
-        // Those to servers first: the thread at the other end of many of them is woken by the first and has work from there
-        // on, and so has that of the clients.
+        // Sends to servers come first: the first wakes the server's thread, which works in parallel with the rest.
         for is_accepted in [false, true] {
             for at in 0..self.due.len() {
                 let key = self.due[at];
                 let socket = &self.sockets[key];
-                // Its slot may have been given up since, or flushed by somebody who could not wait.
+                // The slot may have been closed since, or flushed by a task that could not wait.
                 if socket.deferred == Deferred::Due && socket.is_accepted == is_accepted {
                     self.carry_out(key, tasks);
                 }
@@ -109,7 +108,7 @@ impl State {
         self.due.clear();
     }
 
-    /// Sends what is left of a socket's deferred bytes, as far as it takes them.
+    /// Sends the rest of a socket's deferred bytes, as far as the socket takes them.
     fn carry_out(&mut self, key: Key, tasks: &Tasks) {
         let sent = self.flush_through(key, Follows::Nothing);
         if is_again(&sent) {
@@ -131,7 +130,6 @@ impl State {
         }
     }
 
-    /// The socket can take bytes again.
     pub(crate) fn is_writable_again(&mut self, key: Key, tasks: &Tasks) {
         let socket = &mut self.sockets[key];
         socket.writable = true;
@@ -150,7 +148,7 @@ impl State {
         self.finish_send(key, sent, Op::Send, task)
     }
 
-    /// Turns "not yet" into a wait for writability or the deadline.
+    /// Turns EAGAIN into a wait for writability or the deadline.
     pub(crate) fn finish_send<T>(
         &mut self,
         key: Key,
@@ -170,12 +168,11 @@ impl State {
     }
 }
 
-/// Whether nothing went wrong but that the socket takes no more for now.
 fn is_again<T>(sent: &Result<T, Error>) -> bool {
     matches!(sent, Err(error) if *error == Error::os(Op::Send, Errno::AGAIN))
 }
 
-/// Whether so little is queued that it may wait for the end of the turn.
+/// Whether the queued bytes are few enough to wait for the end of the turn.
 fn is_small(outgoing: &Queue<Part>) -> bool {
     let mut bytes = 0;
     outgoing.iter().all(|part| {

@@ -1,7 +1,7 @@
-//! Sending a stretch of a file without reading it into memory: sendfile(2), which io_uring has no form of.
+//! Sending a range of a file without reading it into memory: sendfile(2), for which io_uring has no operation.
 //!
 //! It returns after each call with the number of bytes, not after the whole file: a slow reader of a large file must
-//! not time out while it makes progress, and a fast one must not keep the core.
+//! not time out while it makes progress, and a fast one must not occupy the core.
 
 use std::task::Poll;
 
@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// How so many bytes of a file follow their head.
+    /// Whether a file part of this length is sent in the same packets as its head.
     pub(crate) fn follows(&self, length: u64) -> Follows {
         match length <= self.sockets.joined_max {
             true => Follows::Joined,
@@ -21,7 +21,6 @@ impl State {
         }
     }
 
-    /// Sends some of the stretch and says how many bytes.
     pub(crate) fn poll_send_file(
         &mut self,
         key: Key,

@@ -1,7 +1,7 @@
-//! Moving bytes between a socket and a pipe, past our memory: splice(2).
+//! Moving bytes between a socket and a pipe without a copy to user space: splice(2).
 //!
-//! io_uring has a form of it, which runs on another thread and waits there; so the ring's form is the same call as with
-//! epoll, and a poll of the ring when it must wait. Simulated sockets have no form: their bytes are received and sent.
+//! The splice operation of io_uring blocks a worker thread, so with a ring this makes the same calls as epoll, and adds
+//! a poll to the ring to wait. Simulated sockets cannot splice; their bytes are received and sent.
 
 use std::task::Poll;
 
@@ -15,18 +15,17 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// Whether the next bytes of the socket can go into a pipe: see [`Operations::can_splice`].
+    /// Whether the next bytes of the socket can go into a pipe; see [`Operations::can_splice`].
     pub(crate) fn can_splice(&mut self, key: Key) -> bool {
         self.driver.can_splice(key, &mut self.sockets[key])
     }
 
-    /// Whether they can now, without an end to a receive that is under way.
+    /// Whether the socket can splice without cancelling an armed receive.
     pub(crate) fn can_splice_now(&mut self, key: Key) -> bool {
         !self.sockets[key].ring.armed && self.can_splice(key)
     }
 
-    /// Fills an empty pipe with some of what arrives, `max` bytes at most; `Ok(0)` is the end of the stream, or an urgent
-    /// byte before it.
+    /// Fills an empty pipe with at most `max` bytes; `Ok(0)` is the end of the stream, or an urgent byte before it.
     pub(crate) fn poll_splice_in(
         &mut self,
         key: Key,
@@ -43,7 +42,7 @@ impl State {
         }
     }
 
-    /// Sends all that the pipe holds. What was sent before must have been taken by the kernel: [`State::poll_sent`].
+    /// Sends everything in the pipe. The kernel must have taken all earlier bytes: [`State::poll_sent`].
     pub(crate) fn poll_splice_out(
         &mut self,
         key: Key,

@@ -1,4 +1,4 @@
-//! Datagrams that leave or have arrived in one call.
+//! Batches of datagrams that are sent or received in one call.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,23 +14,23 @@ use crate::socket::Beside;
 use crate::socket::control::{Ecn, Facts, Family, Wishes};
 use crate::socket::headers::{self, Arrival, Headers, Run};
 
-/// One datagram to send, or several of one flow: the same sizes, the same peer.
+/// One datagram to send, or several of the same size to one peer.
 #[derive(Debug)]
 pub struct Message {
-    /// The peer; `None` is the one that the socket is connected to.
+    /// The destination; `None` for the connected peer.
     pub to: Option<SocketAddr>,
-    /// The address of this machine to send from, of the same family; `None` leaves it to the socket and the routes.
+    /// The local address to send from, of the same family; `None` leaves it to the socket and the routes.
     pub from: Option<IpAddr>,
-    /// What routers are told.
+    /// The ECN codepoint of the datagrams.
     pub ecn: Ecn,
-    /// Where the payload is longer than this, it is as many datagrams of this size as it takes, and the rest of it.
+    /// Segment size: a longer payload is sent as datagrams of this size, the last one with the rest.
     pub segment: Option<NonZeroU16>,
-    /// The bytes. They may be none: that, too, is a datagram.
+    /// The bytes. An empty payload is also a datagram.
     pub payload: Part,
 }
 
 impl Message {
-    /// One datagram to the peer that the socket is connected to.
+    /// One datagram to the connected peer.
     pub fn new(payload: impl Into<Part>) -> Self {
         Self {
             to: None,
@@ -41,14 +41,13 @@ impl Message {
         }
     }
 
-    /// Whether it is more than one datagram.
     fn is_segmented(&self) -> bool {
         let length = self.payload.bytes().len();
         self.segment
             .is_some_and(|segment| length > usize::from(segment.get()))
     }
 
-    /// What the kernel is handed of it at a time.
+    /// The parts of the message that are handed to the kernel one at a time.
     fn runs(&self, segmentation: Segmentation) -> Runs<'_> {
         let bytes = self.payload.bytes();
         let segment = self.segment.filter(|_| self.is_segmented());
@@ -64,7 +63,7 @@ impl Message {
     }
 }
 
-/// Bytes of as many datagrams of this size as the kernel takes in one message.
+/// Bytes of the largest number of datagrams of this size that the kernel takes in one message.
 fn segment_bytes(segment: NonZeroU16) -> usize {
     let segment = usize::from(segment.get());
     segment * (DATAGRAM_BYTES_MAX / segment).clamp(1, SEGMENTS_MAX)
@@ -73,7 +72,7 @@ fn segment_bytes(segment: NonZeroU16) -> usize {
 struct Runs<'message> {
     message: &'message Message,
     step: usize,
-    /// `None` behind the last, which may be empty.
+    /// `None` after the last part, which may be empty.
     rest: Option<&'message [u8]>,
 }
 
@@ -97,23 +96,22 @@ impl<'message> Iterator for Runs<'message> {
     }
 }
 
-/// Who parts messages of several datagrams.
+/// Where messages of several datagrams are segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Segmentation {
-    /// The kernel or the device (UDP_SEGMENT): one walk through the network stack for up to 64 datagrams.
+    /// In the kernel or the device (UDP_SEGMENT): one pass through the network stack for up to 64 datagrams.
     Kernel,
-    /// The engine: each datagram is a message of its own.
+    /// In the engine: each datagram is a separate message.
     Engine,
 }
 
-/// How datagrams leave a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub(crate) family: Family,
     pub(crate) segmentation: Segmentation,
 }
 
-/// Messages to send, in order. It can be used for any socket of its core, and keeps its memory.
+/// Messages to send, in order. It can be used with any socket of its core, and keeps its memory.
 pub struct SendBatch {
     /// At most [`DATAGRAMS_PER_CALL`].
     messages: VecDeque<Message>,
@@ -133,7 +131,7 @@ impl SendBatch {
     /// Adds a message.
     ///
     /// # Errors
-    /// The message itself, when there are 32 already.
+    /// Returns the message if the batch already has 32.
     #[allow(
         clippy::result_large_err,
         reason = "it is the message, which the caller has had all the while"
@@ -146,12 +144,12 @@ impl SendBatch {
         Ok(())
     }
 
-    /// Messages that have not left, or not all of them.
+    /// Number of messages that are not sent, or only in part.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether all messages have left.
+    /// Whether all messages are sent.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -161,17 +159,15 @@ impl SendBatch {
         self.messages.clear();
     }
 
-    /// Drops the first message.
     pub(crate) fn drop_first(&mut self) {
         self.messages.pop_front();
     }
 
-    /// Whether the first message is more than one datagram.
     pub(crate) fn is_segmented(&self) -> bool {
         self.messages.front().is_some_and(Message::is_segmented)
     }
 
-    /// Sends what the kernel takes without a wait, of one call; says how many datagrams left.
+    /// Makes one call without waiting; returns the number of datagrams sent.
     pub(crate) fn send(&mut self, descriptor: &OwnedFd, sending: Sending) -> Result<usize, Errno> {
         let messages = self.messages.iter();
         let runs = messages.flat_map(|message| message.runs(sending.segmentation));
@@ -179,14 +175,14 @@ impl SendBatch {
         Ok((0..sent).map(|_| self.consume(sending.segmentation)).sum())
     }
 
-    /// What the first message hands over next, each time a datagram.
+    /// The next datagram of the first message.
     pub(crate) fn first(&self) -> Option<(&Message, &[u8])> {
         let message = self.messages.front()?;
         let run = message.runs(Segmentation::Engine).next()?;
         Some((message, run.bytes))
     }
 
-    /// Drops what the first message hands over next, and says how many datagrams that were.
+    /// Removes the next part of the first message, and returns its number of datagrams.
     pub(crate) fn consume(&mut self, segmentation: Segmentation) -> usize {
         let Some(message) = self.messages.front_mut() else {
             return 0;
@@ -212,35 +208,34 @@ impl fmt::Debug for SendBatch {
     }
 }
 
-/// A datagram that was received.
+/// A received datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received<'batch> {
-    /// The bytes, as far as there was room for them.
+    /// The bytes that fit into the batch.
     pub bytes: &'batch [u8],
-    /// Who sent it, as the datagram says.
+    /// The source address in the datagram.
     pub from: SocketAddr,
-    /// The address that it was sent to; `None` unless the socket was asked to [say so](crate::Datagram::tell_control).
+    /// The destination address; `None` unless [enabled](crate::Datagram::tell_control).
     pub to: Option<IpAddr>,
-    /// What routers said; nothing unless the socket was asked to [say so](crate::Datagram::tell_control).
+    /// The ECN codepoint; `NotCapable` unless [enabled](crate::Datagram::tell_control).
     pub ecn: Ecn,
-    /// Whether there was more of it, which is lost.
+    /// Whether the datagram was longer; the rest is lost.
     pub is_truncated: bool,
 }
 
-/// Room for messages that arrive, and those that did last. It can be used for any socket of its core, and keeps its memory.
+/// Memory for received messages, and those of the last call. For any socket of its core; keeps its memory.
 pub struct ReceiveBatch {
-    /// As many bytes for each message; only the beginning of each is of any meaning.
+    /// Equal parts, one for each message.
     memory: Box<[u8]>,
     bytes_each: usize,
     headers: Headers,
     arrivals: Vec<Arrival>,
-    /// How many messages the last call was asked for.
     asked: usize,
 }
 
 impl ReceiveBatch {
-    /// Room for `messages` of `bytes` each; more than 65,535 are never needed. A socket that [coalesces](crate::Datagram::coalesce)
-    /// needs as many, since a message is then many datagrams.
+    /// Memory for `messages` of `bytes` each; a message never exceeds 65,535. A socket that
+    /// [coalesces](crate::Datagram::coalesce) needs this size, since a message is then many datagrams.
     ///
     /// # Panics
     /// When either is 0, or there are more than 32 messages.
@@ -256,7 +251,7 @@ impl ReceiveBatch {
         }
     }
 
-    /// The datagrams that arrived last, in order.
+    /// The datagrams received last, in order.
     pub fn iter(&self) -> impl Iterator<Item = Received<'_>> {
         let arrivals = self
             .arrivals
@@ -265,18 +260,18 @@ impl ReceiveBatch {
         arrivals.flat_map(|(arrival, memory)| datagrams(arrival, memory))
     }
 
-    /// How many messages the socket had dropped for want of room when the last of these was put into its queue, since it was
-    /// made, modulo 2^32. `None` unless the socket was asked to [say so](crate::Datagram::tell_drops).
+    /// Number of datagrams that the socket had dropped for lack of space, since it was made, when the last of these was
+    /// queued; modulo 2^32. `None` unless [enabled](crate::Datagram::tell_drops).
     pub fn dropped(&self) -> Option<u32> {
         self.arrivals.last()?.facts.dropped
     }
 
-    /// Forgets what has arrived.
+    /// Discards the received datagrams.
     pub fn clear(&mut self) {
         self.arrivals.clear();
     }
 
-    /// Receives what is there without a wait, of one call, and says how many messages. What was received before is gone.
+    /// Makes one call without waiting; returns the number of messages, which replace those received before.
     pub(crate) fn recv(&mut self, descriptor: &OwnedFd) -> Result<usize, Errno> {
         self.clear();
         self.asked = self.headers.len();
@@ -287,8 +282,7 @@ impl ReceiveBatch {
         Ok(count)
     }
 
-    /// The same for one message, which costs less where no more than one is there; asks as often as it is told for one that has
-    /// not come yet.
+    /// Receives one message, which costs less if there is only one; makes up to `tries` attempts.
     pub(crate) fn recv_one(
         &mut self,
         descriptor: &OwnedFd,
@@ -309,17 +303,16 @@ impl ReceiveBatch {
         Ok(1)
     }
 
-    /// Whether the last call has brought fewer messages than it was asked for: no more were there.
+    /// Whether the last call returned fewer messages than requested: the socket was empty.
     pub(crate) fn had_room(&self) -> bool {
         self.arrivals.len() < self.asked
     }
 
-    /// Whether another message fits.
     pub(crate) fn has_room(&self) -> bool {
         self.arrivals.len() < self.headers.len()
     }
 
-    /// Adds a datagram that no kernel has received. There must be room.
+    /// Adds a simulated datagram. There must be room.
     pub(crate) fn put(&mut self, bytes: &[u8], from: SocketAddr, to: IpAddr, ecn: Ecn) {
         let length = bytes.len().min(self.bytes_each);
         let start = self.arrivals.len() * self.bytes_each;
@@ -338,7 +331,6 @@ impl ReceiveBatch {
     }
 }
 
-/// The datagrams of one message.
 fn datagrams<'batch>(
     arrival: &'batch Arrival,
     memory: &'batch [u8],

@@ -1,20 +1,19 @@
-//! What stands beside a datagram: its addresses and its control messages (cmsg(3)), as the bytes that the kernel reads
-//! and writes.
+//! Addresses and control messages (cmsg(3)) of datagrams, in the kernel's format.
 
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// What routers are to know, and have said, of congestion (RFC 3168 5).
+/// The ECN codepoint of a datagram (RFC 3168 5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Ecn {
-    /// The sender does not listen to such signs.
+    /// Not-ECT: the sender does not support ECN.
     #[default]
     NotCapable,
-    /// ECT(1): the sender listens, by the rules of RFC 9331.
+    /// ECT(1): the sender supports ECN by the rules of RFC 9331.
     Capable1,
-    /// ECT(0): the sender listens.
+    /// ECT(0): the sender supports ECN.
     Capable0,
-    /// A router on the way had more than it could send.
+    /// CE: a router on the path was congested.
     Congested,
 }
 
@@ -41,7 +40,7 @@ impl Ecn {
 /// A `struct sockaddr_in` or `sockaddr_in6`.
 pub(crate) type Name = [u8; 28];
 
-/// Writes an address and says how many bytes it has.
+/// Writes an address and returns its length in bytes.
 pub(crate) fn write_name(name: &mut Name, address: SocketAddr) -> usize {
     name[2..4].copy_from_slice(&address.port().to_be_bytes());
     match address {
@@ -61,7 +60,6 @@ pub(crate) fn write_name(name: &mut Name, address: SocketAddr) -> usize {
     }
 }
 
-/// The address that the kernel has written.
 pub(crate) fn read_name(name: &Name) -> Option<SocketAddr> {
     let port = u16::from_be_bytes([name[2], name[3]]);
     match c_int::from(u16::from_ne_bytes([name[0], name[1]])) {
@@ -79,8 +77,7 @@ pub(crate) fn read_name(name: &Name) -> Option<SocketAddr> {
     }
 }
 
-/// Room for the control messages of one message: packet information of IPv6 takes 40 bytes, traffic class, segment size and what
-/// was dropped 24 each.
+/// Space for the control messages of one datagram: IPv6 packet information takes 40 bytes, three others 24 each.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(crate) struct Control(pub(crate) [u8; 112]);
@@ -89,29 +86,29 @@ impl Control {
     pub(crate) const EMPTY: Control = Control([0; 112]);
 }
 
-/// A `struct cmsghdr`: a length with itself, a level and a type; what follows is aligned to 8 bytes.
+/// A `struct cmsghdr`: a length that includes the header, a level and a type; data is aligned to 8 bytes.
 const HEADER_BYTES: usize = 16;
 const ALIGNMENT: usize = 8;
 const _: () =
     assert!(size_of::<libc::cmsghdr>() == HEADER_BYTES && align_of::<libc::cmsghdr>() == ALIGNMENT);
 
-/// What is asked of the kernel beside the bytes of a message.
+/// Options of a message to send.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wishes {
     pub(crate) from: Option<IpAddr>,
     pub(crate) ecn: Ecn,
-    /// Bytes of each datagram but the last, where there is more than one.
+    /// Size of each datagram except the last, if there is more than one.
     pub(crate) segment: Option<u16>,
 }
 
 impl Wishes {
-    /// Whether nothing is asked.
+    /// Whether no control message is needed.
     pub(crate) fn is_nothing(&self) -> bool {
         self.from.is_none() && self.ecn == Ecn::NotCapable && self.segment.is_none()
     }
 }
 
-/// Writes control messages for a socket of `family` and says how many bytes they are.
+/// Writes the control messages for a socket of `family` and returns their length in bytes.
 pub(crate) fn write_wishes(control: &mut Control, wishes: &Wishes, family: Family) -> usize {
     let mut writer = Writer { control, length: 0 };
     match wishes.from {
@@ -140,7 +137,6 @@ pub(crate) fn write_wishes(control: &mut Control, wishes: &Wishes, family: Famil
     writer.length
 }
 
-/// Which protocol a socket is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
     V4,
@@ -175,26 +171,24 @@ impl Writer<'_> {
     }
 }
 
-/// What the kernel says beside the bytes of a message.
+/// Contents of the control messages of a received message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Facts {
-    /// Where it was sent to.
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Ecn,
-    /// Bytes of each datagram but the last, where there is more than one.
     pub(crate) segment: Option<u16>,
-    /// What its socket had dropped until then, modulo 2^32.
+    /// Datagrams that the socket had dropped by then, modulo 2^32.
     pub(crate) dropped: Option<u32>,
 }
 
-/// Reads the control messages that the kernel has written. Those that nobody has asked for are passed over.
+/// Reads the control messages that the kernel has written; skips unknown ones.
 pub(crate) fn read_facts(control: &[u8]) -> Facts {
     let mut facts = Facts::default();
     let mut rest = control;
     while let Some((level, kind, data, behind)) = next(rest) {
         rest = behind;
         match (level, kind) {
-            // The address of the IP header; the one before it is that of the interface.
+            // The destination address of the IP header, which follows the address of the interface.
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                 let address = data
                     .get(8..12)
@@ -231,7 +225,7 @@ fn integer(data: &[u8]) -> Option<c_int> {
     Some(c_int::from_ne_bytes(data.get(..4)?.try_into().ok()?))
 }
 
-/// The first control message, and what follows it.
+/// The first control message, and the remaining bytes.
 fn next(control: &[u8]) -> Option<(c_int, c_int, &[u8], &[u8])> {
     let length = usize::from_ne_bytes(control.get(..8)?.try_into().ok()?);
     let level = integer(control.get(8..12)?)?;

@@ -1,17 +1,15 @@
-//! Programs of the classic packet filter that the kernel runs for a socket (socket(7), Linux's
-//! Documentation/networking/filter.rst).
+//! Classic BPF programs that the kernel runs for a socket (socket(7), Linux's Documentation/networking/filter.rst).
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// What a program is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Which packets the socket gets: it returns how many bytes of one are kept.
+    /// Filters the packets of a socket: returns the number of bytes to keep.
     Packets,
-    /// Which listener of its address gets a connection: it returns an index.
+    /// Selects the listener for a connection: returns an index.
     Listener,
 }
 
@@ -24,11 +22,8 @@ impl Purpose {
     }
 }
 
-/// Makes the kernel drop what asks for a connection, and take what belongs to a handshake that has begun. The program sees
-/// segments from their TCP header on.
-///
-/// # Errors
-/// As for [`attach`].
+/// Makes the kernel drop connection requests (SYN) and accept the other packets of unfinished handshakes. The program
+/// sees segments from the TCP header on. Fails like [`attach`].
 pub(crate) fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
     const FLAGS_AT: u32 = 13;
     const SYN: u32 = 2;
@@ -44,7 +39,7 @@ pub(crate) fn drop_syns(socket: &OwnedFd) -> Result<(), Errno> {
     attach(socket, Purpose::Packets, &mut program)
 }
 
-/// One instruction; of a jump, how many instructions are left out when the condition holds and when it does not.
+/// Makes one instruction; `jumps` are the instructions that a jump skips if the condition is true and if it is false.
 pub(crate) fn instruction(code: u32, k: u32, jumps: (u8, u8)) -> libc::sock_filter {
     libc::sock_filter {
         // The codes have 16 bits (linux/bpf_common.h); libc has them as `u32`.
@@ -55,10 +50,10 @@ pub(crate) fn instruction(code: u32, k: u32, jumps: (u8, u8)) -> libc::sock_filt
     }
 }
 
-/// Has the kernel run `program` for `socket`, in place of one for the same purpose.
+/// Attaches `program` to `socket`, replacing one with the same purpose.
 ///
 /// # Errors
-/// `EINVAL` for a program that is none, `ENOMEM` when it is longer than `net.core.optmem_max` allows.
+/// `EINVAL` for an invalid program, `ENOMEM` if it is longer than `net.core.optmem_max` allows.
 pub(crate) fn attach(
     socket: &OwnedFd,
     purpose: Purpose,

@@ -1,4 +1,4 @@
-//! The vectors that sendmmsg(2) and recvmmsg(2) take. They point to memory of others only while a call lasts.
+//! The vectors of sendmmsg(2) and recvmmsg(2). They point to borrowed memory only during a call.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,15 +11,14 @@ use crate::socket::control::{
     Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
 };
 
-/// One message to send: one datagram, or several of one flow that the kernel parts.
+/// One message to send: one datagram, or several of one flow that the kernel segments.
 pub(crate) struct Run<'bytes> {
     pub(crate) bytes: &'bytes [u8],
-    /// `None`: to the peer that the socket is connected to.
+    /// `None` sends to the connected peer.
     pub(crate) to: Option<SocketAddr>,
     pub(crate) wishes: Wishes,
 }
 
-/// One message that was received.
 pub(crate) struct Arrival {
     pub(crate) length: usize,
     pub(crate) from: Option<SocketAddr>,
@@ -27,7 +26,7 @@ pub(crate) struct Arrival {
     pub(crate) is_truncated: bool,
 }
 
-/// As many of each as one call takes messages. Invariant: all four have the same length, [`DATAGRAMS_PER_CALL`] at most.
+/// One entry per message of a call. Invariant: all four have the same length, at most [`DATAGRAMS_PER_CALL`].
 pub(crate) struct Headers {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
@@ -36,10 +35,9 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// For `messages` at a time.
     pub(crate) fn new(messages: usize) -> Self {
         assert!((1..=DATAGRAMS_PER_CALL).contains(&messages));
-        // SAFETY: mmsghdr is a C structure of integers and pointers, for which all zeros is a value.
+        // SAFETY: mmsghdr is a C structure of integers and pointers, for which all zeros is valid.
         let header = || unsafe { std::mem::zeroed::<libc::mmsghdr>() };
         let vector = || libc::iovec {
             iov_base: std::ptr::null_mut(),
@@ -57,7 +55,7 @@ impl Headers {
         self.headers.len()
     }
 
-    /// Sends messages without a wait, as many as there is room for at most, and says how many left.
+    /// Sends messages without waiting, as many as there are headers, and returns the number sent.
     pub(crate) fn send<'bytes>(
         &mut self,
         descriptor: &OwnedFd,
@@ -96,9 +94,9 @@ impl Headers {
         }
         self.link(count);
         self.call(|headers| {
-            // SAFETY: there are as many headers as it is told; each points to a name, a vector and control messages of this
-            // value, and to bytes that are borrowed for this call, with their lengths. The kernel only reads them, but for
-            // the lengths it notes in the headers.
+            // SAFETY: there are `count` headers; each points to a name, a vector and control messages of this value,
+            // and to bytes borrowed for this call, with their lengths. The kernel writes only the lengths in the
+            // headers.
             unsafe {
                 libc::sendmmsg(
                     descriptor.as_raw_fd(),
@@ -110,7 +108,7 @@ impl Headers {
         })
     }
 
-    /// Receives messages without a wait, each into memory of its own, and says how many: see [`Headers::arrival`].
+    /// Receives messages without waiting, each into its own memory, and returns their number; see [`Headers::arrival`].
     pub(crate) fn recv<'bytes>(
         &mut self,
         descriptor: &OwnedFd,
@@ -129,8 +127,8 @@ impl Headers {
         }
         self.link(count);
         self.call(|headers| {
-            // SAFETY: there are as many headers as it is told; each points to a name, a vector and room for control messages
-            // of this value, and to bytes that are borrowed mutably for this call, with their lengths, and no two to the same.
+            // SAFETY: there are `count` headers; each points to a name, a vector and space for control messages of this
+            // value, and to bytes borrowed mutably for this call, with their lengths. No two point to the same memory.
             unsafe {
                 libc::recvmmsg(
                     descriptor.as_raw_fd(),
@@ -143,7 +141,7 @@ impl Headers {
         })
     }
 
-    /// Receives one message without a wait: see [`Headers::arrival`]. Asks as often as it is told for one that has not come yet.
+    /// Receives one message without waiting, in up to `tries` attempts; see [`Headers::arrival`].
     pub(crate) fn recv_one(
         &mut self,
         descriptor: &OwnedFd,
@@ -157,10 +155,10 @@ impl Headers {
             iov_base: bytes.as_mut_ptr().cast(),
             iov_len: bytes.len(),
         };
-        // A call that receives nothing leaves the header as it is.
+        // A call that receives nothing does not change the header.
         self.link(1);
         loop {
-            // SAFETY: the header points to a name, a vector and room for control messages of this value, and to bytes that are
+            // SAFETY: the header points to a name, a vector and space for control messages of this value, and to bytes
             // borrowed mutably for this call, with their lengths.
             let length = unsafe {
                 libc::recvmsg(
@@ -182,7 +180,6 @@ impl Headers {
         }
     }
 
-    /// What the last call has received as the message number `at`.
     pub(crate) fn arrival(&self, at: usize) -> Arrival {
         let header = &self.headers[at];
         let control = &self.controls[at].0;
@@ -194,7 +191,7 @@ impl Headers {
         }
     }
 
-    /// Makes the first headers point to what belongs to them, behind the last change of it.
+    /// Sets the pointers of the first headers, after the last change of the memory they point to.
     fn link(&mut self, count: usize) {
         let names = self.names.as_mut_ptr();
         let vectors = self.vectors.as_mut_ptr();
@@ -216,7 +213,7 @@ impl Headers {
         }
     }
 
-    /// Makes a call that says how many messages, until no signal interrupts it.
+    /// Makes a call that returns a number of messages, and repeats it while signals interrupt it.
     fn call(
         &mut self,
         mut call: impl FnMut(&mut [libc::mmsghdr]) -> libc::c_int,
@@ -233,15 +230,14 @@ impl Headers {
     }
 }
 
-/// Receives one datagram beside which nothing is said but who has sent it. The kernel reads no header for it, nor a vector: a call that
-/// finds nothing takes 0.6 of the time.
+/// Receives one datagram with its sender's address only; without header and vector an empty call takes 0.6 of the time.
 pub(crate) fn recv_one(
     descriptor: &OwnedFd,
     bytes: &mut [u8],
     mut tries: usize,
 ) -> Result<Arrival, Errno> {
     let room = bytes.len();
-    // TRUNC: the length is that of all of it.
+    // TRUNC: returns the full length of the datagram.
     let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
     loop {
         match recvfrom(descriptor, &mut *bytes, flags) {
@@ -264,8 +260,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Sends one datagram that nothing is wished for. The kernel reads no vectors for it: sendmmsg(2) costs the sender 8 %
-/// more, of 64 bytes over virtual Ethernet.
+/// Sends one datagram without control messages: 8 % cheaper than sendmmsg(2) for 64 bytes over virtual Ethernet.
 fn send_one(descriptor: &OwnedFd, run: &Run<'_>) -> Result<usize, Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     let sent = match run.to {

@@ -1,22 +1,22 @@
-//! What is known of a connection that was accepted, for who lists them: when it was, and what its owner notes.
+//! Data about accepted connections for listings: the time of the accept, and a note of the owner.
 
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// What the owner of a connection wants to be known of it, for who [looks](crate::Core::look_at_accepted) at the connections of
-/// a core. The engine does not read it.
+/// An owner's note on a connection, unused by the engine; see
+/// [`Core::look_at_accepted`](crate::Core::look_at_accepted).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Note {
-    /// How often something has happened.
+    /// A counter of the owner.
     pub count: u32,
-    /// What it is.
+    /// Kind of the connection.
     pub kind: u16,
-    /// What it is busy with.
+    /// State of the connection.
     pub state: u8,
 }
 
-/// A moment in units of 2^24 ns (17 ms), which begin anew after 2.3 years.
+/// A time in units of 2^24 ns (17 ms); it wraps after 2.3 years.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Coarse(u32);
 
@@ -27,7 +27,6 @@ impl Coarse {
         Self((now.nanoseconds() >> Self::UNIT_SHIFT) as u32)
     }
 
-    /// How long ago it was.
     pub(crate) fn age(self, now: Instant) -> Duration {
         let units = Self::of(now).0.wrapping_sub(self.0);
         Duration::from_nanos(u64::from(units) << Self::UNIT_SHIFT)

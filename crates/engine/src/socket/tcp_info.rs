@@ -1,43 +1,43 @@
-//! What the kernel knows about a TCP connection, as far as somebody wants to know it.
+//! The kernel's statistics of a TCP connection (TCP_INFO, tcp(7)).
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Figures of a TCP connection since it was made.
+/// Statistics of a TCP connection since it was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpInfo {
-    /// The smoothed round trip.
+    /// Smoothed round-trip time.
     pub round_trip: Duration,
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     pub retransmits: u32,
-    /// Segments sent, those sent again and those without data among them.
+    /// Number of segments sent, including retransmitted ones and ones without data.
     pub segments_out: u32,
-    /// Bytes that the peer has acknowledged, and one more on the side that connected, for its SYN (RFC 4898,
-    /// tcpEStatsAppHCThruOctetsAcked). What came with the peer's end of the stream is counted.
+    /// Bytes that the peer has acknowledged, plus one for the SYN on the side that connected (RFC 4898,
+    /// tcpEStatsAppHCThruOctetsAcked). Includes bytes acknowledged together with the peer's end of the stream.
     pub bytes_acknowledged: u64,
-    /// Bytes that have been received (tcpEStatsAppHCThruOctetsReceived).
+    /// Bytes received (tcpEStatsAppHCThruOctetsReceived).
     pub bytes_received: u64,
-    /// How long neither side has sent data, in milliseconds of the kernel's tick.
+    /// Time since either side last sent data, in milliseconds of the kernel's tick.
     pub idle: Duration,
 }
 
-/// Bytes of `struct tcp_info` up to and with `tcpi_segs_out` (linux/tcp.h), which came with Linux 4.2.
+/// Bytes of `struct tcp_info` up to and including `tcpi_segs_out` (linux/tcp.h), which came with Linux 4.2.
 const INFO_BYTES: usize = 140;
-/// Where `tcpi_unacked` stands in it, which of a listener says how many wait in its queue.
+/// Offset of `tcpi_unacked`, which is the length of the accept queue for a listener.
 const UNACKNOWLEDGED_AT: usize = 24;
-/// Where `tcpi_last_data_sent` and `tcpi_last_data_recv` (milliseconds ago) stand in it.
+/// Offsets of `tcpi_last_data_sent` and `tcpi_last_data_recv` (milliseconds ago).
 const LAST_SENT_AT: usize = 44;
 const LAST_RECEIVED_AT: usize = 52;
-/// Where `tcpi_bytes_received` stands in it.
+/// Offset of `tcpi_bytes_received`.
 const BYTES_RECEIVED_AT: usize = 128;
-/// Where `tcpi_rtt` (microseconds), `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_segs_out` stand in it.
+/// Offsets of `tcpi_rtt` (microseconds), `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_segs_out`.
 const ROUND_TRIP_AT: usize = 68;
 const RETRANSMITS_AT: usize = 100;
 const BYTES_ACKNOWLEDGED_AT: usize = 120;
 const SEGMENTS_OUT_AT: usize = 136;
 
 impl TcpInfo {
-    /// `None` when it is no TCP socket.
+    /// `None` if it is not a TCP socket.
     pub(crate) fn of(descriptor: &OwnedFd) -> Option<TcpInfo> {
         let bytes = read(descriptor.as_raw_fd())?;
         let number = |at| number(&bytes, at);
@@ -56,7 +56,7 @@ impl TcpInfo {
     }
 }
 
-/// How many connections wait to be accepted; 0 for what is no listener.
+/// Number of connections in the accept queue; 0 if it is not a listener.
 pub(crate) fn waiting(listener: RawFd) -> usize {
     let waiting = read(listener).map(|bytes| number(&bytes, UNACKNOWLEDGED_AT));
     waiting.unwrap_or(0) as usize
@@ -65,8 +65,8 @@ pub(crate) fn waiting(listener: RawFd) -> usize {
 fn read(descriptor: RawFd) -> Option<[u8; INFO_BYTES]> {
     let mut bytes = [0u8; INFO_BYTES];
     let mut length = INFO_BYTES as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `bytes`, which is that long, and their number to `length`; both
-    // outlive the call. It changes nothing of what the descriptor stands for.
+    // SAFETY: the kernel writes at most `length` bytes to `bytes`, which is that long, and their number to `length`;
+    // both outlive the call. It does not change the socket.
     let outcome = unsafe {
         libc::getsockopt(
             descriptor,

@@ -1,7 +1,7 @@
-//! How much may wait in the kernel for a client to take it: as much as it takes in a second.
+//! The bound on a client's unsent bytes in the kernel: as much as the client takes in a second.
 //!
-//! Measured are clients that do not take all at once, from one time that a send had to wait to the next. Everybody else keeps
-//! the bound that accepted connections begin with, and costs nothing.
+//! Only clients that do not take all bytes at once are measured, from one blocked send to the next. All others keep the
+//! initial bound of accepted connections, at no cost.
 
 use std::fs;
 
@@ -10,18 +10,17 @@ use crate::limits::{
     UNSENT_EXTRA_USUAL, UNSENT_MAX, UNSENT_MEASURED_MIN, UNSENT_MIN, UNSENT_SHARE, UNSENT_TIME,
 };
 
-/// What a connection has taken since a send had to wait.
+/// The bytes that a connection has taken since a send was blocked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unsent {
     since: Instant,
     taken: u64,
-    /// Invariant: a power of two within [`UNSENT_MIN`] and [`UNSENT_MAX`], and what the kernel was told.
+    /// Invariant: a power of two from [`UNSENT_MIN`] to [`UNSENT_MAX`], equal to the kernel's setting.
     bound: u32,
 }
 
-/// What connections of a core have been granted beyond [`UNSENT_MIN`] each.
+/// Bytes granted to the connections of a core beyond [`UNSENT_MIN`] each.
 pub(crate) struct Extra {
-    /// Invariant: at most `max`.
     granted: u64,
     max: u64,
 }
@@ -39,8 +38,8 @@ impl Unsent {
         self.taken += count;
     }
 
-    /// A send has to wait again: the bound that is due from now on, where it is another one. It is judged once in a while,
-    /// raised as soon as the client is twice as fast, and lowered when it is four times as slow, so that few calls are made.
+    /// Called when a send is blocked again; returns the new bound if it changes. To save calls, the bound is evaluated
+    /// rarely, raised when the client is at least twice as fast, and lowered when it is at most a quarter as fast.
     pub(crate) fn bound_due(&mut self, now: Instant, extra: &mut Extra) -> Option<u32> {
         let elapsed = now.since(self.since);
         if elapsed < UNSENT_MEASURED_MIN {
@@ -59,7 +58,7 @@ impl Unsent {
         Some(deserved)
     }
 
-    /// The connection ends.
+    /// Returns the grant when the connection ends.
     pub(crate) fn give_back(&self, extra: &mut Extra) {
         let is_less = extra.exchange(self.bound, UNSENT_MIN);
         debug_assert!(is_less);
@@ -67,20 +66,19 @@ impl Unsent {
 }
 
 impl Extra {
-    /// No more than `max` bytes will be granted.
     pub(crate) fn new(max: u64) -> Self {
         Self { granted: 0, max }
     }
 
-    /// One core's part of what the kernel lets TCP have before it begins to save memory (tcp(7), the first number of
-    /// tcp_mem), or the usual one where that cannot be read.
+    /// One core's share of the memory that TCP may use without pressure (tcp(7), first number of tcp_mem), or a
+    /// default.
     pub(crate) fn of_core(cores: usize) -> Self {
         let table = fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").unwrap_or_default();
         let part = unregulated(&table).map(|bytes| bytes / UNSENT_SHARE / cores.max(1) as u64);
         Self::new(part.unwrap_or(UNSENT_EXTRA_USUAL))
     }
 
-    /// Whether a connection may have another bound, which it has then.
+    /// Replaces a connection's bound; false if the budget does not allow it.
     fn exchange(&mut self, before: u32, after: u32) -> bool {
         let granted = self.granted + u64::from(after) - u64::from(before);
         if after > before && granted > self.max {
@@ -91,7 +89,7 @@ impl Extra {
     }
 }
 
-/// The bytes up to which the kernel grants TCP whatever it asks for.
+/// The bytes up to which the kernel does not limit TCP.
 fn unregulated(tcp_mem: &str) -> Option<u64> {
     let pages: u64 = tcp_mem.split_ascii_whitespace().next()?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size() as u64)
@@ -109,7 +107,7 @@ mod tests {
         Instant::default() + Duration::from_secs(1) + Duration::from_millis(milliseconds)
     }
 
-    /// The bounds that are told of a client that takes so many bytes in each time of 50 ms.
+    /// The bounds set for a client that takes these numbers of bytes per 50 ms.
     fn bounds(taken: &[u64], extra: &mut Extra) -> Vec<Option<u32>> {
         let mut unsent = Unsent::new(at(0));
         let mut turn = 0;

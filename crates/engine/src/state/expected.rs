@@ -1,26 +1,25 @@
-//! Which socket a core that busy-polls expects the next bytes from.
+//! The socket on which a core that busy-polls expects the next bytes.
 
 use crate::limits::{ALONE_MIN, LOOKS_APART_MAX};
 use crate::socket::key::Key;
 
-/// The one that has received again and again while no other has.
+/// Detects a socket that received repeatedly while no other did.
 #[derive(Default)]
 pub(crate) struct Expected {
-    /// Whether anybody wants to know: the core busy-polls.
+    /// Whether the core busy-polls; otherwise nothing is recorded.
     pub(crate) is_wanted: bool,
-    /// Receives that have brought something, an end or an error, since somebody wants to know.
+    /// Number of receives that returned bytes, an end or an error, since busy polling began.
     pub(crate) received: u64,
     last: Option<Key>,
-    /// So many of the latest receives were of the `last`.
+    /// Number of consecutive receives on `last`.
     alone: u32,
     /// Looks at the driver since the latest receive.
     looks: u32,
-    /// The socket of which the driver reports nothing meanwhile.
+    /// The socket that the driver currently does not report.
     pub(crate) apart: Option<Key>,
 }
 
 impl Expected {
-    /// Something has been received.
     #[inline]
     pub(crate) fn note_received(&mut self, key: Key) {
         if !self.is_wanted {
@@ -36,24 +35,21 @@ impl Expected {
         }
     }
 
-    /// The socket is given up.
     pub(crate) fn forget(&mut self, key: Key) {
         if self.last == Some(key) {
             self.last = None;
         }
     }
 
-    /// A look at the driver is due.
     pub(crate) fn note_look(&mut self) {
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// Whether so much has come of late that the driver need not report what comes next.
+    /// Whether the latest receive is so recent that the driver need not report the socket.
     pub(crate) fn is_lively(&self) -> bool {
         self.looks < LOOKS_APART_MAX
     }
 
-    /// Where the next bytes are expected.
     pub(crate) fn key(&self) -> Option<Key> {
         self.last.filter(|_| self.alone >= ALONE_MIN)
     }

@@ -1,4 +1,4 @@
-//! Who is at either end of a stream.
+//! The addresses and the identity of both ends of a stream.
 
 use std::net::SocketAddr;
 
@@ -9,32 +9,30 @@ use super::Stream;
 use crate::socket::note::Note;
 
 impl Stream {
-    /// The peer's TCP address; `None` for Unix sockets. Simulated sockets are all on the loopback, unless they were
-    /// connected from somewhere else.
+    /// The peer's TCP address; `None` for Unix sockets, and loopback for simulated ones without another source.
     pub fn peer(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();
         state.sockets[self.key].peer(self.key)
     }
 
-    /// Where the connection stands in the core's table, which only one open connection does: see
-    /// [`Accepted`](crate::Accepted).
+    /// Index of the connection in the core's table, unique among open connections; see [`Accepted`](crate::Accepted).
     pub fn place(&self) -> u32 {
         self.key.0
     }
 
-    /// Its number among those that the core has accepted, from 1; means nothing of one that was not.
+    /// Sequence number among the accepted connections of the core, from 1; meaningless for others.
     pub fn number(&self) -> u32 {
         self.core.inner().state.borrow().sockets[self.key].number
     }
 
-    /// Changes what is noted of the connection for who [looks](crate::Core::look_at_accepted) at it.
+    /// Changes the note that [`Core::look_at_accepted`](crate::Core::look_at_accepted) shows of this connection.
     #[inline]
     pub fn change_note(&self, change: impl FnOnce(Note) -> Note) {
         let socket = &mut self.core.inner().state.borrow_mut().sockets[self.key];
         socket.set_note(change(socket.note()));
     }
 
-    /// The user at the other end of a Unix socket, as it was when they connected (SO_PEERCRED, unix(7)); `None` for TCP.
+    /// The user ID of the peer of a Unix socket at the time it connected (SO_PEERCRED, unix(7)); `None` for TCP.
     pub fn peer_user(&self) -> Option<u32> {
         let state = self.core.inner().state.borrow();
         let descriptor = state.sockets[self.key].descriptor.as_ref()?;
@@ -44,7 +42,7 @@ impl Stream {
         Some(credentials?.ok()?.uid.as_raw())
     }
 
-    /// The TCP address of this side; `None` for Unix sockets.
+    /// The local TCP address; `None` for Unix sockets.
     pub fn local(&self) -> Option<SocketAddr> {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];

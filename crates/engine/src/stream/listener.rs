@@ -1,4 +1,4 @@
-//! Accepting connections: each core's own listener on an address that is claimed.
+//! Accepting connections: each core's own listener on a claimed address.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -25,16 +25,16 @@ use crate::stream::Stream;
 pub struct Listener {
     core: Core,
     key: Key,
-    /// Among those of other cores, where the kernel chooses by CPU.
+    /// Position among the listeners of other cores, if the kernel selects the listener by CPU.
     place: Option<Place>,
-    /// Accepted, and to be served here or by another core.
+    /// A connection that was accepted and not yet assigned to this or another core.
     undecided: Cell<Option<Key>>,
     queues: Arc<Queues>,
 }
 
 impl Listener {
-    /// Listens on a claimed address: TCP with a socket of this core's own (SO_REUSEPORT), so that the kernel spreads
-    /// connections and no core ever takes another's.
+    /// Listens on a claimed address. With TCP each core has its own socket (SO_REUSEPORT), so that the kernel
+    /// distributes connections and cores do not compete for them.
     ///
     /// # Errors
     /// As in socket(2), bind(2) and listen(2).
@@ -50,12 +50,12 @@ impl Listener {
         })
     }
 
-    /// The next connection. A core that was asked to stop takes those that wait, and then ends with
-    /// [`crate::Kind::Stopping`]; so does one whose listener [ends](Listener::end).
+    /// Returns the next connection. When the core is asked to stop or the listener [ends](Listener::end), it first
+    /// accepts the queued connections and then fails with [`crate::Kind::Stopping`].
     ///
     /// # Errors
-    /// As in accept(2); after running out of descriptors the caller should pause before it tries again.
-    /// [`crate::Kind::Full`] when somebody waits and as many connections are open as [may be](Core::bound_accepted).
+    /// As in accept(2); on running out of descriptors the caller should pause before it tries again.
+    /// [`crate::Kind::Full`] when a connection is waiting at the [bound](Core::bound_accepted) on open ones.
     pub async fn accept(&self) -> Result<Stream, Error> {
         let Some(place) = &self.place else {
             let key = poll_fn(|_| self.poll_accept()).await?;
@@ -70,8 +70,8 @@ impl Listener {
         }
     }
 
-    /// Accepts those who wait, and then nobody: [`Listener::accept`] ends with [`crate::Kind::Stopping`] from then on, as on
-    /// a core that was asked to stop.
+    /// Stops accepting after the connections that are queued now: [`Listener::accept`] then fails with
+    /// [`crate::Kind::Stopping`], as on a core that was asked to stop.
     pub fn end(&self) {
         let inner = self.core.inner();
         let socket = &mut inner.state.borrow_mut().sockets[self.key];
@@ -90,8 +90,8 @@ impl Listener {
         state.poll_accept(self.key, &self.queues, inner.tasks.current())
     }
 
-    /// The next connection that this core is to serve: one that another core has handed over, or one that came here and is
-    /// not to be handed over. `None` when it is too early to say of the one that came last.
+    /// Returns the next connection for this core, handed over by another core or accepted here and kept. `None`
+    /// while the last accepted one is undecided.
     fn poll_own(
         &self,
         place: &Place,
@@ -126,11 +126,11 @@ impl Listener {
         }
     }
 
-    /// Lets the kernel begin no more handshakes here, and returns how far away those are who have begun one.
+    /// Makes the kernel ignore new handshakes on this listener; returns how far away unfinished ones can be.
     ///
-    /// Closing a listener resets what is under way. Whoever first does this, waits for a round trip and then accepts what
-    /// has come leaves no client with a connection that it believes to have. Those who begin meanwhile hear nothing, and
-    /// their kernels try again after a second. Where another process has the queue nothing is closed, and nothing refused.
+    /// Closing a listener resets its unfinished handshakes. To lose no connection that a client considers open, a
+    /// caller first calls this, waits for a round trip and then accepts what has arrived. Clients that connect
+    /// meanwhile get no reply, and their kernels retry after a second. No effect if another process has the queue.
     pub fn refuse_handshakes(&self) -> Handshakes {
         if self.queues.are_anothers() {
             return Handshakes::None;
@@ -144,7 +144,7 @@ impl Listener {
             return Handshakes::None;
         };
         match drop_syns(socket) {
-            // Others would begin for ever.
+            // Without the filter new handshakes would go on indefinitely.
             Err(_) => Handshakes::None,
             Ok(()) if address.ip().to_canonical().is_loopback() => Handshakes::Near,
             Ok(()) => Handshakes::Far,
@@ -152,14 +152,14 @@ impl Listener {
     }
 }
 
-/// Where the other ends are of handshakes that a listener may have under way.
+/// How far away the peers of a listener's unfinished handshakes can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handshakes {
-    /// There are none: Unix sockets know none.
+    /// There are no handshakes, as with Unix sockets.
     None,
     /// On this machine.
     Near,
-    /// Anywhere.
+    /// On any machine.
     Far,
 }
 

@@ -1,7 +1,7 @@
-//! Part of a body on its way from one stream to another through a pipe of the kernel, past our memory.
+//! Part of a body on its way from one stream to another through a kernel pipe, without a copy to user space.
 //!
-//! Unlike a [`Relay`](crate::Relay), which moves whatever comes, it takes in no more bytes than its user says, who knows
-//! where the body ends, and leaves receiving to that user where a pipe is of no use.
+//! Unlike a [`Relay`](crate::Relay), it reads no more bytes than the caller allows, who knows where the body ends, and
+//! leaves receiving to the caller where a pipe cannot be used.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -12,18 +12,18 @@ use crate::file::pipe::Pipe;
 use crate::limits::BYTES_PER_OPERATION;
 use crate::stream::Stream;
 
-/// Bytes between two streams of the same core. It holds a pipe only while there are any.
+/// Bytes between two streams of the same core. Holds a pipe only while it holds bytes.
 #[derive(Default)]
 pub struct Splice {
     pipe: Option<Pipe>,
 }
 
 impl Splice {
-    /// Takes in what has come from `from`, or else comes first, `max` bytes at most, and returns how many those were. What
-    /// was taken in before must have been given.
+    /// Reads at most `max` bytes that have arrived, or the next that arrive, from `from`, and returns their number.
+    /// Bytes read before must have been given.
     ///
-    /// 0 says that the next bytes are to be received: they have come into our memory already or are about to, the stream has
-    /// ended, all pipes of the core are in use, or its sockets are simulated.
+    /// 0 means that the caller should receive the next bytes: the driver has received them or has a receive armed, the
+    /// stream has ended, all pipes of the core are in use, or its sockets are simulated.
     ///
     /// # Errors
     /// As [`Stream::recv`].
@@ -60,7 +60,7 @@ impl Splice {
         taken.map_ok(|count| count as u64)
     }
 
-    /// Gives `to` all that was taken in, behind what was queued there.
+    /// Sends the pipe's bytes to `to`, after the bytes queued there.
     ///
     /// # Errors
     /// As [`Stream::flush`].

@@ -1,5 +1,4 @@
-//! How many accepted connections the cores of a process may hold together: a bound on file descriptors that leaves enough
-//! of them for what else connections need.
+//! A bound on the accepted connections of all cores, which leaves file descriptors for their other needs.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,16 +8,16 @@ use crate::limits::MULTISHOT_ACCEPTS;
 
 /// A bound on accepted connections, shared by cores.
 ///
-/// Each core looks before it accepts and counts afterwards, so there may be one more for each listener.
+/// Each core checks before it accepts and counts afterwards, so the bound may be exceeded by one per listener.
 #[derive(Debug)]
 pub struct Allowance {
     max: AtomicUsize,
-    /// Connections whose descriptors are open.
+    /// Connections with open descriptors.
     held: AtomicUsize,
 }
 
 impl Allowance {
-    /// At most `max` connections.
+    /// A bound of `max` connections.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max: AtomicUsize::new(max),
@@ -26,7 +25,7 @@ impl Allowance {
         })
     }
 
-    /// At most `max` connections from now on. Those that are open stay.
+    /// Changes the bound. Open connections stay open.
     pub fn bound(&self, max: usize) {
         self.max.store(max, Ordering::Relaxed);
     }
@@ -35,9 +34,9 @@ impl Allowance {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// How many connections are open.
+    /// Number of open connections.
     pub fn held(&self) -> usize {
-        // Relaxed, everywhere here: the number guards nothing but itself.
+        // Relaxed, everywhere here: the counter guards no other memory.
         self.held.load(Ordering::Relaxed)
     }
 
@@ -45,7 +44,7 @@ impl Allowance {
         self.held() >= self.max()
     }
 
-    /// Whether so much is left that the kernel may accept until it is told to stop.
+    /// Whether there is room for a multishot accept.
     pub(crate) fn is_wide(&self) -> bool {
         self.held().saturating_add(MULTISHOT_ACCEPTS) < self.max()
     }
@@ -59,7 +58,7 @@ impl Allowance {
     }
 }
 
-/// A connection that one core has accepted and another one is to serve. It is counted on its way, as its descriptor is open.
+/// A connection that one core hands to another. It is counted in between, because its descriptor is open.
 #[derive(Debug)]
 pub(crate) struct Handed {
     pub(crate) connection: OwnedFd,
@@ -67,7 +66,6 @@ pub(crate) struct Handed {
     pub(crate) counted: Option<Counted>,
 }
 
-/// One of the connections that an allowance holds.
 #[derive(Debug)]
 pub(crate) struct Counted(Arc<Allowance>);
 

@@ -1,8 +1,7 @@
-//! Files that a process gives up for good (Landlock, landlock(7)): whoever has taken it over opens what lies in the directories
-//! that it works with, and nothing else.
+//! Giving up access to files for good (Landlock, landlock(7)), except in the directories that a process works with.
 //!
-//! A directory is meant, not its name: one that is made later under the same name is another one. What the process has open
-//! already stays so, and a connection to a Unix socket opens no file.
+//! A rule applies to a directory, not to its name: a directory created later with the same name is not included. Open
+//! files stay open, and a connection to a Unix socket opens no file.
 
 use std::fmt;
 use std::fs;
@@ -13,38 +12,38 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags, path_beneath_rules,
 };
 
-/// The rights that are given up where the kernel knows them: those of Linux 6.10, which are all that there are for files.
+/// The access rights to restrict: all rights on files of Linux 6.10, as far as the kernel knows them.
 const KNOWN: ABI = ABI::V5;
 
-/// What a process goes on using. What lies beneath a directory is meant with it; one that is not there is left out.
+/// The directories that a process may still use, with everything beneath them. Missing ones are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Directories {
-    /// Files are read there.
+    /// Files may be read.
     pub read: Vec<PathBuf>,
-    /// They are read there, and programs started.
+    /// Files may be read and executed.
     pub execute: Vec<PathBuf>,
-    /// They are read, made, written and removed there, sockets among them.
+    /// Files and sockets may be read, created, written and removed.
     pub write: Vec<PathBuf>,
 }
 
-/// What a process is confined to.
+/// Result of a confinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// The directories, by the rights that this version of Landlock knows (its ABI).
+    /// Confined to the directories, with the rights of this Landlock version.
     Directories {
-        /// The number that the kernel gives its version of Landlock.
+        /// The kernel's Landlock ABI version.
         abi: i32,
     },
-    /// Nothing: this kernel has no Landlock, or it is switched off (`lsm=`).
+    /// Not confined: this kernel has no Landlock, or it is disabled (`lsm=`).
     None,
 }
 
-/// Why a process is not confined. It may be by half, and is to end.
+/// Why a process is not confined. It may be partly confined, and should exit.
 #[derive(Debug)]
 pub enum LandlockError {
-    /// The kernel refuses a step.
+    /// The kernel refused a step.
     Refused(RulesetError),
-    /// All steps were done, and it can still make files in the root directory.
+    /// All steps succeeded, but the process can still read the root directory.
     NotInForce,
 }
 
@@ -59,11 +58,11 @@ impl fmt::Display for LandlockError {
 
 impl std::error::Error for LandlockError {}
 
-/// Gives up all files but those in `directories`, for this thread and those that it starts. Others cannot be opened from then
-/// on (EACCES). Programs gain nothing by being started any more (PR_SET_NO_NEW_PRIVS).
+/// Gives up all files except those in `directories`, for this thread and threads that it starts. Opening others then
+/// fails (EACCES). Started programs cannot gain rights (PR_SET_NO_NEW_PRIVS).
 ///
 /// # Errors
-/// When the kernel has Landlock and does not do it.
+/// When the kernel has Landlock and a step fails.
 pub fn confine(directories: &Directories) -> Result<Confinement, LandlockError> {
     let all = AccessFs::from_all(KNOWN);
     let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
@@ -101,7 +100,7 @@ pub fn confine(directories: &Directories) -> Result<Confinement, LandlockError> 
     }
 }
 
-/// Whether the root directory cannot be read, which everyone may read; not known where it is one of `directories`.
+/// Whether reading the root directory is refused; assumed if it is one of `directories`.
 fn is_in_force(directories: &Directories) -> bool {
     let root = Path::new("/");
     let all = [&directories.read, &directories.execute, &directories.write];
@@ -118,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// On a thread of its own: there is no way back.
+    /// On a separate thread, because the restriction is permanent.
     #[test]
     fn what_is_named_can_be_used_and_the_rest_is_refused() {
         let scratch = std::env::temp_dir().join(format!("onrush-landlock-{}", std::process::id()));
@@ -150,7 +149,7 @@ mod tests {
             fs::write(inside.join("write/new"), "x").expect("made");
             fs::rename(inside.join("write/new"), inside.join("write/file")).expect("replaced");
             fs::remove_file(inside.join("write/file")).expect("removed");
-            // A link leads no further than its end does.
+            // Symbolic links cannot be created.
             std::os::unix::fs::symlink("/etc/passwd", inside.join("write/link"))
                 .expect_err("links are not made");
             let started = std::process::Command::new("true").status();

@@ -1,4 +1,4 @@
-//! Which CPUs this process may use, and pinning a thread to one.
+//! The CPUs that this process may use, and pinning a thread to one.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// The CPUs the calling thread may run on, in ascending order. Reflects taskset, cpusets and containers.
 pub fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else {
-        // Only a kernel with more CPUs than the set holds refuses this; CPU 0 is then the one that surely exists.
+        // Fails only on a kernel with more CPUs than the set holds; CPU 0 certainly exists.
         return vec![0];
     };
     (0..CpuSet::MAX_CPU)
@@ -16,10 +16,10 @@ pub fn allowed() -> Vec<usize> {
         .collect()
 }
 
-/// Whether all of `cpus` may be used.
+/// Checks that the process may use all of `cpus`.
 ///
 /// # Errors
-/// A sentence that names the first that may not, whether the machine has it, and those that may.
+/// A sentence with the first CPU that it may not use, whether the machine has it, and the allowed ones.
 pub fn check(cpus: &[usize]) -> Result<(), String> {
     let allowed = allowed();
     let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) else {

@@ -1,13 +1,13 @@
-//! The process's bound on file descriptors.
+//! The process's limit on file descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What [`raise`] would have in force, if it is let; `None` means unlimited.
+/// The hard limit, which [`raise`] tries to set; `None` means unlimited.
 pub fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).maximum
 }
 
-/// Raises the soft limit to the hard one and returns what is in force; `None` means unlimited.
+/// Raises the soft limit to the hard one and returns the limit in force; `None` means unlimited.
 pub fn raise() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -21,7 +21,7 @@ pub fn raise() -> Option<u64> {
         },
     ) {
         Ok(()) => maximum,
-        // A sandbox may forbid even this; the old limit then stands.
+        // A sandbox may forbid this; the old limit stays.
         Err(_) => current,
     }
 }

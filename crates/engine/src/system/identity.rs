@@ -1,7 +1,7 @@
-//! Who a process is to the kernel: its user, its groups and its capabilities; and how it becomes another user for good.
+//! The identity of a process (user, groups and capabilities), and changing to another user for good.
 //!
-//! The kernel keeps an identity for each thread (credentials(7)). So a process changes it while it has one thread, and every
-//! thread that it starts has the new one: there is none that could be missed.
+//! The kernel keeps an identity for each thread (credentials(7)). So a process changes it while it has one thread, and
+//! all threads that it starts inherit the new one.
 
 use std::fmt;
 use std::fs;
@@ -23,37 +23,37 @@ use rustix::thread::{
 use crate::clock::now;
 use crate::limits::THREAD_END;
 
-/// How often threads are counted while one ends.
+/// Interval of counting threads while one ends.
 const THREAD_LOOK: Duration = Duration::from_millis(1);
 
-/// A user with a primary group and further ones.
+/// A user with a primary group and supplementary groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number (UID).
+    /// User ID.
     pub user: u32,
-    /// The number of its primary group (GID).
+    /// Group ID of the primary group.
     pub group: u32,
-    /// Those of its supplementary groups, the primary one among them or not.
+    /// Group IDs of the supplementary groups, which may include the primary one.
     pub groups: Vec<u32>,
 }
 
-/// What is left to a process that has become another user.
+/// Rights of a process after it has changed its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// Whether it may bind TCP ports below 1024 (CAP_NET_BIND_SERVICE), and so may a program that it starts in its place.
+    /// Whether it, and a program that it executes, may bind TCP ports below 1024 (CAP_NET_BIND_SERVICE).
     pub binds_low_ports: bool,
 }
 
-/// Why a process did not become another user. It may have lost some of its rights by then, and is to end.
+/// Why a process did not change its user. It may have lost some rights, and should exit.
 #[derive(Debug)]
 pub enum IdentityError {
-    /// It may not: it is this user, and has no CAP_SETUID and CAP_SETGID.
+    /// It is this user, without CAP_SETUID and CAP_SETGID.
     NotPermitted(u32),
-    /// It has so many threads, all of which but one would keep their rights.
+    /// It has this number of threads; all except the calling one would keep their rights.
     Threads(usize),
-    /// The kernel refuses a step.
+    /// The kernel refused a step.
     Refused(&'static str, Errno),
-    /// All steps were done, and it could still do this.
+    /// All steps succeeded, but the process can still do this.
     Kept(&'static str),
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for IdentityError {
 impl std::error::Error for IdentityError {}
 
 impl Identity {
-    /// Whether this process has its user and group, in every way that the kernel knows.
+    /// Whether this process has this user and group as real and effective IDs.
     pub fn is_of_this_process(&self) -> bool {
         let users = [getuid(), geteuid()];
         let groups = [getgid(), getegid()];
@@ -87,13 +87,13 @@ impl Identity {
             && groups.iter().all(|group| group.as_raw() == self.group)
     }
 
-    /// Makes it the identity of this process, for good: real, effective and saved ids, supplementary groups, and no
-    /// capability but CAP_NET_BIND_SERVICE where there was that one (in the ambient set, so that it outlives an exec).
-    /// The process gains nothing by starting programs any more (PR_SET_NO_NEW_PRIVS), and other processes of the user
-    /// cannot look into its memory (PR_SET_DUMPABLE). A process that has it already loses the same capabilities.
+    /// Makes this the identity of the process for good: real, effective and saved IDs, supplementary groups, and no
+    /// capability except CAP_NET_BIND_SERVICE if the process has it (in the ambient set, so that it survives an exec).
+    /// Started programs cannot gain rights (PR_SET_NO_NEW_PRIVS), and other processes of the user cannot read the
+    /// memory of this one (PR_SET_DUMPABLE). A process that already has this identity loses the same capabilities.
     ///
     /// # Errors
-    /// See [`IdentityError`]; also when a look behind the last step finds that it is not so.
+    /// See [`IdentityError`]; also when a check after the last step fails.
     pub fn assume(&self) -> Result<Rights, IdentityError> {
         let threads = threads();
         if threads > 1 {
@@ -122,10 +122,10 @@ impl Identity {
         })
     }
 
-    /// What `look` finds with the rights of this identity. It runs on a thread of its own, which is all that has them.
+    /// Runs `look` with the rights of this identity, on a thread of its own; the rest of the process is unchanged.
     ///
     /// # Errors
-    /// When this process may not give a thread another identity, or there is no thread.
+    /// When this process may not change a thread's identity, or the thread cannot be started.
     pub fn look<T: Send>(&self, look: impl FnOnce() -> T + Send) -> Result<T, IdentityError> {
         let looking = || {
             if !self.is_of_this_process() {
@@ -147,7 +147,7 @@ impl Identity {
         })
     }
 
-    /// Of this thread. Groups come first: whoever is not root any more cannot change them.
+    /// Changes this thread. Groups come first, because only root can change them.
     fn become_it(&self) -> Result<(), IdentityError> {
         let groups: Vec<Gid> = self
             .groups
@@ -160,7 +160,7 @@ impl Identity {
         set_thread_res_uid(user, user, user).map_err(refused("the user (setresuid)"))
     }
 
-    /// Tries what must not succeed any more.
+    /// Tries actions that must now fail.
     fn verify(&self, left: CapabilitySet) -> Result<(), IdentityError> {
         let is_root_again = set_thread_uid(Uid::ROOT).is_ok()
             || set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok();
@@ -195,8 +195,8 @@ fn refused(what: &'static str) -> impl Fn(Errno) -> IdentityError {
     move |errno| IdentityError::Refused(what, errno)
 }
 
-/// Threads of this process; 1 where nobody says. One that has been joined is counted for a moment more: the kernel has told
-/// whoever waited for it before it is gone.
+/// Number of threads of this process; 1 if unknown. A joined thread is counted for a moment longer, because the kernel
+/// wakes the joining thread before the other one is gone; so this waits for it.
 fn threads() -> usize {
     let until = now() + THREAD_END;
     loop {
@@ -217,14 +217,14 @@ fn count_threads() -> usize {
     count.unwrap_or(1)
 }
 
-/// Nothing that this process starts can ever have a capability that is not among these.
+/// Limits the capabilities that started programs can ever have to these.
 fn bound(left: CapabilitySet) -> Result<(), IdentityError> {
     for (_, capability) in CapabilitySet::all().iter_names() {
         if left.contains(capability) {
             continue;
         }
         match remove_capability_from_bounding_set(capability) {
-            // An older kernel does not know it.
+            // An older kernel does not know the capability.
             Ok(()) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(IdentityError::Refused("PR_CAPBSET_DROP", errno)),
         }
@@ -232,7 +232,7 @@ fn bound(left: CapabilitySet) -> Result<(), IdentityError> {
     Ok(())
 }
 
-/// Gives up all capabilities of this thread but these.
+/// Gives up all capabilities of this thread except these.
 fn keep_only(left: CapabilitySet) -> Result<(), IdentityError> {
     let sets = CapabilitySets {
         effective: left,
@@ -240,16 +240,16 @@ fn keep_only(left: CapabilitySet) -> Result<(), IdentityError> {
         inheritable: left,
     };
     set_capabilities(None, sets).map_err(refused("to give up capabilities (capset)"))?;
-    // Linux before 4.3 has no such set.
+    // Linux before 4.3 has no ambient set.
     let _ = clear_ambient_capability_set();
     if !left.is_empty() {
-        // Where securebits forbid it, the process has it and the next one has not.
+        // If securebits forbid it, this process has the capability but an executed program does not.
         let _ = configure_capability_in_ambient_set(left, true);
     }
     set_keep_capabilities(false).map_err(refused("PR_SET_KEEPCAPS"))
 }
 
-/// Whether this process may give itself any identity.
+/// Whether this process may change its identity.
 pub fn may_change_identity() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))

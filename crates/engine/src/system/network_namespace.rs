@@ -1,23 +1,21 @@
-//! Which network namespace we are in, by a number that no other gets until the machine starts anew.
+//! Identifies the current network namespace by a cookie that is unique until the machine reboots.
 //!
-//! The number of its file (`/proc/self/ns/net`) is given again as soon as the namespace is gone. rustix has no safe form
-//! of this question, so it stands here, in the one crate with `unsafe`, for whoever is given it as a function.
+//! The inode of its file (`/proc/self/ns/net`) is reused after the namespace is gone. rustix has no safe wrapper.
 
 use std::io;
 use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-/// The cookie of the network namespace that this thread is in (Linux 5.14). An older kernel does not know the question
-/// (ENOPROTOOPT), which is the error then.
+/// The cookie of this thread's network namespace (Linux 5.14). An older kernel returns the error ENOPROTOOPT.
 pub fn network_namespace_cookie() -> io::Result<u64> {
     let flags = SocketFlags::CLOEXEC;
-    // A socket without an address belongs to the namespace all the same, and every kernel has this kind.
+    // An unbound socket also belongs to the namespace, and every kernel has this kind.
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
     let mut cookie = 0u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which is that long and takes any bytes, and their
-    // number to `length`; both outlive the call.
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which is that long and for which all bytes are
+    // valid, and their number to `length`; both outlive the call.
     let outcome = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -46,7 +44,7 @@ mod tests {
         };
         assert_eq!(network_namespace_cookie().ok(), Some(ours));
         let other = std::thread::spawn(|| {
-            // SAFETY: a network namespace of this thread's own takes nothing that another thread relies on.
+            // SAFETY: other threads do not depend on the network namespace of this thread.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
             network_namespace_cookie().ok()
         });

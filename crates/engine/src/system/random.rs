@@ -1,13 +1,12 @@
-//! Random numbers that are the same for the same seed, on every machine: for choices, pauses, arrivals and simulations.
-//! Nothing secret comes from here.
+//! Random numbers, reproducible from a seed on every machine: for pauses, arrivals and simulations, not for secrets.
 
 use std::cell::Cell;
 
-/// What the state moves on by: 2^64 divided by the golden ratio, odd. Multiples of it are spread evenly.
+/// The increment of the state: 2^64 divided by the golden ratio, odd. Its multiples are evenly distributed.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequence of random numbers: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-/// 2014), whose n-th number needs none of those before. Any seed will do.
+/// 2014), in which the n-th number can be computed directly. Any seed is suitable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Random(Cell<u64>);
 
@@ -17,12 +16,12 @@ impl Random {
         Self(Cell::new(seed))
     }
 
-    /// The sequence number `stream` of `seed`. Streams of a seed have nothing to do with each other.
+    /// Sequence number `stream` of `seed`. The streams of a seed are independent.
     pub const fn stream(seed: u64, stream: u64) -> Self {
         Self::new(mix(seed ^ mix(stream.wrapping_add(STEP))))
     }
 
-    /// The next 64 even bits.
+    /// The next 64 uniformly distributed bits.
     #[inline]
     pub fn bits(&self) -> u64 {
         self.0.set(self.0.get().wrapping_add(STEP));
@@ -40,19 +39,19 @@ impl Random {
         unit(self.bits())
     }
 
-    /// The next of exponentially distributed numbers with the mean 1.
+    /// The next exponentially distributed number, with mean 1.
     pub fn exponential(&self) -> f64 {
         -(1.0 - self.unit()).ln()
     }
 
-    /// The number from 0 up to but not including 1 that `position` steps ahead would be the next.
+    /// The number from 0 up to but not including 1 that [`Random::unit`] would return after `position` more numbers.
     pub fn unit_at(&self, position: u64) -> f64 {
         let ahead = position.wrapping_add(1).wrapping_mul(STEP);
         unit(mix(self.0.get().wrapping_add(ahead)))
     }
 }
 
-/// SplitMix64's last step, a permutation: each bit of the result depends on each bit of `number`.
+/// SplitMix64's finalizer, a permutation: each bit of the result depends on each bit of `number`.
 #[inline]
 pub const fn mix(number: u64) -> u64 {
     let mut bits = number;
@@ -61,13 +60,13 @@ pub const fn mix(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// 64 even bits as an even number below `bound`.
+/// Scales 64 uniformly distributed bits to a number below `bound`.
 #[inline]
 pub const fn scaled(bits: u64, bound: u64) -> u64 {
     ((bits as u128 * bound as u128) >> 64) as u64
 }
 
-/// The 53 bits that a double holds.
+/// Uses the 53 bits that a double holds.
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }

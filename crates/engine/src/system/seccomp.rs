@@ -1,9 +1,8 @@
-//! System calls that a process gives up for good (seccomp(2)): those that no server needs, so that who has taken it over can
-//! do less to the kernel and to other processes.
+//! Giving up system calls that no server needs (seccomp(2)), to limit what a compromised process can do.
 //!
-//! The list is of what is refused, not of what is allowed: a filter is inherited by the program that an upgrade starts, which
-//! may be a later version on a later C library and make calls that this one has never heard of. What a ring does is no
-//! system call, and passes every filter; a ring can do nothing of what is listed here.
+//! The list contains refused calls, not allowed ones: an upgrade starts a program that inherits the filter, which may
+//! be a later version with a later C library and make calls unknown to this one. Operations of a ring are not system
+//! calls and pass every filter, but none of them does what is listed here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,9 +11,9 @@ use libc::c_long;
 use rustix::thread::{SecureComputingMode, secure_computing_mode};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 
-/// What a process gives up on every architecture. In the order of systemd's groups of calls (systemd.exec(5)).
+/// Calls refused on every architecture, in the order of systemd's groups (systemd.exec(5)).
 const REFUSED: &[c_long] = &[
-    // @debug: other processes, and what they hold.
+    // @debug: access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -49,14 +48,14 @@ const REFUSED: &[c_long] = &[
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // @clock, and names of the machine.
+    // @clock, and the machine's names.
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
-    // Files past their paths, devices, accounting, the kernel's log.
+    // Files without their paths, devices, accounting, the kernel's log.
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
@@ -65,13 +64,13 @@ const REFUSED: &[c_long] = &[
     libc::SYS_acct,
     libc::SYS_vhangup,
     libc::SYS_syslog,
-    // Memory of other processes, and another kernel's manners.
+    // Memory of other processes, and execution domains.
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
     libc::SYS_personality,
 ];
 
-/// What there is on one architecture only.
+/// Calls of one architecture only.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[c_long] = &[
     libc::SYS_kexec_file_load,
@@ -86,7 +85,7 @@ const REFUSED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[c_long] = &[];
 
-/// The same calls in the manner of x32, which a kernel may know, too (__X32_SYSCALL_BIT).
+/// Bits added to a call's number: none, and that of the x32 ABI, which a kernel may support (__X32_SYSCALL_BIT).
 #[cfg(target_arch = "x86_64")]
 const MANNERS: &[c_long] = &[0, 0x4000_0000];
 #[cfg(not(target_arch = "x86_64"))]
@@ -95,11 +94,11 @@ const MANNERS: &[c_long] = &[0];
 /// Why there is no filter.
 #[derive(Debug)]
 pub enum FilterError {
-    /// None can be made for this architecture.
+    /// This architecture is not supported.
     Made(String),
-    /// The kernel does not take it.
+    /// The kernel refused the filter.
     Refused(String),
-    /// It was taken, and a call that it refuses is not refused.
+    /// The filter was accepted, but a listed call still works.
     NotInForce,
 }
 
@@ -118,16 +117,16 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// How many system calls are refused.
+/// Number of refused system calls.
 pub fn refused_calls() -> usize {
     REFUSED.len() + REFUSED_HERE.len()
 }
 
-/// Gives the calls up, for this thread and those that it starts: they end with EPERM from then on. A call of another
-/// architecture ends the process.
+/// Gives up the calls, for this thread and threads that it starts: they fail with EPERM. A call of
+/// another architecture kills the process.
 ///
 /// # Errors
-/// When there can be no filter, or a look behind it finds that it is not in force.
+/// When the filter cannot be made or installed, or a check finds that it is not in force.
 pub fn refuse_calls() -> Result<(), FilterError> {
     let made = |error: seccompiler::BackendError| FilterError::Made(error.to_string());
     let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(made)?;
@@ -144,10 +143,10 @@ pub fn refuse_calls() -> Result<(), FilterError> {
     }
 }
 
-/// Whether this thread has a filter that refuses what is listed.
+/// Whether this thread has a filter that refuses the listed calls.
 fn are_refused() -> bool {
     let has_filter = matches!(secure_computing_mode(), Ok(SecureComputingMode::Filter));
-    // SAFETY: it only asks what the persona is (personality(2)).
+    // SAFETY: this value only queries the persona (personality(2)).
     let persona = unsafe { libc::personality(0xffff_ffff) };
     has_filter && persona == -1
 }
@@ -156,7 +155,7 @@ fn are_refused() -> bool {
 mod tests {
     use super::*;
 
-    /// On a thread of its own: there is no way back.
+    /// On a separate thread, because the filter is permanent.
     #[test]
     fn what_is_given_up_is_refused_and_the_rest_is_not() {
         let thread = std::thread::spawn(|| {
@@ -168,7 +167,7 @@ mod tests {
             assert!(are_refused());
             let chrooted = rustix::process::chroot("/");
             assert_eq!(chrooted, Err(rustix::io::Errno::PERM));
-            // What starts later has it, too, and works.
+            // A program started later has the filter, too, and works.
             let output = std::process::Command::new("true").status();
             assert!(output.expect("it starts").success());
         });

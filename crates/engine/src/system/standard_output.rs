@@ -1,15 +1,14 @@
-//! Whether standard output was open when the program began.
+//! Whether standard output was open when the program started.
 //!
-//! Rust's runtime opens /dev/null in the place of a standard stream that is closed, before `main`
-//! (`sanitize_standard_fds` in std's sys/pal/unix): what is written there is lost, and no error says so. The
-//! initialisers of a program come before that.
+//! Before `main`, Rust's runtime opens /dev/null in place of a closed standard stream (`sanitize_standard_fds` in std's
+//! sys/pal/unix): output to it is lost without an error. Initialisers of a program run before that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: the section holds addresses of functions of this type, which the C runtime calls once each (System V ABI,
-// "Initialization and Termination Functions"); this one uses nothing that has to be set up before.
+// "Initialization and Termination Functions"); this one needs nothing that is set up later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -20,7 +19,7 @@ extern "C" fn look() {
     WAS_CLOSED.store(flags < 0, Ordering::Relaxed);
 }
 
-/// Whether standard output was closed when the program began: nothing that is written to it goes anywhere.
+/// Whether standard output was closed when the program started, so that output to it is lost.
 pub fn was_output_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }

@@ -1,8 +1,8 @@
-//! What a task is called, by the core and by wakers on other threads.
+//! Identifiers of tasks, for the core and for wakers on other threads.
 
 use crate::limits::CORES_MAX;
 
-/// Names a task; stale names (the task has ended, its place was reused) are recognised and ignored.
+/// Identifies a task. A stale ID (the task has ended, its index was reused) is recognised and ignored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct TaskId {
     pub(super) index: u32,
@@ -10,13 +10,13 @@ pub(crate) struct TaskId {
 }
 
 impl TaskId {
-    /// No task at all: waking it does nothing.
+    /// No task: waking it does nothing.
     pub(crate) const NONE: TaskId = TaskId {
         index: u32::MAX,
         generation: u32::MAX,
     };
 
-    /// The task as a waker names it, with the place of its core:
+    /// Packs the ID with the number of its core into a waker's data:
     ///
     /// ```text
     ///   63       52 51          26 25        0

@@ -1,4 +1,4 @@
-//! How another thread gets a core's attention: the tasks that it has woken, a flag, and a descriptor that ends a wait.
+//! Notifying a core from other threads: a list of woken tasks, a flag, and a descriptor that ends a wait.
 //!
 //! ```text
 //!   any thread                                     the core's thread
@@ -7,7 +7,7 @@
 //!                               ├─> is_filled ───> one load per turn
 //!                               └─> eventfd, if it was not filled ─> ends a wait
 //! ```
-//! Nothing is polled, and a core that nobody wants anything of pays for one load.
+//! Without notifications a core pays one load per turn.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +19,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::limits::{CORES_MAX, WAKES_MAX};
 use crate::task::id::TaskId;
 
-/// The notifier of one core.
 pub(crate) struct Notifier {
-    /// Invariant: true whenever somebody is `woken` or there is mail, and the locks are free.
+    /// Invariant: true whenever `woken` or the mailbox is not empty and the locks are free.
     is_filled: AtomicBool,
     woken: Mutex<Woken>,
-    /// Ends the core's wait for the kernel.
     eventfd: OwnedFd,
 }
 
-/// Tasks to wake. A task may always be woken without need (`Future::poll`), so what does not fit is told to everybody.
+/// Tasks to wake. Beyond the bound all tasks are woken, since spurious wake-ups are allowed (`Future::poll`).
 #[derive(Default)]
 pub(crate) enum Woken {
     #[default]
@@ -51,7 +49,7 @@ impl Notifier {
     }
 
     fn woken(&self) -> MutexGuard<'_, Woken> {
-        // Nothing that runs under the lock can panic and leave half of a change.
+        // No code under the lock can panic and leave a partial change.
         self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,22 +65,22 @@ impl Notifier {
         self.notify();
     }
 
-    /// Something has come for the core: its wait ends, unless that has been seen to already.
+    /// Sets the flag, and ends the core's wait if the flag was not set.
     pub(crate) fn notify(&self) {
         if !self.is_filled.swap(true, Ordering::AcqRel) {
             self.end_wait();
         }
     }
 
-    /// Ends the core's wait for the kernel.
+    /// Ends the core's wait in the kernel.
     pub(crate) fn end_wait(&self) {
-        // An eventfd's counter cannot overflow by ones; and a core that is gone needs no waking.
+        // An eventfd's counter cannot overflow by ones, and a core that has ended needs no wake-up.
         let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
     }
 
-    /// The tasks to wake; the mail is taken behind this.
+    /// Clears the flag and takes the tasks to wake. The mail must be taken after this.
     pub(crate) fn take(&self) -> Woken {
-        // Before the contents: what comes behind them fills it anew.
+        // Cleared before the contents are taken, so that later additions set it again.
         self.empty();
         std::mem::take(&mut self.woken())
     }
@@ -91,18 +89,16 @@ impl Notifier {
         self.is_filled.store(false, Ordering::Release);
     }
 
-    /// Something is there for the core, which it sees without being told.
+    /// Sets the flag without ending a wait.
     pub(crate) fn fill(&self) {
         self.is_filled.store(true, Ordering::Release);
     }
 
-    /// Whether tasks are to be woken.
     pub(crate) fn has_woken(&self) -> bool {
         !matches!(*self.woken(), Woken::None)
     }
 
-    /// Blocks the calling thread, which is the core's, until it is notified, for `patience` at most; whether it did not take
-    /// that long. A signal ends it, too.
+    /// Blocks the core's thread until a notification or a signal, for at most `patience`; false on timeout.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
         let patience = Timespec {
             tv_sec: patience.as_secs() as i64,
@@ -111,24 +107,23 @@ impl Notifier {
         let mut descriptors = [PollFd::new(&self.eventfd, PollFlags::IN)];
         let ready = poll(&mut descriptors, Some(&patience));
         if ready == Ok(1) {
-            // The counter is not zero, and nobody else reads it.
+            // The counter is not zero, and only this thread reads it.
             let _ = rustix::io::read(&self.eventfd, &mut [0; 8]);
         }
         ready != Ok(0)
     }
 
-    /// Notes no more tasks: the core has ended.
+    /// Stops recording tasks, because the core has ended.
     pub(crate) fn end(&self) {
-        // Whoever is woken then is among them, and takes no room.
+        // `All` includes every later task and takes no memory.
         *self.woken() = Woken::All;
     }
 }
 
-/// A core's place among those of the process, by which a waker on any thread finds it.
+/// A core's index in the process-wide table, by which a waker on any thread finds it.
 pub(crate) struct Place(u16);
 
-/// The cores of this process by their places, and free places in between. Locked when a core begins or ends, and when
-/// another thread wakes a task.
+/// The cores of this process by index. Locked when a core begins or ends, and when another thread wakes a task.
 static PLACES: Mutex<Vec<Option<Weak<Notifier>>>> = Mutex::new(Vec::new());
 
 fn places() -> MutexGuard<'static, Vec<Option<Weak<Notifier>>>> {
@@ -136,7 +131,7 @@ fn places() -> MutexGuard<'static, Vec<Option<Weak<Notifier>>>> {
 }
 
 impl Place {
-    /// Gives a core a place; `None` when there are as many cores as there may be.
+    /// Assigns an index to a core; `None` if the table is full.
     pub(crate) fn of(core: &Arc<Notifier>) -> Option<Self> {
         let mut places = places();
         let free = places.iter().position(Option::is_none);
@@ -162,8 +157,7 @@ impl Drop for Place {
     }
 }
 
-/// Wakes a task of the core at `place`, from any thread. A place whose core has ended may have another one by now, which
-/// then wakes a task without need, or none.
+/// Wakes a task of the core at `place`, from any thread. Spurious if another core has the index by now.
 pub(crate) fn wake(place: u16, task: TaskId) {
     let core = places().get(usize::from(place)).cloned().flatten();
     if let Some(core) = core.and_then(|core| core.upgrade()) {

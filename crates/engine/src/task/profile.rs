@@ -1,19 +1,19 @@
-//! What a core spends its time on: each stretch between two reads of its clock belongs to one kind of work.
+//! The profile of a core's time: each interval between two reads of its clock is attributed to one kind of work.
 //!
-//! One read ends a stretch and begins the next one, so that a step of a task costs one read, and all stretches together are
-//! the time since the core began to run:
+//! One read ends an interval and begins the next one, so a poll of a task costs one read, and the sum of all intervals
+//! is the time since the core began to run:
 //!
 //! ```text
-//!   tasks run            | sends | the kernel is looked at | what has happened wakes tasks | timers | mail |
+//!   tasks run            | sends | look at the kernel      | events wake tasks             | timers | mail |
 //!   ---------^-----^-----^-------^-------------------------^-------------------------------^--------^------^
 //! ```
 //!
-//! The times are those of the clock, as of `show profiling tasks` of HAProxy: where the thread had no CPU, the work
-//! that it was at counts longer.
+//! Times are clock times, as in `show profiling tasks` of HAProxy: while the thread has no CPU, the interrupted work is
+//! charged.
 //!
-//! The age of a task in the queue counts from the last read before its wake-up; wakers read no clock. The kind of
-//! work is a byte beside the task: `Core::spawn_as` sets it and `Core::works_as` changes it from the next step on.
-//! The engine does not know the names of kinds.
+//! The time of a task in the queue counts from the last read before its wake-up; wakers read no clock. The kind of work
+//! is a byte of the task: `Core::spawn_as` sets it and `Core::works_as` changes it from the next poll on. The engine
+//! does not know the names of kinds.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -21,63 +21,59 @@ use std::time::Duration;
 use crate::clock::{Clock, Instant};
 use crate::limits::WORKS_MAX;
 
-/// A kind of work, as a number: what is below [`Work::TASK`] the core does itself, the others are tasks, whose kinds belong
-/// to those who spawn them.
+/// A kind of work, as a number: below [`Work::TASK`] the core's own, above it the kinds of tasks of the engine's users.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Work(u8);
 
 impl Work {
-    /// A look at the kernel: what is submitted with it, the wait, and the sleep in it.
+    /// A look at the kernel: submitting, waiting and sleeping.
     pub const WAIT: Work = Work(0);
-    /// What has happened is noted, and wakes tasks.
+    /// Handling events, which wakes tasks.
     pub const EVENTS: Work = Work(1);
-    /// Timers that are due.
+    /// Handling due timers.
     pub const TIMERS: Work = Work(2);
-    /// What other threads have posted, and tasks that they have woken.
+    /// Mail of other threads, and the tasks that they have woken.
     pub const MAIL: Work = Work(3);
-    /// Sends that have waited for the end of the turn.
+    /// Sends deferred to the end of the turn.
     pub const SENDS: Work = Work(4);
-    /// Tasks of no kind.
+    /// Tasks without a kind.
     pub const TASK: Work = Work(5);
 
     /// The `number`th kind of tasks, from 0.
     ///
     /// # Panics
-    /// When there are no more than that; in a constant it does not compile.
+    /// When `number` is too large; in a constant it does not compile.
     pub const fn task(number: u8) -> Work {
         assert!((number as usize) < WORKS_MAX - Work::TASK.index() - 1);
         Work(Work::TASK.0 + 1 + number)
     }
 
-    /// Where its figures stand in a [`Profile`].
+    /// Index of its figures in a [`Profile`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What is known of one kind of work since the core began to run.
+/// Figures of one kind of work since the core began to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WorkFigures {
-    /// How often it was done: steps of tasks; for what the core does itself, turns in which it was.
+    /// Number of calls: polls of tasks; for the core's own work, turns in which it was done.
     pub calls: u64,
-    /// How long that took.
+    /// Total time.
     pub time: Duration,
-    /// How long one call took at most.
+    /// Longest call.
     pub time_max: Duration,
-    /// How long tasks had to wait from their wake-up until they ran. A task that has yielded waits from the turn in which its
-    /// turn comes.
+    /// Total time from wake-up to poll. For a task that has yielded it starts when the task is queued again.
     pub latency: Duration,
-    /// How long one had to wait at most.
+    /// Longest time from wake-up to poll.
     pub latency_max: Duration,
 }
 
 /// The figures of each kind of work, by [`Work::index`].
 pub type Profile = [WorkFigures; WORKS_MAX];
 
-/// Counts where the time of a core goes.
 pub(crate) struct Profiler {
     clock: Clock,
-    /// When the stretch under way began.
     begun: Cell<Instant>,
     counts: [Counts; WORKS_MAX],
 }
@@ -101,18 +97,18 @@ impl Profiler {
         }
     }
 
-    /// Nothing was done up to now.
+    /// Discards the time up to now.
     pub(crate) fn begin(&self) {
         self.begun.set(self.clock.now());
     }
 
-    /// When the clock was last read: what has happened since, has happened then.
+    /// The last read of the clock, which serves as the time of later events.
     #[inline]
     pub(crate) fn begun(&self) -> Instant {
         self.begun.get()
     }
 
-    /// The stretch that ends now was a step of a task of this kind, which was woken at `woken`.
+    /// Ends the interval as a poll of a task of this kind, which was woken at `woken`.
     #[inline]
     pub(crate) fn ran(&self, work: Work, woken: Instant) {
         let counts = &self.counts[work.index()];
@@ -124,13 +120,13 @@ impl Profiler {
         self.did(work);
     }
 
-    /// The stretch that ends now was work of this kind.
+    /// Ends the interval as work of this kind.
     #[inline]
     pub(crate) fn did(&self, work: Work) {
         self.did_until(work, self.clock.now());
     }
 
-    /// The same for who has just read the clock.
+    /// [`Profiler::did`] with a clock that was just read.
     #[inline]
     pub(crate) fn did_until(&self, work: Work, now: Instant) {
         let time = now.nanoseconds_since(self.begun.replace(now));
@@ -212,7 +208,7 @@ mod tests {
             let elapsed = core.now_exact() - begun;
             let profile = core.profile();
             let time: Duration = profile.iter().map(|figures| figures.time).sum();
-            // What came before the core ran and behind its last stretch is missing.
+            // The time before the core ran and after its last interval is missing.
             assert!(
                 time <= elapsed && time >= Duration::from_millis(20),
                 "{time:?} of {elapsed:?}"
@@ -220,7 +216,7 @@ mod tests {
             let wait = profile[Work::WAIT.index()];
             assert!(wait.time_max <= wait.time);
             assert_eq!(profile[Work::TIMERS.index()].calls, 20);
-            // What was ready while the kernel was looked at was not woken before it came back.
+            // Tasks that became ready during a look at the kernel count as woken at its end.
             assert!(profile[ONE.index()].latency <= time - wait.time);
         }
     }

@@ -1,4 +1,4 @@
-//! Tasks without a core.
+//! Tests of tasks without a core.
 
 use super::*;
 use std::future::poll_fn;
@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use crate::limits::CORES_MAX;
 
-/// A place that no core of these tests has.
+/// An index without a core.
 const PLACE: u16 = CORES_MAX as u16 - 1;
 
 #[test]
@@ -102,7 +102,7 @@ fn a_name_of_an_ended_task_wakes_nobody() {
     assert_eq!(polled.get(), 1);
 }
 
-/// A task that waits for ever, leaves its waker, and counts its polls.
+/// A task that never ends, stores its waker and counts its polls.
 fn waiting(waker: &Rc<RefCell<Option<Waker>>>, polls: &Rc<Cell<u32>>) -> Future_ {
     let (waker, polls) = (Rc::clone(waker), Rc::clone(polls));
     Box::pin(poll_fn(move |context| {
@@ -112,7 +112,7 @@ fn waiting(waker: &Rc<RefCell<Option<Waker>>>, polls: &Rc<Cell<u32>>) -> Future_
     }))
 }
 
-/// Does something when it is dropped.
+/// Runs a closure when it is dropped.
 struct AtEnd<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for AtEnd<F> {
@@ -130,7 +130,7 @@ fn whom_the_destructor_of_a_future_wakes_runs_again() {
         let waker = Rc::clone(&waker);
         move || waker.borrow_mut().take().into_iter().for_each(Waker::wake)
     });
-    // Dropped with the future, not when the future ends.
+    // Dropped with the future, not when the future is ready.
     tasks.spawn(
         Work::TASK,
         Box::pin(poll_fn(move |_| {

@@ -1,7 +1,7 @@
-//! Wakers: how a task is woken from wherever a standard `Waker` is.
+//! Wakers of tasks.
 //!
-//! A waker is a number: the place of its core in a table of the process, and generation and index of the task.
-//! Cloning it costs nothing, and dropping it has no effect.
+//! A waker is a number: the index of its core in a table of the process, and generation and index of the task. Cloning
+//! it costs nothing, and dropping it has no effect.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -10,12 +10,11 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 use super::id::TaskId;
 use crate::task::notifier;
 
-/// What a thread knows of the core that runs on it.
+/// Thread-local state of the core that runs on a thread.
 struct OnThread {
-    /// The core's place, while one runs.
     place: Cell<Option<u16>>,
-    /// Its tasks that were woken through a standard `Waker` since this was last looked at. The engine's own operations do not
-    /// come this way; it serves futures of the standard library and combinators. Bounded: it is emptied after every poll.
+    /// Tasks woken through a standard `Waker`, by futures of the standard library and combinators; the engine's own
+    /// operations do not use it. Bounded, because it is emptied after every poll.
     woken: RefCell<Vec<TaskId>>,
 }
 
@@ -28,13 +27,12 @@ thread_local! {
     };
 }
 
-/// Until it is dropped, a core runs on this thread.
+/// Guard: until it is dropped, a core runs on this thread.
 pub(crate) struct Here {
     before: Option<u16>,
 }
 
 impl Here {
-    /// Of the core at `place`.
     pub(super) fn at(place: u16) -> Self {
         let before = HERE.with(|here| here.place.replace(Some(place)));
         Self { before }
@@ -47,21 +45,21 @@ impl Drop for Here {
     }
 }
 
-/// Those who were woken on this thread since this was last called.
+/// Takes the tasks that were woken on this thread and calls `wake` for each.
 pub(super) fn for_each_woken(wake: impl Fn(TaskId)) {
     HERE.with(|here| {
-        // Taken out first: `wake` may not run while the list is borrowed, since futures drop wakers at any time.
+        // Taken out first: `wake` must not run while the list is borrowed, since futures drop wakers at any time.
         if !here.woken.borrow().is_empty() {
             let mut ids = here.woken.take();
             ids.drain(..).for_each(wake);
-            // Its memory is needed again soon.
+            // Put back to reuse its memory.
             here.woken.replace(ids);
         }
     });
 }
 
-/// A waker that carries the task's name and its core's in its data pointer: no reference count, no allocation. On its core's
-/// thread it is a push into a list, elsewhere a message to the core's notifier.
+/// A waker with the IDs of the task and its core in its data pointer: no reference count, no allocation. On the core's
+/// thread waking pushes to a list, elsewhere it notifies the core.
 pub(super) fn waker(id: TaskId, place: u16) -> Waker {
     const VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake, |_| ());
 
@@ -71,7 +69,7 @@ pub(super) fn waker(id: TaskId, place: u16) -> Waker {
 
     fn wake(data: *const ()) {
         let (place, task) = TaskId::unpack(data.addr());
-        // During the destruction of a thread its list may be gone; the notifier is not.
+        // While a thread is destroyed its list may be gone; the notifier is not.
         let is_noted = HERE.try_with(|here| {
             let is_here = here.place.get() == Some(place);
             if is_here {
@@ -102,7 +100,7 @@ mod tests {
     use crate::task::Tasks;
     use crate::task::profile::Work;
 
-    /// A place that no core of these tests has.
+    /// An index without a core.
     const PLACE: u16 = CORES_MAX as u16 - 1;
 
     #[test]

@@ -1,5 +1,4 @@
-//! An interface that counts test datagrams as they come in, and drops them: the far end that costs least, for what measures
-//! the near one.
+//! The cheapest receiver for measuring a sender: an interface that counts and drops test datagrams.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -14,23 +13,23 @@ use super::instruction::Size::{Byte, Half, Word};
 use super::instruction::{Helper, Label, Step};
 use super::system::{AttachMode, Map, Program, ProgramKind, XdpError, refused};
 
-/// A program on an interface that drops all UDP over IPv4 without options that comes in, and counts what begins with two given
-/// bytes of payload. Everything else passes, so that addresses are still resolved. Dropping it takes the program away.
+/// A program on an interface that drops all received UDP over IPv4 without options, and counts datagrams whose payload
+/// begins with two given bytes. Other packets pass, so that addresses are resolved. Detached on drop.
 pub struct CountingDrop {
     map: Map,
     _link: OwnedFd,
 }
 
-/// A place of its own for the count of each CPU, in a cache line of its own; CPUs beyond share one.
+/// Number of counters. Each CPU has one in its own cache line; CPUs above the number share them.
 const SLOTS: usize = 64;
 const SLOT_NUMBERS: usize = 8;
 
 impl CountingDrop {
-    /// Attaches the program to the interface with this index, in the network namespace of the calling thread; in its driver, or
-    /// where that takes none behind it.
+    /// Attaches the program to the interface with this index, in the network namespace of the calling thread; in its
+    /// driver, or in generic mode if the driver does not support XDP.
     ///
     /// # Errors
-    /// No right, no such interface, or another program is there already.
+    /// Missing rights, no such interface, or another program is attached.
     pub fn attach(interface: u32, beginning: [u8; 2]) -> Result<CountingDrop, XdpError> {
         let map = Map::new(SLOTS * SLOT_NUMBERS)?;
         let program = Program::load(ProgramKind::Xdp, &steps(beginning), &map)?;
@@ -44,7 +43,7 @@ impl CountingDrop {
         })
     }
 
-    /// How many it has counted.
+    /// Number of counted datagrams.
     pub fn count(&self) -> u64 {
         let value = self.map.read().expect("the map is ours");
         value.into_iter().step_by(SLOT_NUMBERS).sum()
@@ -61,7 +60,7 @@ impl fmt::Debug for CountingDrop {
 const DROP: i32 = 1;
 const PASS: i32 = 2;
 
-// Of Ethernet (IEEE 802.3), IPv4 without options (RFC 791) and UDP (RFC 768).
+// Offsets and values of Ethernet (IEEE 802.3), IPv4 without options (RFC 791) and UDP (RFC 768).
 const ETHERTYPE_AT: i16 = 12;
 const IPV4: u16 = 0x0800;
 const VERSION_AT: i16 = 14;
@@ -88,7 +87,7 @@ fn steps(beginning: [u8; 2]) -> Vec<Step> {
         Step::Jump(NotEqual, R2, number(beginning), Label::Drop),
         Step::Call(Helper::ProcessorNumber),
         Step::Compute(And, R0, Number(SLOTS as i32 - 1)),
-        // Eight numbers of eight bytes.
+        // A slot is eight numbers of eight bytes.
         Step::Compute(ShiftLeft, R0, Number(6)),
         Step::PointToMap(R7),
         Step::Compute(Add, R7, Of(R0)),

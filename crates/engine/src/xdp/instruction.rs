@@ -1,10 +1,9 @@
-//! Instructions of the kernel's virtual machine, as types, and the bytes that they are (Linux's
-//! Documentation/bpf/standardization/instruction-set.rst). Pure. Whether a program makes sense is the kernel's to say, which
-//! looks at every one before it takes it.
+//! BPF instructions as types, and their encoding (Linux's Documentation/bpf/standardization/instruction-set.rst). Pure.
+//! Whether a program is valid is checked by the kernel's verifier.
 
 use std::collections::BTreeMap;
 
-/// A register. `R0` is what calls and programs return, `R1` to `R5` are arguments and lost in a call, `R6` to `R9` stay.
+/// A register. `R0` is the return value, `R1` to `R5` are arguments and clobbered by calls, `R6` to `R9` preserved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Register {
     R0 = 0,
@@ -17,7 +16,6 @@ pub(super) enum Register {
     R7 = 7,
 }
 
-/// How many bytes are read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Size {
     Byte,
@@ -26,14 +24,13 @@ pub(super) enum Size {
     Double,
 }
 
-/// The second operand: a register, or a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operand {
     Of(Register),
     Number(i32),
 }
 
-/// What is computed, in 64 bits.
+/// A computation in 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operation {
     Set,
@@ -46,7 +43,7 @@ pub(super) enum Operation {
     ShiftRightSigned,
 }
 
-/// When a jump is taken; numbers have no sign.
+/// Condition of a jump, for unsigned numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Condition {
     Equal,
@@ -54,14 +51,13 @@ pub(super) enum Condition {
     Greater,
 }
 
-/// A function of the kernel (include/uapi/linux/bpf.h).
+/// A helper function of the kernel (include/uapi/linux/bpf.h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Helper {
     ProcessorNumber = 8,
     Redirect = 23,
 }
 
-/// A place that jumps lead to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Label {
     NoError,
@@ -71,19 +67,19 @@ pub(super) enum Label {
     End,
 }
 
-/// One instruction, or a place between two.
+/// One instruction, or a label between two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Compute(Operation, Register, Operand),
-    /// The address of the program's map, which has one value.
+    /// Loads the address of the program's map, which has one value.
     PointToMap(Register),
-    /// Into the first register what stands so many bytes behind the address in the second.
+    /// Loads into the first register from the address in the second plus the offset.
     Load(Size, Register, Register, i16),
-    /// So many bytes behind the address in the register.
+    /// Stores at the address in the register plus the offset.
     Store(Size, Register, i16, Operand),
-    /// Adds the second register to the eight bytes there, as one step for all CPUs.
+    /// Adds the second register atomically to the eight bytes at the address in the first plus the offset.
     AddAtomically(Register, i16, Register),
-    /// The register's lowest bytes as they go over the network.
+    /// Converts the register's lowest bytes to network byte order.
     BigEndian(Size, Register),
     Jump(Condition, Register, Operand, Label),
     Place(Label),
@@ -91,10 +87,9 @@ pub(super) enum Step {
     Exit,
 }
 
-/// Eight bytes of a program.
 pub(super) type Instruction = [u8; 8];
 
-// Classes, modes and sources.
+// Opcodes: class, mode and source.
 const LOAD_WIDE: u8 = 0x18;
 const LOAD: u8 = 0x61;
 const STORE_NUMBER: u8 = 0x62;
@@ -106,10 +101,10 @@ const FROM_REGISTER: u8 = 0x08;
 const TO_BIG_ENDIAN: u8 = 0xdc;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
-/// The number of a wide load is the descriptor of a map, whose value is meant (BPF_PSEUDO_MAP_VALUE).
+/// Source of a wide load of the address of a map's value, by the map's descriptor (BPF_PSEUDO_MAP_VALUE).
 const OF_MAP: u8 = 2;
 
-/// The program of these steps, whose map has this descriptor.
+/// Encodes the steps as a program, whose map has this descriptor.
 pub(super) fn assemble(steps: &[Step], map: i32) -> Vec<Instruction> {
     let mut places = BTreeMap::new();
     let mut at = 0;
@@ -130,7 +125,6 @@ pub(super) fn assemble(steps: &[Step], map: i32) -> Vec<Instruction> {
 }
 
 impl Step {
-    /// Instructions that it is.
     fn length(&self) -> i16 {
         match self {
             Step::Place(_) => 0,
@@ -171,7 +165,7 @@ impl Step {
             Step::Store(size, to, offset, Number(number)) => {
                 one(STORE_NUMBER | size.code(), to, 0, offset, number)
             }
-            // What is done atomically is the operation in the number; adding is 0.
+            // The number selects the atomic operation; 0 is an addition.
             Step::AddAtomically(to, offset, from) => one(
                 STORE_ATOMIC | Size::Double.code(),
                 to,
@@ -194,7 +188,7 @@ impl Step {
     }
 }
 
-/// `code`, the two registers in one byte, the offset and the number.
+/// Encodes `code`, the two registers in one byte, the offset and the number.
 fn one(code: u8, to: Register, from: u8, offset: i16, number: i32) -> Instruction {
     let registers = match cfg!(target_endian = "little") {
         true => to as u8 | from << 4,

@@ -1,5 +1,5 @@
-//! Frames that leave by XDP: a program writes a number into each and has it sent by an interface, without a socket, a route or
-//! a queue on the way. The kernel makes the frames in calls of many (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18).
+//! Sending frames by XDP: a program writes a number into each frame and has an interface send it, without a socket, a
+//! route or a queue. The kernel makes the frames, many per call (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18).
 
 use std::fmt;
 use std::fs::File;
@@ -19,53 +19,51 @@ use super::meter::{Departed, Meter, OWN, at, count};
 use super::system::{AttachMode, Program, ProgramKind, XdpError};
 use crate::limits::{FRAME_BYTES_MAX, FRAMES_PER_BATCH, FRAMES_PER_CALL, INTERRUPTED_TRIES};
 
-/// A frame of which many are sent, that differ in a number of 32 bits, big-endian, and in the checksum that covers it.
+/// A template for frames that differ in a number of 32 bits, big-endian, and in the checksum that covers it.
 ///
 /// ```text
 ///  0             checksum_at      number_at      fixed            bytes.len()
 ///  +-------------+------+---------+------+-------+----------------+
-///  | written anew into each frame                | as it was made |
+///  | written again into each frame               | written once   |
 ///  +-------------+------+---------+------+-------+----------------+
 /// ```
-/// The kernel uses the memory of frames again without looking at what is in it, and whoever took one may have written to it: a
-/// router on the same machine changes addresses and the time to live.
+/// The kernel reuses the memory of frames without restoring its content, and a receiver may have changed it: a router
+/// on the same machine changes addresses and the time to live.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NumberedFrame {
-    /// The whole frame, from its Ethernet header on.
+    /// The whole frame, from the Ethernet header on.
     pub bytes: Vec<u8>,
-    /// How many of the first bytes are written anew into each.
+    /// Number of bytes at the start that are written again into each frame.
     pub fixed: usize,
-    /// Where the number stands, an even number of bytes from the checksum.
+    /// Offset of the number, at an even distance from the checksum.
     pub number_at: usize,
-    /// Where the checksum stands (RFC 1071).
+    /// Offset of the checksum (RFC 1071).
     pub checksum_at: usize,
-    /// The ones' complement sum, not yet inverted, of all that the checksum covers, with a number of 0.
+    /// The ones' complement sum, not yet inverted, of everything that the checksum covers, with number 0.
     pub checksum_sum: u16,
-    /// The index of the interface that sends it, in the network namespace of the thread.
+    /// Index of the sending interface, in the network namespace of the thread.
     pub interface: u32,
 }
 
-/// A program that sends frames of several kinds, each with numbers of its own. It belongs to one thread.
+/// A program that sends frames of several kinds, each with its own numbers. It belongs to one thread.
 pub struct LiveFrames {
     meter: Meter,
     program: Program,
     kinds: Vec<Numbered>,
-    /// `None` where this process may make no namespaces: calls take longer then.
+    /// `None` if this process may not create namespaces: calls then take longer.
     _kept: Option<Kept>,
 }
 
-/// A kind of frames.
 struct Numbered {
     frame: NumberedFrame,
-    /// The number of the next.
     next: u64,
 }
 
 impl LiveFrames {
-    /// For these kinds of frames, whose numbers and checksums stand at the same places: at least one.
+    /// Loads a program for these kinds of frames, at least one, whose numbers and checksums have the same offsets.
     ///
     /// # Errors
-    /// No right to load programs, or a kernel without what they need.
+    /// Missing rights to load programs, or a kernel without a required feature.
     pub fn new(frames: &[NumberedFrame]) -> Result<LiveFrames, XdpError> {
         let layout = Layout::of(&frames[0]);
         assert!(frames.iter().all(|frame| Layout::of(frame) == layout));
@@ -83,7 +81,7 @@ impl LiveFrames {
         })
     }
 
-    /// Whether this process may do so at all, before there is a frame.
+    /// Checks whether this process may load such programs.
     ///
     /// # Errors
     /// As [`LiveFrames::new`].
@@ -91,8 +89,8 @@ impl LiveFrames {
         Meter::new(0).map(drop)
     }
 
-    /// Sends up to `count` frames of kind `at`, as many as one call takes at most, with the next numbers of that kind, and says
-    /// what became of them. It returns when they have left.
+    /// Sends up to `count` frames of kind `at`, at most those of one call, with the next numbers; returns their
+    /// outcome.
     pub fn send(&mut self, at: usize, count: u32) -> Departed {
         let count = count.min(FRAMES_PER_CALL);
         if count == 0 {
@@ -106,11 +104,11 @@ impl LiveFrames {
         departed
     }
 
-    /// Sends one frame of kind `at`, to see whether that goes at all.
+    /// Sends one frame of kind `at` as a test.
     ///
     /// # Errors
-    /// [`XdpError::NotInKernel`] where the kernel makes no live frames. That the interface does not take it is no error: see
-    /// [`Departed::reason`].
+    /// [`XdpError::NotInKernel`] if the kernel does not support live frames. If the interface does not take the frame,
+    /// that is not an error: see [`Departed::reason`].
     pub fn probe(&mut self, at: usize) -> Result<Departed, XdpError> {
         let mut departed = self.send(at, 1);
         for _ in 1..INTERRUPTED_TRIES {
@@ -119,7 +117,7 @@ impl LiveFrames {
             }
             departed = self.send(at, 1);
         }
-        // A kernel that does not know the flag, or the size of a batch behind it.
+        // The kernel does not know the flag, or the batch size after it.
         match (departed.made, departed.reason) {
             (0, Some(Errno::INVAL | Errno::TOOBIG)) => Err(XdpError::NotInKernel(
                 "live frames (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18), by which frames leave",
@@ -137,10 +135,10 @@ impl fmt::Debug for LiveFrames {
     }
 }
 
-/// Keeps the kernel from patching itself for each call. It jumps to XDP programs by a table in its code (the BPF dispatcher), adds
-/// a program that is run and takes it out behind the call, and waits for all CPUs both times: 12 ms each, measured with a tick of
-/// 250 Hz. A program that is attached somewhere is in the table anyway. So this one is attached to the loopback of a network
-/// namespace that nobody else is in, where nothing ever comes.
+/// Prevents the kernel from patching its code for each call. It calls XDP programs through a table in its code (the BPF
+/// dispatcher), to which it adds a program before a test run and from which it removes it afterwards. Each time it
+/// waits for all CPUs: 12 ms, measured with a tick of 250 Hz. A program that is attached somewhere stays in the table.
+/// So this one is attached to the loopback of an otherwise unused network namespace, where no packet arrives.
 struct Kept {
     _link: OwnedFd,
     _namespace: File,
@@ -150,10 +148,10 @@ impl Kept {
     fn new(program: &Program) -> Option<Kept> {
         let kept = thread::scope(|scope| {
             let in_namespace = scope.spawn(|| {
-                // SAFETY: a network namespace of this thread's own takes nothing that another thread relies on.
+                // SAFETY: other threads do not depend on the network namespace of this thread.
                 unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
                 Some(Kept {
-                    // The first interface of a namespace.
+                    // The loopback, the first interface of a namespace.
                     _link: program.attach(1, AttachMode::Generic).ok()?,
                     _namespace: File::open("/proc/thread-self/ns/net").ok()?,
                 })
@@ -167,18 +165,18 @@ impl Kept {
 /// XDP_DROP of `enum xdp_action`.
 const DROP: i32 = 1;
 
-// Places in `struct xdp_md`.
+// Offsets in `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 
-// What the program has in the map, behind what the meter has.
+// Indices of the program's numbers in the map, after those of the meter.
 const NUMBER: usize = OWN;
 const INTERFACE: usize = OWN + 1;
 const CHECKSUM_SUM: usize = OWN + 2;
-/// The bytes that are written anew, eight in each.
+/// The bytes written into each frame, eight per number.
 const BYTES: usize = OWN + 3;
 
-/// What the kinds of frames of a program have in common.
+/// Layout shared by the kinds of frames of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Layout {
     fixed: usize,
@@ -199,14 +197,13 @@ impl Layout {
         }
     }
 
-    /// Numbers of the map that the program has.
     fn numbers(self) -> usize {
         BYTES - OWN + self.fixed.div_ceil(8)
     }
 }
 
 impl NumberedFrame {
-    /// What the program needs to make frames of this kind, from number `next` on.
+    /// The program's numbers for frames of this kind, starting with number `next`.
     fn numbers(&self, next: u64) -> impl Iterator<Item = u64> {
         let bytes = self.bytes[..self.fixed].chunks(8).map(|part| {
             let mut eight = [0; 8];
@@ -218,7 +215,6 @@ impl NumberedFrame {
     }
 }
 
-/// The program for frames of this layout.
 fn program(layout: Layout) -> Vec<Step> {
     let mut steps = vec![
         Step::Load(Word, R6, R1, DATA),
@@ -252,7 +248,7 @@ fn program(layout: Layout) -> Vec<Step> {
     steps
 }
 
-/// Writes the first `count` bytes of the frame, which stand in the map.
+/// Copies the first `count` bytes of the frame from the map.
 fn copy(count: usize) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut offset = 0;
@@ -266,8 +262,8 @@ fn copy(count: usize) -> Vec<Step> {
     steps
 }
 
-/// Writes the checksum for the number in `R0`: both halves of it are added to the sum of the rest, what is carried is added
-/// again, twice, and all is inverted (RFC 1071). A checksum of 0 would say that there is none (RFC 768).
+/// Writes the checksum for the number in `R0`: adds both halves of it to the sum of the rest, adds the carry twice, and
+/// inverts the result (RFC 1071). A result of 0 is sent as 0xffff, because 0 means no checksum (RFC 768).
 fn checksum(place: i16) -> Vec<Step> {
     let fold = [
         Step::Compute(Set, R2, Of(R1)),
@@ -309,7 +305,7 @@ mod tests {
 
     const MARK: [u8; 2] = [0xab, 0xcd];
 
-    /// UDP over IPv4 to nobody in particular, whose payload begins with a mark.
+    /// UDP over IPv4 to an arbitrary address, with a payload that begins with a mark.
     fn frame(interface: u32) -> NumberedFrame {
         let mut bytes = vec![0xff; 6];
         bytes.extend([
@@ -328,11 +324,10 @@ mod tests {
         }
     }
 
-    /// What `run` gives in a network namespace of its own that has two joined interfaces; `None`, with a line that
-    /// says why, where that is not permitted.
+    /// Runs `run` in a new network namespace with a pair of connected interfaces; `None` if that is not permitted.
     fn joined<T: Send + 'static>(run: impl FnOnce(u32, u32) -> T + Send + 'static) -> Option<T> {
         let thread = std::thread::spawn(|| {
-            // SAFETY: a network namespace of this thread's own takes nothing that another thread relies on.
+            // SAFETY: other threads do not depend on the network namespace of this thread.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
             for step in [
                 "link add name v0 type veth peer name v1",
@@ -388,8 +383,8 @@ mod tests {
                 Ok(frames) => frames,
                 Err(error) => return eprintln!("skipped: {error}"),
             };
-            // Its peer has no program, and takes no frames. The second interface is none. Linux 6.3 and older ones have
-            // different reasons for the first.
+            // The first interface's peer has no program and takes no frames; the second interface does not exist. Linux
+            // 6.3 and older report a different reason for the first.
             for (at, reasons) in [
                 (0, &[Errno::OPNOTSUPP, Errno::NXIO][..]),
                 (1, &[Errno::INVAL]),

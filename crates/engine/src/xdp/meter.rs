@@ -1,12 +1,12 @@
-//! What became of frames that a program has made, by what the kernel says at its tracepoints: how many the interface's driver
-//! took, how many it did not, and why. That a program asked for a frame to leave says nothing of whether it did.
+//! The outcome of frames that a program has made, from the kernel's tracepoints: how many the interface's driver took,
+//! how many it refused, and why. A successful redirect by the program does not mean that the frame was sent.
 //!
 //! ```text
 //!  program: made + 1 ──> bpf_redirect ──> queue of 16 ──> driver ──> xdp_devmap_xmit: sent, dropped, error
 //!                             └─ refused ──> xdp_redirect_err: error
 //! ```
-//! All of this happens on one CPU, and nothing else of the network runs there meanwhile (softirqs are off for a batch). So an
-//! event belongs to the frames of this meter when it is of their CPU and some of them are still on the way. Between two
+//! All of this happens on one CPU, and no other network code runs there meanwhile (softirqs are disabled for a batch).
+//! So an event belongs to this meter's frames if it is on their CPU and some of them are still in transit. Between two
 //! batches none are.
 
 use std::os::fd::OwnedFd;
@@ -21,33 +21,32 @@ use super::instruction::Size::Double;
 use super::instruction::{Helper, Label, Step};
 use super::system::{Map, Program, ProgramKind, XdpError};
 
-/// What became of the frames of one call.
+/// Outcome of the frames of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Departed {
-    /// Frames that were made, each with a number of its own: all that were asked for, unless a signal or a lack of memory ended
-    /// the call.
+    /// Frames made, each with its own number: as many as requested, unless a signal or a lack of memory ended the call.
     pub made: u64,
-    /// Of these, those that the interface's driver took.
+    /// Frames that the interface's driver took.
     pub sent: u64,
-    /// Of these, those that nobody took.
+    /// Frames that were not sent.
     pub refused: u64,
-    /// Why, of the last of them; or why fewer were made.
+    /// The reason for the last refused frame, or for making fewer frames than requested.
     pub reason: Option<Errno>,
 }
 
-/// The highest number of an error (include/linux/err.h).
+/// The highest error number (include/linux/err.h).
 const ERRNO_MAX: u64 = 4095;
 
-// Places in the value of the map, in numbers of 64 bits.
+// Indices in the map's value, in numbers of 64 bits.
 const MADE: usize = 0;
 const SENT: usize = 1;
 const REFUSED: usize = 2;
 const REASON: usize = 3;
 const CPU: usize = 4;
-/// Behind these, what the program that makes frames reads and writes.
+/// First index of the numbers of the program that makes frames.
 pub(super) const OWN: usize = 5;
 
-/// Counters, and what the program that makes frames has in the same map.
+/// Counters, with the numbers of the program that makes frames in the same map.
 pub(super) struct Meter {
     map: Map,
     own: usize,
@@ -55,7 +54,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// For a program with so many numbers of its own in the map.
+    /// A meter for a program with `own` numbers in the map.
     pub(super) fn new(own: usize) -> Result<Meter, XdpError> {
         let map = Map::new(OWN + own)?;
         let traced =
@@ -75,7 +74,7 @@ impl Meter {
         &self.map
     }
 
-    /// Runs `call`, in which the program makes frames with these numbers of its own, and says what became of them.
+    /// Runs `call`, in which the program makes frames with these numbers, and returns their outcome.
     pub(super) fn measure(
         &self,
         own: impl Iterator<Item = u64>,
@@ -84,18 +83,18 @@ impl Meter {
         let mut value = vec![0; OWN];
         value.extend(own);
         debug_assert_eq!(value.len(), OWN + self.own);
-        // The map is there and has this size, so that only a bug could make these fail.
+        // The map exists and has this size, so only a bug could make these fail.
         self.map.write(&value).expect("the map is ours");
         let outcome = call();
         let value = self.map.read().expect("the map is ours");
         let [made, sent, refused, reason] = [MADE, SENT, REFUSED, REASON].map(|at| value[at]);
-        // A kernel that preempts has another program's frames leave on this CPU between two queues of ours.
+        // On a preemptible kernel, frames of another program may be sent on this CPU between two flushes of ours.
         let sent = sent.min(made);
-        // Nothing is left between two batches; what no tracepoint told of has not left.
+        // No frame is in transit after a batch; a frame without an event was not sent.
         let unsent = made.saturating_sub(sent);
         let reason = match (unsent, reason) {
             (0, _) => None,
-            // A driver that takes some and not the others gives no reason: it had no room.
+            // A driver that takes only some frames gives no reason: it had no room.
             (_, 0) if refused > 0 => Some(Errno::NOBUFS),
             (_, 1..=ERRNO_MAX) => Some(Errno::from_raw_os_error(reason as i32)),
             (_, _) => Some(Errno::IO),
@@ -109,12 +108,12 @@ impl Meter {
     }
 }
 
-/// Where a number of the map stands, in bytes.
+/// Offset of a number of the map in bytes.
 pub(super) fn at(place: usize) -> i16 {
     (place * size_of::<u64>()) as i16
 }
 
-/// A frame is being made; `R7` is the map's address. Takes `R0` to `R5`.
+/// Counts a frame; `R7` is the map's address. Clobbers `R0` to `R5`.
 pub(super) fn count() -> [Step; 5] {
     [
         Step::Call(Helper::ProcessorNumber),
@@ -125,7 +124,7 @@ pub(super) fn count() -> [Step; 5] {
     ]
 }
 
-/// Leaves a tracepoint whose event is none of this meter's.
+/// Exits a tracepoint program if the event does not belong to this meter.
 fn only_own() -> Vec<Step> {
     vec![
         Step::Compute(Set, R6, Of(R1)),
@@ -142,7 +141,7 @@ fn only_own() -> Vec<Step> {
     ]
 }
 
-/// Notes the error in `R4`, of 32 bits with a sign, if it is one.
+/// Records the error in `R4`, a signed 32-bit number, if it is not 0.
 fn note_error() -> [Step; 7] {
     [
         Step::Compute(ShiftLeft, R4, Number(32)),
@@ -163,7 +162,7 @@ fn end() -> [Step; 3] {
     ]
 }
 
-/// Adds argument number `argument` of the tracepoint, of 32 bits, to `register` and writes it to `place`.
+/// Adds argument number `argument` of the tracepoint, of 32 bits, to `register` and stores the sum at index `place`.
 fn add_argument(
     argument: usize,
     register: super::instruction::Register,

@@ -1,5 +1,5 @@
-//! bpf(2): maps, programs, where they are attached, and runs of them. Structures are those of include/uapi/linux/bpf.h, as far
-//! as they are used; the kernel takes what follows for zero.
+//! bpf(2): maps, programs, attaching and running them. Structures are those of include/uapi/linux/bpf.h up to the last
+//! field used; the kernel takes the rest as zero.
 
 use std::ffi::{CStr, c_long};
 use std::fmt;
@@ -10,20 +10,20 @@ use rustix::io::Errno;
 use super::instruction::{Step, assemble};
 use crate::limits::{INTERRUPTED_TRIES, VERIFIER_LOG_BYTES};
 
-/// Why frames cannot leave, or cannot be counted, by XDP.
+/// Why frames cannot be sent or counted by XDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum XdpError {
     /// This process may not load such programs.
     NoRight,
-    /// The kernel has nothing of the kind.
+    /// The kernel lacks this feature.
     NotInKernel(&'static str),
     /// The kernel refused a step.
     Refused {
-        /// What was tried.
+        /// The step.
         step: &'static str,
-        /// Its reason.
+        /// The kernel's error.
         errno: Errno,
-        /// What it said of the program, if it did.
+        /// The end of the verifier's log, or empty.
         log: String,
     },
 }
@@ -48,7 +48,6 @@ impl fmt::Display for XdpError {
 
 impl std::error::Error for XdpError {}
 
-/// What a program is run by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ProgramKind {
     Xdp,
@@ -70,7 +69,7 @@ impl ProgramKind {
 pub(super) enum AttachMode {
     /// In its driver.
     Driver,
-    /// Behind it, where packets have become the kernel's: any interface does.
+    /// After the driver, in the network stack; works with any interface.
     Generic,
 }
 
@@ -102,7 +101,7 @@ const ARRAY: u32 = 2;
 const LIVE_FRAMES: u32 = 1 << 1;
 /// BPF_XDP of `enum bpf_attach_type`.
 const ATTACH_XDP: u32 = 37;
-/// None of the functions that are called asks for the GPL.
+/// The helper functions used are not restricted to the GPL.
 const LICENSE: &CStr = c"MIT OR Apache-2.0";
 
 #[repr(C)]
@@ -168,7 +167,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// A map of one value, which is so many numbers of 64 bits.
+/// A map with one value, which consists of `numbers` numbers of 64 bits.
 pub(super) struct Map {
     descriptor: OwnedFd,
     numbers: usize,
@@ -190,7 +189,6 @@ impl Map {
         })
     }
 
-    /// The value.
     pub(super) fn read(&self) -> Result<Vec<u64>, Errno> {
         let (key, mut value) = (0u32, vec![0u64; self.numbers]);
         let attributes = MapElement {
@@ -204,7 +202,7 @@ impl Map {
         Ok(value)
     }
 
-    /// Replaces the value by `value`, which is as long.
+    /// Replaces the value; the length must be equal.
     pub(super) fn write(&self, value: &[u64]) -> Result<(), Errno> {
         assert_eq!(value.len(), self.numbers);
         let key = 0u32;
@@ -219,11 +217,10 @@ impl Map {
     }
 }
 
-/// A program that the kernel has taken.
 pub(super) struct Program(OwnedFd);
 
 impl Program {
-    /// The program of these steps, with the map that they mean.
+    /// Loads a program that uses `map`.
     pub(super) fn load(kind: ProgramKind, steps: &[Step], map: &Map) -> Result<Program, XdpError> {
         let program = assemble(steps, map.descriptor.as_raw_fd());
         let mut log = vec![0u8; VERIFIER_LOG_BYTES];
@@ -238,7 +235,7 @@ impl Program {
         };
         let mut loaded = opened(Command::ProgramLoad, &attributes);
         for _ in 1..INTERRUPTED_TRIES {
-            // So the verifier says that somebody wants the thread, which may be a ring of its own.
+            // The verifier was interrupted by a signal or by work for this thread, possibly of its ring.
             if !matches!(loaded, Err(Errno::AGAIN)) {
                 break;
             }
@@ -248,7 +245,7 @@ impl Program {
             Ok(descriptor) => return Ok(Program(descriptor)),
             Err(errno) => errno,
         };
-        // Asked once more for its reasons.
+        // Loads it again for the verifier's log.
         attributes.log_level = 1;
         attributes.log_size = log.len() as u32;
         attributes.log = log.as_mut_ptr().expose_provenance() as u64;
@@ -263,8 +260,7 @@ impl Program {
         })
     }
 
-    /// Runs it on `count` frames, `batch` at a time, which begin as `frame` and go where it says (Linux's
-    /// Documentation/bpf/bpf_prog_run.rst).
+    /// Runs it on `count` copies of `frame`, `batch` at a time (Linux's Documentation/bpf/bpf_prog_run.rst).
     pub(super) fn run_live(&self, frame: &[u8], count: u32, batch: u32) -> Result<(), Errno> {
         let attributes = ProgramTestRun {
             program: number(&self.0),
@@ -287,7 +283,7 @@ impl Program {
         call(Command::ProgramTestRun, &attributes).map(drop)
     }
 
-    /// Has the kernel run it at a tracepoint, until what is returned is dropped.
+    /// Attaches the program to a tracepoint until the returned descriptor is closed.
     pub(super) fn trace(&self, tracepoint: &CStr) -> Result<OwnedFd, XdpError> {
         let attributes = RawTracepointOpen {
             name: address(tracepoint.as_ptr()),
@@ -302,7 +298,7 @@ impl Program {
         })
     }
 
-    /// Has an interface run it on what comes in, until what is returned is dropped.
+    /// Attaches the program to an interface's received packets until the returned descriptor is closed.
     pub(super) fn attach(&self, interface: u32, mode: AttachMode) -> Result<OwnedFd, Errno> {
         let attributes = LinkCreate {
             program: number(&self.0),
@@ -314,7 +310,7 @@ impl Program {
     }
 }
 
-/// An error of a step that needs a right.
+/// The error of a step that needs rights.
 pub(super) fn refused(step: &'static str, errno: Errno) -> XdpError {
     match errno {
         Errno::PERM | Errno::ACCESS => XdpError::NoRight,
@@ -327,7 +323,7 @@ pub(super) fn refused(step: &'static str, errno: Errno) -> XdpError {
     }
 }
 
-/// The end of what the verifier says, which is where the reason stands, as one line.
+/// The last lines of the verifier's log, which contain the reason, joined to one line.
 fn last_lines(log: &[u8]) -> String {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let text = String::from_utf8_lossy(&log[..end]);
@@ -340,21 +336,19 @@ fn number(descriptor: &OwnedFd) -> u32 {
     descriptor.as_raw_fd().cast_unsigned()
 }
 
-/// A pointer, as the kernel takes it.
 fn address<T>(pointer: *const T) -> u64 {
     pointer.expose_provenance() as u64
 }
 
-/// A call that opens a descriptor.
 fn opened<Attributes>(command: Command, attributes: &Attributes) -> Result<OwnedFd, Errno> {
     let descriptor: RawFd = call(command, attributes)?;
-    // SAFETY: the kernel has just opened it for this call, and nobody else knows it.
+    // SAFETY: the kernel has just opened it for this call, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn call<Attributes>(command: Command, attributes: &Attributes) -> Result<RawFd, Errno> {
-    // SAFETY: the kernel reads as many bytes of `attributes` as it is told. The addresses in them are those of memory that the
-    // callers above keep until the call has returned, each with its length; what the kernel writes to was lent to it mutably.
+    // SAFETY: the kernel reads the given number of bytes of `attributes`. Addresses in them are of memory that the
+    // callers above keep for the call, with its length; memory that the kernel writes is borrowed mutably.
     let outcome = unsafe {
         libc::syscall(
             libc::SYS_bpf,

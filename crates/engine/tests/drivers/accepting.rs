@@ -1,4 +1,4 @@
-//! Who is accepted: within a bound, at the stop of a core, and when nobody may begin any more.
+//! Accepting: the bound on connections, stopping a core, and refusing handshakes.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ fn a_core_that_stops_accepts_those_who_wait() {
 fn whoever_nobody_accepted_is_reset_when_the_listener_ends() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
-            // There the claim is a listener, too, and lives on.
+            // The claim of a Unix socket is a listener, too, and still exists.
             return;
         }
         let client = Stream::connect(&core, &address, None).await.unwrap();
@@ -65,7 +65,7 @@ fn at_the_last_look_there_is_what_has_arrived_and_nothing_else() {
         assert_eq!(kind, Kind::TimedOut, "nothing has arrived");
         client.queue(&b"late"[..]);
         client.flush().await.unwrap();
-        // No look at the kernel tells the core of it before the last look does.
+        // The driver does not report the bytes before `recv_arrived` receives them.
         let mut looks = 0;
         while input.bytes().len() < 4 {
             looks += 1;
@@ -108,7 +108,7 @@ fn no_more_are_accepted_than_may_be_and_the_next_when_one_has_ended() {
             drop(servers.pop());
             servers.push(listener.accept().await.unwrap());
         }
-        // All are taken: it waits, until the core stops or somebody else comes.
+        // At the bound an accept waits until the core stops or another connection arrives.
         let (late, connecting) = (Rc::new(Cell::new(false)), core.clone());
         let seen = Rc::clone(&late);
         core.spawn(async move {
@@ -138,7 +138,7 @@ fn of_idle_connections_those_that_wait_longest_make_room() {
             let server = listener.accept().await.unwrap();
             let (core, ended) = (core.clone(), Rc::clone(&ended));
             core.clone().spawn(async move {
-                // The last of them has waited longest.
+                // Later connections have earlier deadlines.
                 server.set_deadline(Some(core.now() + Duration::from_secs(100 - index)));
                 let received = server.recv_unless_stopping(&mut Input::default()).await;
                 assert_eq!(received.unwrap_err().kind, Kind::Stopping);
@@ -181,7 +181,7 @@ fn a_listener_that_refuses_handshakes_begins_none() {
                 let soon = running.now_exact() + Duration::from_millis(20);
                 let late = Stream::connect(&running, &to, Some(soon)).await;
                 assert_eq!(late.err().expect("no handshake").kind, Kind::TimedOut);
-                // What was connected before goes on as if nothing were.
+                // A connection from before is not affected.
                 let server = listener.accept().await.unwrap();
                 client.queue(&b"x"[..]);
                 client.flush().await.unwrap();

@@ -1,4 +1,4 @@
-//! What a peer that does not read, or sends without end, can make us hold.
+//! Bounds on the memory that a peer can occupy by not reading or by sending without end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send
 fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
-            return; // unix(7): a buffer of a fixed size.
+            return; // unix(7): the buffer has a fixed size.
         }
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -19,8 +19,7 @@ fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
         while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {
             taken += BUFFER_BYTES;
         }
-        // The client's window, a segment and what the limit grants are less than 0.2 MB; without the limit the kernel
-        // takes 2.5 MB or more.
+        // With the limit less than 0.2 MB are taken; without it the kernel takes 2.5 MB or more.
         assert!(taken <= 1 << 20, "{taken} bytes that nobody reads");
         drop(client);
     });
@@ -29,8 +28,7 @@ fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
 #[test]
 fn of_a_peer_that_sends_endlessly_only_a_handful_of_buffers_is_held() {
     const STREAMS: usize = 20;
-    /// What the sender's end has under way, and what has come to the receiver's. Of the latter a multishot receive may
-    /// have one more than it was meant to.
+    /// Buffers in flight of the sender and of the receiver, whose multishot receive may take one more than intended.
     const BUFFERS_PER_STREAM: usize = 2 + 2;
     on_every_driver(|core, listener, address| async move {
         // With io_uring the kernel holds a fixed number.
@@ -39,7 +37,7 @@ fn of_a_peer_that_sends_endlessly_only_a_handful_of_buffers_is_held() {
         for _ in 0..STREAMS {
             let sender = Stream::connect(&core, &address, None).await.unwrap();
             let receiver = listener.accept().await.unwrap();
-            // It looks like a connection of small messages, until it is one no more.
+            // Starts as a connection of small messages.
             for _ in 0..3 {
                 send(&sender, b"small").await.unwrap();
                 receiver.recv(&mut Input::default()).await.unwrap();
@@ -69,7 +67,7 @@ fn of_a_peer_that_sends_byte_by_byte_only_a_handful_of_buffers_is_held() {
         let receiver = listener.accept().await.unwrap();
         send(&sender, b"x").await.unwrap();
         receiver.recv(&mut Input::default()).await.unwrap();
-        // Once it has waited in vain it is ready to receive whatever comes.
+        // A receive that has timed out leaves the socket armed.
         receiver.set_deadline(Some(core.now_exact()));
         let error = receiver.recv(&mut Input::default()).await.unwrap_err();
         assert_eq!(error.kind, Kind::TimedOut);

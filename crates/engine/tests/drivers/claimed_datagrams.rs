@@ -1,4 +1,4 @@
-//! Datagrams on an address that is claimed for several cores.
+//! Datagrams on an address that several cores have claimed.
 
 use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
@@ -32,7 +32,7 @@ fn an_address_is_claimed_once_and_a_core_takes_its_socket_once() {
     });
 }
 
-/// What has arrived at the socket of a core, until nothing more does.
+/// Number of datagrams received by a core's socket until no more arrive.
 fn arrived(core: &Core, claim: &DatagramClaim) -> usize {
     let socket = Datagram::open(core, claim).unwrap();
     let count = Rc::new(RefCell::new(0));
@@ -54,7 +54,7 @@ fn each_core_has_its_part_of_the_flows() {
             continue;
         }
         let claim = DatagramClaim::new(loopback(), 2, None).unwrap();
-        // What comes before a core has its socket waits there.
+        // Datagrams that arrive before a core uses its socket wait in it.
         for _ in 0..200 {
             let peer = UdpSocket::bind(LOCALHOST).unwrap();
             peer.send_to(b"datagram", claim.address()).unwrap();

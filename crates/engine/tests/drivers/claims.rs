@@ -1,4 +1,4 @@
-//! Who may listen on an address.
+//! Claims of addresses to listen on.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -68,7 +68,7 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
         let Ok(core) = Core::new(0, io) else { continue };
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        // All listeners of a Unix socket are one to the kernel, which lives as long as the claim.
+        // All listeners of a Unix socket share one socket in the kernel, which exists as long as the claim.
         let claim = Claim::new(&Address::Unix(path.clone())).unwrap();
         let (dropped, listener) = (
             Listener::new(&core, &claim).unwrap(),
@@ -81,7 +81,7 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
             assert!(poll_once(&mut accept).await.is_pending());
             drop(accept);
             drop(dropped);
-            // Until the kernel has heard of it, a ring may still take a connection for the one that is gone.
+            // Until its cancellation a ring may still accept a connection for the dropped listener.
             yielding.yield_now().await;
             go.send(()).unwrap();
             while let Ok(stream) = listener.accept().await {
@@ -122,9 +122,9 @@ fn who_comes_while_a_listener_leaves_its_queue_to_another_process_is_accepted() 
                 async move {
                     let mut accept = Box::pin(listener.accept());
                     assert!(poll_once(&mut accept).await.is_pending());
-                    // Until the kernel waits for connections.
+                    // Lets the kernel start to wait for connections.
                     core.sleep(Duration::from_millis(1)).await;
-                    // It wakes this core, which hears of it when it has left.
+                    // The connections wake this core, which sees them only after it has left.
                     let _clients: Vec<OwnedFd> = (0..3).map(|_| connect(claim.address())).collect();
                     claim.hand_over();
                     listener.end();

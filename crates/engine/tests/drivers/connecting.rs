@@ -1,4 +1,4 @@
-//! Where connections come from and where they are refused.
+//! Connecting: source addresses and refusals.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn connecting_where_nobody_listens_is_refused() {
 fn a_connection_comes_from_where_it_is_told_to() {
     on_every_driver(|core, listener, address| async move {
         let Address::Tcp(target) = address.clone() else {
-            return; // Unix sockets come from nowhere.
+            return; // Unix sockets have no source address.
         };
         // The loopback of IPv4 has 2^24 addresses, that of IPv6 has one.
         let wanted: IpAddr = match target {
@@ -45,7 +45,7 @@ fn a_connection_comes_from_where_it_is_told_to() {
             let far = listener.accept().await.unwrap();
             let peer = far.peer().unwrap();
             assert_eq!(peer.ip(), wanted);
-            // A simulated network has no ports to choose from.
+            // A simulated network has no local ports.
             if near.tcp_info().is_some() {
                 assert_eq!(near.local(), Some(peer));
                 let range = ports.unwrap_or(1..=u16::MAX);
@@ -59,7 +59,7 @@ fn a_connection_comes_from_where_it_is_told_to() {
 fn a_source_that_is_not_of_this_machine_is_told_from_a_lack_of_ports() {
     on_every_driver(|core, listener, address| async move {
         let strange: IpAddr = match address {
-            // RFC 5737 and RFC 3849: for documents only.
+            // Reserved for documentation: RFC 5737 and RFC 3849.
             Address::Tcp(SocketAddr::V4(_)) => "192.0.2.1".parse().unwrap(),
             Address::Tcp(SocketAddr::V6(_)) => "2001:db8::1".parse().unwrap(),
             Address::Unix(_) => return,

@@ -1,4 +1,4 @@
-//! Datagrams: whole, or not at all.
+//! Sending and receiving datagrams.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use onrush_engine::{
 
 use crate::ground::{SEEDS, bytes, poll_once, run, seeds};
 
-/// Runs `test` on a core of every driver with an address of each protocol, where all datagrams arrive.
+/// Runs `test` on a core of every driver with an address of each protocol, on networks that lose no datagrams.
 pub(crate) fn on_every_network<F, T>(test: F)
 where
     F: Fn(Core, SocketAddr) -> T,
@@ -44,7 +44,7 @@ where
     }
 }
 
-/// Two sockets, of which the first is connected to the second.
+/// Two sockets; the first is connected to the second.
 pub(crate) fn pair(core: &Core, address: SocketAddr) -> (Datagram, Datagram) {
     let near = Datagram::bind(core, address).unwrap();
     let far = Datagram::bind(core, address).unwrap();
@@ -66,7 +66,7 @@ async fn send(socket: &Datagram, payload: &[u8]) -> Result<usize, Error> {
     socket.send(&mut batch).await
 }
 
-/// The next so many datagrams, sorted: on a simulated network they overtake each other.
+/// Receives `count` datagrams, sorted because a simulated network reorders them.
 pub(crate) async fn receive(
     socket: &Datagram,
     batch: &mut ReceiveBatch,
@@ -86,7 +86,7 @@ pub(crate) async fn receive(
     all
 }
 
-/// Nothing more arrives.
+/// Checks that nothing more arrives.
 async fn expect_silence(socket: &Datagram) {
     socket.set_deadline(Some(socket.core().now_exact() + Duration::from_millis(20)));
     let error = socket.recv(&mut ReceiveBatch::new(1, 1)).await.unwrap_err();
@@ -177,7 +177,7 @@ fn a_datagram_says_where_it_was_sent_to_and_what_routers_say() {
         let far = Datagram::bind(&core, unspecified).unwrap();
         far.tell_control().unwrap();
         let near = Datagram::bind(&core, unspecified).unwrap();
-        // Any address of the network 127.0.0.0 is of this machine.
+        // All addresses of 127.0.0.0/8 belong to this machine.
         let from = match address {
             SocketAddr::V4(_) => "127.0.0.2".parse().unwrap(),
             SocketAddr::V6(_) => address.ip(),
@@ -268,7 +268,7 @@ fn an_address_is_taken_by_one_socket_until_that_is_dropped() {
         let error = Datagram::bind(&core, first.local()).unwrap_err();
         assert!(error.is_address_in_use(), "{error}");
         let address = first.local();
-        // While it waits, which a ring has to end before it can give the address back.
+        // A pending receive, which a ring must cancel before the address is free.
         {
             let mut received = ReceiveBatch::new(1, 100);
             let mut waiting = Box::pin(first.recv(&mut received));
@@ -301,7 +301,7 @@ fn operations_that_are_given_up_lose_nothing() {
                 })
                 .unwrap();
             while !batch.is_empty() {
-                // Given up wherever it has to wait.
+                // Cancelled whenever it has to wait.
                 let mut sending = Box::pin(near.send(&mut batch));
                 let is_pending = poll_once(&mut sending).await.is_pending();
                 drop(sending);
@@ -326,13 +326,13 @@ fn a_wait_ends_when_the_core_is_asked_to_stop() {
         let mut received = ReceiveBatch::new(1, 100);
         let error = far.recv_unless_stopping(&mut received).await.unwrap_err();
         assert_eq!(error.kind, Kind::Stopping);
-        // What is there is received all the same.
+        // Datagrams that have arrived can still be received.
         send(&near, b"last").await.unwrap();
         assert_eq!(receive(&far, &mut received, 1).await, [b"last"]);
     });
 }
 
-/// The numbers that arrive of a hundred, in their order, on a network that loses, doubles and delays datagrams.
+/// The numbers that arrive of 100 datagrams, in order of arrival, on a network that loses, duplicates and delays them.
 fn arrivals(seed: u64) -> Vec<u8> {
     let core = Core::simulated(Simulation::with_seed(seed));
     let (near, far) = pair(&core, "127.0.0.1:0".parse().unwrap());
@@ -369,7 +369,7 @@ fn a_simulated_network_loses_doubles_and_reorders_datagrams_as_its_seed_says() {
         overtaken += arrived.windows(2).filter(|pair| pair[0] > pair[1]).count();
         assert!(counts.values().all(|&count| count <= 2));
     }
-    // Of 4,000: a tenth is lost and a tenth of the rest doubled, and a standard deviation is below 20.
+    // Expected of 4,000: 10 % are lost and 10 % of the rest duplicated, with standard deviations below 20.
     assert!((300..500).contains(&lost), "{lost} were lost");
     assert!((260..460).contains(&doubled), "{doubled} came twice");
     assert!(overtaken > 400, "{overtaken} were overtaken");

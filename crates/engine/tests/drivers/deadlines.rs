@@ -1,4 +1,4 @@
-//! Waits that end at their time.
+//! Deadlines of waits.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn a_stream_dropped_after_its_send_timed_out_gives_its_descriptor_back() {
         server.set_deadline(Some(core.now_exact() + Duration::from_millis(20)));
         while send(&server, &bytes(BUFFER_BYTES)).await.is_ok() {}
         drop(server);
-        // The peer reads what was sent and comes to an end only if the other side was closed.
+        // The peer reaches an end only if the other side was closed.
         client.set_deadline(Some(core.now_exact() + Duration::from_secs(30)));
         let mut input = Input::default();
         loop {

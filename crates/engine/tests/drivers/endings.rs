@@ -1,4 +1,4 @@
-//! Streams that are dropped, reset, or outlived by their last bytes.
+//! Streams that are dropped or reset, with and without unsent bytes.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -25,7 +25,7 @@ fn a_stream_that_is_to_reset_when_dropped_never_looks_complete() {
     });
 }
 
-/// More than both sockets' buffers hold, flushed by somebody who does not wait for it.
+/// Flushes more bytes than both sockets' buffers hold, without waiting.
 async fn send_more_than_fits(stream: &Stream) {
     for _ in 0..400 {
         let mut buffer = stream.core().buffer().unwrap();
@@ -36,8 +36,7 @@ async fn send_more_than_fits(stream: &Stream) {
     let _ = poll_once(&mut flush).await;
 }
 
-/// Whether the peer of `stream`, which reads nothing, is told within a time in which nothing else ends that the
-/// connection is over.
+/// Whether sends of `stream`, whose peer reads nothing, fail within a minute, before any other timeout.
 async fn learns_of_the_end(stream: &Stream) -> bool {
     let core = stream.core();
     let until = core.now_exact() + Duration::from_secs(60);
@@ -58,7 +57,7 @@ fn a_reset_does_not_wait_for_a_peer_that_does_not_read() {
         let server = listener.accept().await.unwrap();
         server.set_send_patience(Duration::from_secs(3600));
         send_more_than_fits(&server).await;
-        // With io_uring the send is in the kernel's hands from the next turn on.
+        // With io_uring the send is in flight from the next turn on.
         core.sleep(Duration::from_millis(1)).await;
         server.reset_when_dropped();
         drop(server);
@@ -90,7 +89,7 @@ fn streams_dropped_with_everything_in_flight_return_all_buffers() {
             drop(client);
             drop(server);
         }
-        // What the kernel still has to give back comes with the next turns.
+        // The kernel returns the remaining buffers in the next turns.
         for _ in 0..200 {
             if core.pool().in_use() <= before + 256 {
                 break;
@@ -131,8 +130,7 @@ fn what_was_sent_last_arrives_although_the_core_ends() {
     }
 }
 
-/// What a client that reads when its server's core has ended gets, and how that ends, on every driver of the kernel. `serve` is
-/// cut off where it waits.
+/// Checks what a client receives after its server's core has ended, on every kernel driver. Cuts `serve` off.
 fn behind_the_end<F, T>(serve: F, check: impl Fn(std::io::Result<usize>, Io))
 where
     F: Fn(Core, Stream) -> T,

@@ -1,4 +1,4 @@
-//! What every test stands on: a core of every driver, with a listener on every kind of address.
+//! Test helpers: a core of every driver, with a listener on every kind of address.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -15,7 +15,7 @@ pub(crate) use crate::seeds::seeds;
 
 pub(crate) const SEEDS: u64 = 40;
 
-/// The addresses a kernel driver is tested on.
+/// The addresses on which a kernel driver is tested.
 pub(crate) fn addresses(directory: &std::path::Path) -> Vec<Address> {
     vec![
         Address::Tcp("127.0.0.1:0".parse().unwrap()),
@@ -57,11 +57,11 @@ where
     let listener = Listener::new(&core, &claim).unwrap();
     let body = test(core.clone(), listener, claim.address().clone());
     run(&core, body);
-    // With io_uring the kernel holds some while the core lives; tasks must have returned theirs.
+    // Tasks have returned their buffers by now; with io_uring the kernel holds some while the core exists.
     drop(claim);
 }
 
-/// Runs the core until `body` and all that it has spawned have ended.
+/// Runs the core until `body` and all tasks that it has spawned have ended.
 pub(crate) fn run(core: &Core, body: impl Future<Output = ()> + 'static) {
     let finished = Rc::new(Cell::new(false));
     let seen = Rc::clone(&finished);
@@ -98,7 +98,7 @@ pub(crate) async fn receive_all(stream: &Stream) -> Result<Vec<u8>, Error> {
     Ok(all)
 }
 
-/// Sends back whatever arrives, buffer by buffer, without a copy.
+/// Echoes all bytes, buffer by buffer, without a copy.
 pub(crate) async fn echo(stream: Stream) {
     let mut input = Input::default();
     while stream.recv(&mut input).await.unwrap() > 0 {
@@ -108,7 +108,7 @@ pub(crate) async fn echo(stream: Stream) {
     stream.shutdown().await.unwrap();
 }
 
-/// The most buffers that are in use until their number has stood still for a while.
+/// Waits until the number of buffers in use is stable, and returns its maximum.
 pub(crate) async fn buffers_once_calm(core: &Core) -> usize {
     let (mut most, mut last, mut calm) = (0, 0, 0);
     while calm < 20 {
@@ -120,7 +120,7 @@ pub(crate) async fn buffers_once_calm(core: &Core) -> usize {
     most
 }
 
-/// Polls a future once, to leave it where it waits.
+/// Polls a future once.
 pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context))).await
 }

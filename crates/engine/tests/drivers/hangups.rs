@@ -1,4 +1,4 @@
-//! Peers that go away while nobody receives from them.
+//! Peers that disconnect while no task receives from them.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use onrush_engine::{Address, BUFFER_BYTES, Input, Stream};
 
 use crate::ground::{bytes, on_every_driver, poll_once, receive_all, send};
 
-/// Waits until it is over.
+/// Waits until the connection has ended.
 async fn hung_up(stream: &Stream) {
     poll_fn(|_| stream.poll_hung_up()).await;
 }
 
-/// Whether it is still good for something, after some turns of the core.
+/// Whether the connection is still open after some turns of the core.
 async fn is_open(stream: &Stream) -> bool {
     for _ in 0..5 {
         let mut over = Box::pin(hung_up(stream));
@@ -26,7 +26,7 @@ async fn is_open(stream: &Stream) -> bool {
 
 #[test]
 fn a_reset_is_noticed_by_who_does_not_receive() {
-    // Of a small message, and of bulk that stays unread but for its first buffer.
+    // After a small message, and after bulk data of which only the first buffer is read.
     for sent in [10, 3 * BUFFER_BYTES] {
         on_every_driver(move |core, listener, address| async move {
             let client = Stream::connect(&core, &address, None).await.unwrap();
@@ -69,7 +69,7 @@ fn a_peer_that_ends_its_side_has_not_hung_up_until_it_does() {
 fn a_unix_socket_that_is_closed_has_hung_up() {
     on_every_driver(|core, listener, address| async move {
         if !matches!(address, Address::Unix(_)) {
-            return; // tcp(7): it looks like the end of one side.
+            return; // tcp(7): looks like a half-close.
         }
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();

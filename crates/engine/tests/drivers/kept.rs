@@ -1,4 +1,4 @@
-//! Connections that are kept while nobody receives.
+//! Pooled connections, from which no task receives.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use onrush_engine::{BUFFER_BYTES, Input, Stream};
 
 use crate::ground::{bytes, on_every_driver, send};
 
-/// Receives so many bytes, the last ones by a receive that has room for more.
+/// Receives `count` bytes; the last receive has room for more.
 async fn receive(stream: &Stream, count: usize) {
     let mut input = Input::default();
     let mut received = 0;
@@ -19,7 +19,7 @@ async fn receive(stream: &Stream, count: usize) {
     assert_eq!(received, count);
 }
 
-/// Keeps the connection until it is spent, with more turns of the core than that can take.
+/// Whether the connection becomes spent within 200 turns of the core.
 async fn is_spent_soon(stream: &Stream) -> bool {
     for _ in 0..200 {
         stream.watch_arrivals();
@@ -33,7 +33,7 @@ async fn is_spent_soon(stream: &Stream) -> bool {
 
 #[test]
 fn what_arrives_unasked_and_the_end_spend_a_kept_connection_whatever_it_carried() {
-    // A small message; bulk in pieces and in one; back to small ones.
+    // A small message; bulk data in pieces and at once; small messages after bulk data.
     for sizes in [
         &[10][..],
         &[BUFFER_BYTES],

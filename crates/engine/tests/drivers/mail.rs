@@ -1,4 +1,4 @@
-//! What other threads have for a core: mail, wake-ups and promised values, on every driver.
+//! Mail, wake-ups and promised values of other threads, on every driver.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -60,7 +60,7 @@ fn mail_can_spawn_a_task_and_mail_of_a_task_comes_in_a_later_turn() {
     });
 }
 
-/// A task's waker, handed to a thread that wakes it `times`.
+/// Gives a task's waker to a thread that wakes it `times` times.
 async fn woken_elsewhere(times: usize) {
     let woken = Arc::new(AtomicUsize::new(0));
     let mut thread = None;
@@ -99,7 +99,7 @@ fn a_waker_that_is_woken_on_another_thread_wakes_its_task() {
     }
 }
 
-/// More tasks than there is room for in a mailbox, all woken by one thread while the core does not look.
+/// More tasks than the bound on wake-ups, all woken by one thread while the core is blocked.
 #[test]
 fn however_many_tasks_are_woken_elsewhere_each_goes_on() {
     on_every_driver(|core, _listener, _| async move {
@@ -150,7 +150,7 @@ fn a_destructor_at_the_end_of_a_task_wakes_another() {
                 return Poll::Ready(());
             }
             let guard = WakesWhenDropped(context.waker().clone(), Rc::clone(&is_dropped));
-            // The future itself owns the guard: it is dropped after its last poll.
+            // The future owns the guard, so the guard is dropped after the last poll.
             let mut future = Box::pin(async move {
                 let _guard = guard;
                 std::future::pending::<()>().await;

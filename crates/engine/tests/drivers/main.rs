@@ -1,4 +1,4 @@
-//! Every operation on every driver: epoll, io_uring where the kernel has it, and simulated cores with many seeds.
+//! Tests of every operation on every driver: epoll, io_uring if supported, and simulated cores with many seeds.
 
 mod ground;
 #[path = "../../../../tests/seeds.rs"]

@@ -1,5 +1,5 @@
-//! Busy polling with a peer on another thread, which is where bytes come from one socket again and again: that socket is
-//! asked before the driver, and all others are served all the same.
+//! Busy polling with a peer on another thread: bytes arrive repeatedly at one socket, which the core then receives from
+//! directly, while other sockets are still served.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
@@ -15,7 +15,7 @@ use onrush_engine::{
 use super::ground::run;
 
 const ROUND_TRIPS: usize = 300;
-/// Long enough for a core to ask thousands of times.
+/// Long enough for thousands of receives.
 const SILENCE: Duration = Duration::from_millis(20);
 const KIND: Work = Work::task(0);
 
@@ -25,7 +25,7 @@ fn cores() -> impl Iterator<Item = Core> {
     cores.inspect(Core::busy_poll)
 }
 
-/// An echo over TCP on a thread of its own, which is silent for a while behind `ROUND_TRIPS`.
+/// A TCP echo on a thread of its own, which pauses after `ROUND_TRIPS`.
 fn echo() -> (Address, thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = Address::Tcp(listener.local_addr().unwrap());
@@ -67,11 +67,11 @@ fn asking_in_vain_is_a_wait_and_no_work() {
             round_trips(&stream, ROUND_TRIPS).await;
         });
         let (profile, worked) = (core.profile(), core.worked());
-        // With io_uring the connection lives as long as a receive of it may.
+        // With io_uring the connection stays open as long as a receive of it may be armed.
         drop(core);
         peer.join().unwrap();
         let steps = profile[KIND.index()].calls as usize;
-        // A step for each response and one to send, and some for what is reported of a socket that had been received from.
+        // One poll per response and one to send, and some for reports of bytes that were already received.
         assert!(
             (ROUND_TRIPS..4 * ROUND_TRIPS).contains(&steps),
             "{steps} steps"
@@ -88,9 +88,9 @@ fn time_without_a_cpu_is_no_work() {
         let before = thread_cpu();
         let waiting = core.clone();
         run(&core, async move {
-            // Between two looks at the kernel, as work is that they have found.
+            // Between two looks at the kernel, like work for events.
             waiting.yield_now().await;
-            // A task that waits for anything but its core.
+            // Blocks the thread.
             thread::sleep(SILENCE);
             waiting.yield_now().await;
         });
@@ -112,7 +112,7 @@ fn who_waits_beside_the_socket_that_is_asked_gets_a_turn() {
             let other = Stream::connect(&asking, &other_address, None)
                 .await
                 .unwrap();
-            // It is asked from here on, and nothing comes.
+            // From here on the core receives directly from this socket, and no bytes arrive.
             round_trips(&stream, ROUND_TRIPS - 1).await;
             stream.set_deadline(Some(asking.now_exact() + 5 * SILENCE));
             asking.spawn(async move {
@@ -168,7 +168,7 @@ fn datagrams_that_come_one_by_one_and_then_many_at_once_are_all_received() {
             for number in 0..40 {
                 peer.send_to(&[number; 3], from).unwrap();
             }
-            // Nobody is there from now on.
+            // The peer's socket is closed here.
         });
         let asking = core.clone();
         run(&core, async move {
@@ -215,7 +215,7 @@ fn a_datagram_that_is_asked_for_is_whole_or_said_to_be_cut() {
             let mut bytes = [0; 100];
             for number in 0..ROUND_TRIPS {
                 let (_, from) = peer.recv_from(&mut bytes).unwrap();
-                // One in thirteen is longer than the room for it.
+                // One in thirteen is longer than the receive buffer.
                 peer.send_to(&[7; 12][..number % 13], from).unwrap();
             }
         });

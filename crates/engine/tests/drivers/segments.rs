@@ -1,4 +1,4 @@
-//! Datagrams of a flow that go through the network stack together.
+//! Segmentation offload: datagrams of a flow that pass the network stack as one message.
 
 use std::num::NonZeroU16;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ fn a_message_of_many_segments_is_as_many_datagrams() {
                     assert!(!coalesces || far.coalesce(), "Linux 5.0");
                 }
                 let before = near.segmentation();
-                // More of them than the kernel makes of one message; then some with a rest, and one that is none.
+                // More segments than the kernel makes of one message; a shorter last segment; a single datagram.
                 for (bytes_each, length, last) in
                     [(100, 15_000, 100), (1200, 5000, 200), (1200, 1200, 1200)]
                 {
@@ -67,7 +67,7 @@ fn the_kernel_hands_over_the_datagrams_of_a_flow_together() {
             assert_eq!(far.recv(&mut received).await, Ok(1), "one message");
             let lengths: Vec<usize> = received.iter().map(|one| one.bytes.len()).collect();
             assert_eq!(lengths, [&[1000; 10][..], &[500]].concat());
-            // Where there is no room for the message, it is the last datagram that there is a part of.
+            // A message that does not fit ends with a truncated datagram.
             batch
                 .push(Message {
                     segment: NonZeroU16::new(1000),

@@ -1,5 +1,5 @@
-//! Which core gets a connection where each has a listener on the same address: the one whose CPU took its first packet,
-//! unless that one has clearly more than others.
+//! Distribution of connections among cores with listeners on the same address: to the core on the CPU that processed
+//! the first packet, unless that core has clearly more connections than others.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -18,16 +18,16 @@ use onrush_engine::{
     Stream, cpu,
 };
 
-/// Cores that tell each client by one byte who serves it.
+/// Cores that send each client one byte with the number of the core.
 struct Served {
     claim: Arc<Claim>,
     cores: Cores<usize>,
-    /// By the numbers of the cores.
+    /// By core number.
     handles: Vec<Handle>,
 }
 
 impl Served {
-    /// A core on each of `cpus`, where the kernel is told that they are on `told`.
+    /// Starts a core on each of `cpus`, and passes `told` to the kernel as their CPUs.
     fn start(io: Io, cpus: &[usize], told: &[usize]) -> Self {
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
         let claim = Arc::new(claim.by_cpu(told));
@@ -89,13 +89,13 @@ async fn tell(id: u8, stream: Stream) {
     let mut byte = stream.core().buffer().unwrap();
     assert!(byte.put(&[id]));
     stream.queue(byte);
-    // Of a client that is gone nothing is expected.
+    // The client may be gone; ignore the error.
     if stream.flush().await.is_ok() {
         let _ = stream.recv_unless_stopping(&mut Input::default()).await;
     }
 }
 
-/// So many connections of a thread on this CPU, and which core each one has.
+/// Makes `count` connections from a thread on this CPU, and returns them with the numbers of their cores.
 fn connect(address: SocketAddr, cpu: usize, count: usize) -> Vec<(TcpStream, u8)> {
     let connect_one = move || {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -117,7 +117,7 @@ fn served_by(clients: &[(TcpStream, u8)], id: u8) -> usize {
     clients.iter().filter(|client| client.1 == id).count()
 }
 
-/// Runs `test` with two CPUs on every driver of the kernel; where there is one CPU, there is nothing to see.
+/// Runs `test` with two CPUs on every kernel driver; skipped if only one CPU is allowed.
 fn on_two_cpus(test: impl Fn(Io, usize, usize)) {
     let &[one, two, ..] = &cpu::allowed()[..] else {
         return eprintln!("skipped: this process may use one CPU");
@@ -133,7 +133,7 @@ fn on_two_cpus(test: impl Fn(Io, usize, usize)) {
 fn a_connection_goes_to_the_core_on_the_cpu_of_its_client() {
     on_two_cpus(|io, one, two| {
         let served = Served::start(io, &[one, two], &[one, two]);
-        // Each a few, in turn: neither core ever has clearly more.
+        // A few from each CPU in turn, so that neither core ever has clearly more.
         let mut clients = Vec::new();
         for _ in 0..10 {
             for (id, cpu) in [(0, one), (1, two)] {
@@ -189,7 +189,7 @@ fn no_core_starves_when_all_connections_come_from_one_cpu() {
     });
 }
 
-/// What `listener` has at once.
+/// Accepts the connections that are queued now.
 async fn accept_what_waits(listener: &Listener) -> Vec<Stream> {
     let mut streams = Vec::new();
     loop {
@@ -233,7 +233,7 @@ fn connections_on_their_way_to_another_core_are_among_those_that_may_be_open() {
                     assert_eq!(error.kind, Kind::Full);
                     is_full.store(true, Ordering::Release);
                 } else {
-                    // It takes nothing until the other one has no room: what it is handed is on its way as long.
+                    // Accepts nothing until the other core is at the bound, so that handed connections stay queued.
                     while !is_full.load(Ordering::Acquire) {
                         accepting.sleep(Duration::from_millis(1)).await;
                     }
@@ -265,7 +265,7 @@ fn connections_on_their_way_to_another_core_are_among_those_that_may_be_open() {
         wait_for_both();
         cores.stop(Duration::from_secs(10));
         let open = cores.join();
-        // Each listener looks before it accepts, and may be one late.
+        // Each listener checks before it accepts, and may exceed the bound by one.
         assert!(open.iter().sum::<usize>() <= MAX + 2, "{io:?}: {open:?}");
         assert!(open.iter().all(|&open| open > 0), "{io:?}: {open:?}");
         assert_eq!(allowance.held(), 0, "{io:?}");
@@ -279,7 +279,7 @@ fn while_cores_leave_one_by_one_every_connection_is_served() {
         for first in [0, 1] {
             let served = Served::start(io, &[one, two], &[one, two]);
             let address = served.address();
-            // Both ask on, until the core that stays has served them often enough.
+            // Both clients keep connecting until the remaining core has served them 50 times.
             let clients = [one, two].map(|cpu| {
                 thread::spawn(move || {
                     let mut left = 50;

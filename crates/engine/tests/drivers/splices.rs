@@ -1,4 +1,4 @@
-//! Parts of bodies that pass from one connection to another through a pipe.
+//! Parts of bodies that are moved between connections by splice.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use onrush_engine::{Address, BUFFER_BYTES, Core, Input, Listener, Splice, Stream
 
 use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
 
-/// More than any buffer on the way holds.
+/// More than all buffers on the path hold.
 const LONG: usize = 2_600_000;
 
-/// A client, both ends between which bytes pass, and a server.
+/// A client, both ends of the proxy between them, and a server.
 async fn path(
     core: &Core,
     listener: &Listener,
@@ -23,7 +23,7 @@ async fn path(
     (client, front, back, server)
 }
 
-/// Passes exactly `left` bytes, by a splice where there is one for them, and gives back what was received beyond.
+/// Moves exactly `left` bytes, by splice where possible, and returns the bytes received beyond them.
 async fn pass(from: &Stream, to: &Stream, mut left: usize) -> Input {
     let (mut input, mut splice) = (Input::default(), Splice::default());
     while left > 0 {
@@ -118,7 +118,7 @@ fn splices_to_peers_that_do_not_read_hold_no_buffers_and_end_where_they_stand() 
             kept.push((client, server));
         }
         let most = buffers_once_calm(&core).await;
-        // The senders' own, and where there are no pipes what stands in between.
+        // The senders' buffers, and, without pipes, those in transit.
         assert!(most <= lent + 4 * STREAMS, "{most} buffers of {lent} lent");
     });
 }

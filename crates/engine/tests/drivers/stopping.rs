@@ -1,4 +1,4 @@
-//! Cores that are asked to stop.
+//! Stopping cores and listeners.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Bytes from one end to the other, and tasks that take turns.
+//! Sending and receiving on streams, and fairness between tasks.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -81,7 +81,7 @@ fn a_receive_that_is_given_up_loses_nothing() {
         let client = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
         let server = listener.accept().await.unwrap();
         let mut input = Input::default();
-        // Poll a receive once, so that it waits in the kernel, and drop it.
+        // Polls a receive once, so that it is pending in the kernel, and drops it.
         {
             let mut receive = Box::pin(client.recv(&mut input));
             let polled = poll_once(&mut receive).await;
@@ -137,7 +137,7 @@ fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
                 count.set(count.get() + 1);
             }
         });
-        // Bounded by what one turn may send, not by what the sender would like to.
+        // Bounded by what one turn may send.
         let before = sent.get();
         core.yield_now().await;
         assert!(sent.get() - before <= 4096, "{} sends in a row", sent.get());
@@ -147,14 +147,14 @@ fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
 
 #[test]
 fn a_part_longer_than_lengths_of_the_kernel_is_sent_like_any_other() {
-    /// Four GiB, of which no page is ever written.
+    /// Four GiB of untouched pages.
     static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; 1 << 32]);
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
         server.queue(&LARGE[..]);
         core.spawn(async move {
-            // Until the client goes away.
+            // Ends when the client disconnects.
             server.flush().await.ok();
         });
         client.set_deadline(Some(core.now_exact() + Duration::from_secs(60)));

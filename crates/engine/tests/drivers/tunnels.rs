@@ -1,4 +1,4 @@
-//! Bytes that pass from one connection to another.
+//! Relays from one connection to another.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use onrush_engine::{Address, BUFFER_BYTES, Core, Error, Input, Kind, Listener, O
 
 use crate::ground::{buffers_once_calm, bytes, on_every_driver, poll_once, receive_all, send};
 
-/// Two connections; a tunnel goes from the second end of the first to the first end of the second.
+/// Two connections; a tunnel leads from the server end of the first to the client end of the second.
 struct Path {
     client: Stream,
     front: Rc<Stream>,
@@ -31,7 +31,7 @@ impl Path {
     }
 }
 
-/// Relays until the source ends, and ends the other stream then. Returns how many bytes that were.
+/// Relays until the source ends, then shuts down the other stream. Returns the number of bytes.
 async fn relay_to_end(mut relay: Relay, from: &Stream, to: &Stream) -> Result<u64, Error> {
     let mut total = 0;
     loop {
@@ -44,7 +44,7 @@ async fn relay_to_end(mut relay: Relay, from: &Stream, to: &Stream) -> Result<u6
     Ok(total)
 }
 
-/// A conversation: messages, bulk, and messages again.
+/// Sizes of small messages, bulk data, and small messages again.
 const PORTIONS: [usize; 12] = [
     1,
     100,
@@ -72,7 +72,7 @@ async fn send_portions(stream: &Stream) {
     }
 }
 
-/// More than any buffer on the way holds, and bulk.
+/// More than all buffers on the path hold.
 const LARGE: usize = 2_600_000;
 
 #[test]
@@ -107,7 +107,7 @@ fn a_tunnel_changes_nothing_and_each_direction_ends_on_its_own() {
             while !spoken.get() {
                 serving.core().sleep(Duration::from_millis(1)).await;
             }
-            // The other direction has ended; this one goes on.
+            // The other direction has ended; this one continues.
             send_portions(&serving).await;
             serving.shutdown().await.unwrap();
         });
@@ -132,7 +132,7 @@ fn what_came_before_a_tunnel_goes_first() {
             path.front.recv(&mut input).await.unwrap();
         }
         input.consume(head.len());
-        // A receive that is given up parks what is left over, and may leave one armed in the kernel.
+        // A cancelled receive parks the remaining bytes, and may leave a receive armed in the kernel.
         path.front.set_deadline(Some(core.now_exact()));
         if input.bytes().len() < BUFFER_BYTES {
             path.front.recv(&mut input).await.ok();
@@ -213,7 +213,7 @@ fn a_tunnel_waits_until_its_deadlines_and_says_whose_passed() {
             .set_deadline(Some(core.now_exact() + Duration::from_millis(5)));
         let error = relay.transfer(&path.front, &path.back).await.unwrap_err();
         assert_eq!((error.op, error.kind), (Op::Recv, Kind::TimedOut));
-        // Nobody reads at the other end.
+        // The other end does not read.
         path.front.set_deadline(None);
         path.back
             .set_deadline(Some(core.now_exact() + Duration::from_millis(50)));
@@ -241,7 +241,7 @@ fn an_end_that_is_dropped_with_its_last_bytes_on_their_way_is_closed_when_they_h
             while taken < LARGE {
                 taken += server.recv(&mut Input::default()).await.unwrap();
             }
-            // It stays open.
+            // Keeps the connection open.
             server.recv(&mut Input::default()).await.ok();
         });
         for end in [&path.front, &path.back] {
@@ -252,7 +252,7 @@ fn an_end_that_is_dropped_with_its_last_bytes_on_their_way_is_closed_when_they_h
         while relayed < LARGE as u64 {
             relayed += relay.transfer(&path.front, &path.back).await.unwrap();
         }
-        // By now it is bulk, and waits for more of it.
+        // The flow is bulk by now, and the relay waits for more.
         let mut transfer = Box::pin(relay.transfer(&path.front, &path.back));
         for _ in 0..10 {
             assert!(poll_once(&mut transfer).await.is_pending());

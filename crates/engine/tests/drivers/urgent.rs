@@ -1,4 +1,4 @@
-//! Urgent bytes (tcp(7), unix(7)): a receive ends before each of them, although more has arrived.
+//! Urgent bytes (tcp(7), unix(7)): a receive ends before each of them, although more bytes have arrived.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -16,14 +16,13 @@ use rustix::net::{SendFlags, Shutdown};
 
 use crate::ground::{addresses, bytes, receive_all};
 
-/// None of [`bytes`]. It may arrive among the others: a second one makes an ordinary byte of the first (tcp(7)).
+/// Not in [`bytes`]. May be received among them, since a second urgent byte makes the first ordinary (tcp(7)).
 const URGENT: u8 = 0xff;
 
-/// Fails the test instead of letting it hang.
+/// A timeout, so that the test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs `test` on a core of each driver of the kernel, with a listener on each kind of address that has urgent bytes, and
-/// waits for it.
+/// Runs `test` on every kernel driver, with a listener on each kind of address that supports urgent bytes.
 fn on_kernel_drivers<F, T>(test: F)
 where
     F: Fn(Core, Listener, Address) -> T,
@@ -58,8 +57,7 @@ fn unix_has_urgent_bytes() -> bool {
     rustix::net::send(&near, b"!", SendFlags::OOB) != Err(Errno::OPNOTSUPP)
 }
 
-/// A client outside of the core, which sends `portions` with an urgent byte behind each, once it is told to, ends its
-/// side, and says that all was sent.
+/// A client on a thread. After `go` it sends `portions`, each followed by an urgent byte, shuts down and sets `done`.
 struct Client {
     go: Arc<AtomicBool>,
     done: Arc<AtomicBool>,
@@ -74,7 +72,7 @@ impl Client {
             Address::Tcp(address) => OwnedFd::from(TcpStream::connect(address).unwrap()),
             Address::Unix(path) => OwnedFd::from(UnixStream::connect(path).unwrap()),
         };
-        // Its calls are the same for both.
+        // Reads and writes both kinds of socket.
         let mut stream = std::fs::File::from(socket);
         let thread = thread::spawn(move || {
             stream.write_all(b"begin").unwrap();
@@ -119,7 +117,7 @@ fn what_stands_behind_an_urgent_byte_is_received_without_it() {
         let server = listener.accept().await.unwrap();
         server.set_deadline(Some(core.now_exact() + PATIENCE));
         receive_begin(&server).await;
-        // The receive waits, and then all has arrived before the core looks again.
+        // The receive is pending, and all bytes arrive before the core's next look.
         let receiving = core.clone();
         core.spawn(async move {
             let received = receive_all(&server).await.unwrap();

@@ -1,4 +1,4 @@
-//! For tests: an allocator that knows what is allocated.
+//! For tests: an allocator that counts allocated bytes.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Memory;
 
-/// [`Memory`] for tests: it counts what all threads have allocated and not freed, but for those that are left out.
+/// [`Memory`] for tests: counts the bytes that all threads have allocated and not freed, except excluded threads.
 ///
-/// What libraries in C allocate is not counted.
+/// Allocations by C libraries are not counted.
 pub struct CountedMemory;
 
-/// Bytes that are allocated, as [`cut`] off by the allocator.
+/// Allocated bytes, rounded by [`cut`].
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -19,18 +19,18 @@ thread_local! {
 }
 
 impl CountedMemory {
-    /// Bytes that are allocated now, with what the allocator adds to each allocation.
+    /// Bytes allocated now, including the allocator's overhead.
     pub fn allocated() -> usize {
         ALLOCATED.load(Ordering::Relaxed)
     }
 
-    /// Leaves out what this thread allocates and frees from now on: it plays the clients, say.
+    /// Excludes this thread's allocations and frees from now on, for example because it simulates the clients.
     pub fn leave_this_thread_out() {
         IS_LEFT_OUT.set(true);
     }
 }
 
-// SAFETY: everything is handed on to an allocator, which keeps the contract; counting changes no memory of it.
+// SAFETY: every call is forwarded to an allocator, which keeps the contract; counting changes none of its memory.
 unsafe impl GlobalAlloc for CountedMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(0, cut(layout.size()));
@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for CountedMemory {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(cut(layout.size()), 0);
-        // SAFETY: as above; what was given came from there.
+        // SAFETY: as above; the memory came from the same allocator.
         unsafe { Memory.dealloc(memory, layout) }
     }
 
@@ -57,13 +57,13 @@ unsafe impl GlobalAlloc for CountedMemory {
     }
 }
 
-/// What glibc takes for so many bytes: a length in front of them, in steps of 16.
+/// Bytes that glibc uses for an allocation: a length before it, in steps of 16.
 fn cut(bytes: usize) -> usize {
     (bytes + 8).next_multiple_of(16).max(32)
 }
 
 fn count(fewer: usize, more: usize) {
-    // At the end of a thread the mark may be gone; what is freed then was allocated before.
+    // At the end of a thread the flag may be gone; memory freed then was allocated before.
     if !IS_LEFT_OUT.try_with(Cell::get).unwrap_or(false) {
         ALLOCATED.fetch_add(more.wrapping_sub(fewer), Ordering::Relaxed);
     }

@@ -1,14 +1,14 @@
-//! The programs that choose among the listeners of an address. Pure.
+//! Classic BPF programs that select among the listeners of an address. Pure.
 
 use crate::socket::filter::instruction;
 
-/// No listener has this index. The kernel then chooses by the hash of the addresses and ports.
+/// An index without a listener: the kernel then selects by the hash of the addresses and ports.
 const BY_HASH: u32 = u32::MAX;
 
-/// The CPU that the program runs on, which is the one that takes the packet (linux/filter.h: SKF_AD_OFF and SKF_AD_CPU).
+/// The CPU that runs the program, which processes the packet (linux/filter.h: SKF_AD_OFF and SKF_AD_CPU).
 const CPU: u32 = 0xffff_f000 + 36;
 
-/// Chooses the listener at the place of the packet's CPU in `cpus`; by hash when it is not among them.
+/// Selects the listener whose index is that of the packet's CPU in `cpus`; by hash if the CPU is not in the list.
 pub(super) fn by_cpu(cpus: &[usize]) -> Vec<libc::sock_filter> {
     let load = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, CPU, (0, 0));
     let choices = (0..).zip(cpus).flat_map(|(index, &cpu)| {
@@ -21,7 +21,6 @@ pub(super) fn by_cpu(cpus: &[usize]) -> Vec<libc::sock_filter> {
         .collect()
 }
 
-/// Leaves the choice to the kernel.
 pub(super) fn by_hash() -> [libc::sock_filter; 1] {
     [gives(BY_HASH)]
 }
@@ -34,7 +33,7 @@ fn gives(index: u32) -> libc::sock_filter {
 mod tests {
     use super::*;
 
-    /// What the kernel would make of it, of the instructions that are used here.
+    /// Interprets a program as the kernel does, for the instructions used here.
     fn run(program: &[libc::sock_filter], cpu: u32) -> u32 {
         let mut at = 0;
         loop {

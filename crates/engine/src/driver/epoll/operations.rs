@@ -1,4 +1,4 @@
-//! Operations by calls that say EAGAIN, and by edges that say when they would not.
+//! The operations by non-blocking system calls, which return EAGAIN, and by edge-triggered readiness.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -36,17 +36,17 @@ impl Operations for Epoll {
         sockets: &mut Sockets,
     ) -> Result<(), Errno> {
         let descriptor = open()?;
-        // io_uring waits only on blocking sockets, epoll wants the opposite.
+        // io_uring can wait only on blocking sockets; epoll needs non-blocking ones.
         fcntl_setfl(&descriptor, fcntl_getfl(&descriptor)? | OFlags::NONBLOCK)?;
         self.register_listener(&descriptor, key)?;
         sockets[key].descriptor = Some(descriptor);
         Ok(())
     }
 
-    /// Takes it back. Closing it does so only where it is the last descriptor of its socket (epoll(7), question 6): a Unix
-    /// listener would go on taking wake-ups from those that other cores have.
+    /// Removes the registration. Closing a descriptor does so only if it is the last one of its socket (epoll(7),
+    /// question 6): a closed Unix listener would go on taking wake-ups from those of other cores.
     fn forget(&self, socket: &Socket) {
-        // It was registered, or is no more: nothing else could be wrong.
+        // Fails only if it is not registered any more.
         let _ = rustix::event::epoll::delete(&self.epoll, socket.descriptor());
     }
 
@@ -79,9 +79,9 @@ impl Operations for Epoll {
         match accepting {
             Accepting::Ongoing if sockets[listener].readable => {}
             Accepting::Ongoing => return Err(Errno::AGAIN),
-            // A core that stops asks the kernel itself: what has come since the last look must not be lost.
+            // A core that stops asks the kernel: a connection that arrived since the last look must not be lost.
             Accepting::Ending => {}
-            // From here on those who come wake the other process, and not this one.
+            // From here on new connections wake the other process only.
             Accepting::Leaving => self.forget(&sockets[listener]),
         }
         let accepted = calls::accept(&sockets[listener], SocketFlags::NONBLOCK);
@@ -131,7 +131,7 @@ impl Operations for Epoll {
 
     fn report_again(&self, key: Key, socket: &mut Socket) {
         if self.register(socket.descriptor(), key).is_err() {
-            // The kernel has no memory for it: what it would report is said of it, and the calls to come find out.
+            // No memory for the registration: the socket is marked as ready, and the next calls find out.
             socket.readable = true;
             socket.writable = true;
         }
@@ -245,7 +245,7 @@ impl Operations for Epoll {
     fn watch_arrivals(&mut self, _: Key, _: &mut Socket) {}
 
     fn is_spent(&self, socket: &Socket) -> bool {
-        // Bytes that passed by a pipe, or were dropped, may have been the last: only a call tells.
+        // Bytes that were spliced or discarded may have been the last; only a call can tell.
         socket.ended != Ended::No || socket.readable && calls::has_arrived(socket)
     }
 
@@ -265,7 +265,7 @@ impl Operations for Epoll {
 }
 
 impl Epoll {
-    /// The socket at `key`, which is given up when it cannot be registered.
+    /// Registers the socket at `key`, or removes it on failure.
     fn registered(&self, key: Key, sockets: &mut Sockets) -> Result<Key, Errno> {
         let registered = self.register(sockets[key].descriptor(), key);
         if registered.is_err() {

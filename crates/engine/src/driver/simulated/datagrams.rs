@@ -1,4 +1,4 @@
-//! Datagrams on a simulated network: they are lost, come twice, and overtake each other.
+//! Datagrams on a simulated network: they are lost, duplicated and reordered.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,41 +13,38 @@ use crate::socket::control::Ecn;
 use crate::socket::key::Key;
 use crate::socket::{Ended, Socket, Sockets};
 
-/// A datagram under way.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flight {
     from: SocketAddr,
     to: SocketAddr,
     ecn: Ecn,
     bytes: Vec<u8>,
-    /// Whom to tell when nobody is there: a socket and its id.
+    /// Index and ID of the sending socket, for a refusal.
     sender: (u32, u64),
 }
 
-/// A datagram socket.
 struct Endpoint {
     /// Distinguishes it from an earlier socket in the same slot.
     id: u64,
     address: SocketAddr,
     peer: Option<SocketAddr>,
-    /// Arrived, not received yet; [`SIMULATED_DATAGRAMS_MAX`] at most.
+    /// Arrived and not yet received; at most [`SIMULATED_DATAGRAMS_MAX`].
     inbox: VecDeque<Flight>,
-    /// A datagram has met nobody, which no operation has reported yet.
+    /// A datagram was refused, and no operation has reported it yet.
     is_refused: bool,
 }
 
-/// All datagram sockets of a simulated network.
 #[derive(Default)]
 pub(super) struct Datagrams {
     endpoints: HashMap<u32, Endpoint>,
     by_address: HashMap<SocketAddr, Key>,
 }
 
-/// The first port that a socket gets that asks for none: where those begin that are free to all (RFC 6335 6).
+/// The first port assigned to a socket that requests none: the start of the dynamic ports (RFC 6335 6).
 const PORTS_FROM: u16 = 49_152;
 
 impl Datagrams {
-    /// Whether the socket is one of datagrams, which it is no more.
+    /// Removes a datagram socket; returns whether the socket was one.
     pub(super) fn close(&mut self, key: Key) -> bool {
         let Some(endpoint) = self.endpoints.remove(&key.0) else {
             return false;
@@ -56,7 +53,7 @@ impl Datagrams {
         true
     }
 
-    /// Whether something has happened to a socket that is still there.
+    /// Handles an event of a datagram socket; returns whether the socket still exists.
     pub(super) fn happen(&mut self, key: Key, id: u64, what: &Happening) -> bool {
         let endpoint = self.endpoints.get_mut(&key.0);
         let Some(endpoint) = endpoint.filter(|endpoint| endpoint.id == id) else {
@@ -66,7 +63,7 @@ impl Datagrams {
         true
     }
 
-    /// Who takes what is sent to an address: a socket on it, or one on all addresses with its port.
+    /// The socket that receives datagrams to an address: one bound to it, or one bound to all addresses with its port.
     fn find(&self, to: SocketAddr) -> Option<Key> {
         let unspecified = match to {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -106,7 +103,7 @@ impl Simulated {
         let mut socket = Socket::new(None);
         socket.writable = true;
         let key = sockets.insert(socket);
-        // From where connections have theirs: no two sockets of a slot have the same.
+        // IDs are unique across connections and datagram sockets, so no two sockets of a slot share one.
         self.connections += 1;
         let endpoint = Endpoint {
             id: self.connections,
@@ -133,7 +130,7 @@ impl Simulated {
         Ok(source(endpoint.address, peer))
     }
 
-    /// Sends some of the batch, each segment as a datagram of its own.
+    /// Sends some of the batch, each segment as a datagram.
     pub(super) fn send_batch(&mut self, key: Key, batch: &mut SendBatch) -> Result<usize, Errno> {
         let id = self.take_refusal(key)?;
         if self.hesitates(key, id) {
@@ -157,7 +154,7 @@ impl Simulated {
                 1 + u32::from(self.happens(self.options.duplicated))
             };
             for _ in 0..copies {
-                // Not behind those that are under way: it may overtake them.
+                // Scheduled independently of earlier datagrams, so it may overtake them.
                 let flight = Flight {
                     from,
                     to,
@@ -200,7 +197,7 @@ impl Simulated {
         Ok(count)
     }
 
-    /// The socket's id, or that a datagram of it has met nobody, once.
+    /// The socket's ID, or `ECONNREFUSED` once after a datagram was refused.
     fn take_refusal(&mut self, key: Key) -> Result<u64, Errno> {
         let endpoint = self.datagrams.endpoint(key);
         match std::mem::take(&mut endpoint.is_refused) {
@@ -209,7 +206,6 @@ impl Simulated {
         }
     }
 
-    /// A datagram has arrived where it was sent to.
     pub(super) fn arrive(&mut self, flight: Flight, events: &mut Vec<Event>) {
         let Some(key) = self.datagrams.find(flight.to) else {
             return self.refuse(&flight);
@@ -229,7 +225,7 @@ impl Simulated {
         }));
     }
 
-    /// Nobody is there: a sender that is connected there is told, as by ICMP (udp(7)).
+    /// No socket has the address: a connected sender gets an error, as by ICMP (udp(7)).
     fn refuse(&mut self, flight: &Flight) {
         let (index, id) = flight.sender;
         let sender = self.datagrams.endpoints.get(&index);
@@ -240,7 +236,7 @@ impl Simulated {
     }
 }
 
-/// What a call returns that has met an error behind so many datagrams: the next one reports it.
+/// Result of a call that failed after `count` datagrams: the next call reports the error.
 fn sent(count: usize, errno: Errno) -> Result<usize, Errno> {
     match count {
         0 => Err(errno),
@@ -248,7 +244,7 @@ fn sent(count: usize, errno: Errno) -> Result<usize, Errno> {
     }
 }
 
-/// The address that a socket on `address` sends from to `to`: all of a simulated network is one machine.
+/// Source address of datagrams from a socket on `address` to `to`: a simulated network is one machine.
 fn source(address: SocketAddr, to: SocketAddr) -> SocketAddr {
     match address.ip() {
         ip if !ip.is_unspecified() => address,

@@ -1,4 +1,4 @@
-//! Operations on a simulated network.
+//! The operations on a simulated network.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -69,7 +69,7 @@ impl Operations for Simulated {
         accepting: Accepting,
         _: &mut Sockets,
     ) -> Result<Key, Errno> {
-        // The last ones are taken without a "not yet" that has no need.
+        // On stopping no artificial EAGAIN is returned.
         if accepting == Accepting::Ongoing && self.hesitates(listener, 0) {
             return Err(Errno::AGAIN);
         }
@@ -77,7 +77,7 @@ impl Operations for Simulated {
         waiting.and_then(VecDeque::pop_front).ok_or(Errno::AGAIN)
     }
 
-    /// Never: a simulated network has one core.
+    /// Not needed: a simulated network has one core.
     fn adopt(&mut self, _: OwnedFd, _: &mut Sockets) -> Result<Key, Errno> {
         Err(Errno::NOTSUP)
     }

@@ -1,4 +1,4 @@
-//! Taking connections: an accept stays armed and takes many, as long as there is room for many.
+//! Accepting connections: an accept stays armed for many connections, as long as there is room for many.
 
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
@@ -11,7 +11,7 @@ use crate::socket::key::Key;
 use crate::socket::{Calls, Sockets, set_calls};
 
 impl Ring {
-    /// Has a connection accepted, or takes one at once where accepting ends.
+    /// Arms an accept, or accepts at once when the listener ends.
     pub(super) fn accept_soon(
         &mut self,
         listener: Key,
@@ -26,15 +26,15 @@ impl Ring {
         let socket = &mut sockets[listener];
         match socket.ring.armed {
             false if accepting == Accepting::Leaving => {
-                // The file must stay as it is, for the other process: instead of a call that does not wait, one that is
-                // ended in the same breath. Unless it accepts somebody at once it accepts nobody.
+                // The file's flags must not change, because the other process uses it: instead of a non-blocking call,
+                // this arms an accept and cancels it at once. It accepts a connection immediately or not at all.
                 if calls::is_waited_for(socket) {
                     self.arm_accept(listener, socket, Accepts::One);
                     self.cancel_accept(listener, socket);
                 }
             }
             false if ends => {
-                // The listeners of other cores may share the file, which is no harm: they stop, too.
+                // The listeners of other cores may share the file, which is harmless: they stop, too.
                 set_calls(socket.descriptor(), Calls::Fail)?;
                 let accepted = calls::accept(socket, SocketFlags::empty())?;
                 return Ok(calls::adopt(accepted, sockets));
@@ -49,13 +49,13 @@ impl Ring {
     }
 }
 
-/// What has been accepted and nobody has taken.
+/// The next connection that an armed accept has accepted.
 pub(super) fn take(listener: Key, sockets: &mut Sockets) -> Option<Result<Key, Errno>> {
     let accepted = sockets[listener].ring.accepted.get_or_insert_default();
     while let Some(accepted) = accepted.pop() {
         match accepted {
             Ok(descriptor) => {
-                // It was counted when the kernel accepted it, and is from now on as a socket.
+                // It was counted when the kernel accepted it, and is counted as a socket from now on.
                 sockets.live_ends();
                 return Some(Ok(calls::adopt(descriptor, sockets)));
             }

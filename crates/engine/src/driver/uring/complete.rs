@@ -1,4 +1,4 @@
-//! What a ring has done for a socket.
+//! Handling the completions of a socket.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::rc::Rc;
@@ -41,7 +41,7 @@ impl Ring {
             Operation::Accept => {
                 socket.ring.armed &= cqueue::more(flags);
                 socket.ring.cancelling &= socket.ring.armed;
-                // SAFETY: a non-negative result of accept is a new descriptor that nobody else owns.
+                // SAFETY: a non-negative result of accept is a new descriptor without another owner.
                 let accepted = outcome(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
                 socket.ring.accepted.get_or_insert_default().push(accepted);
                 tasks.wake_once(&mut socket.recv_waiter);
@@ -92,7 +92,7 @@ impl Ring {
             Ok(count) => {
                 socket.outgoing.consume(count as usize);
                 if socket.outgoing.is_empty() {
-                    // Its task may wait for something else by now, with a deadline for that.
+                    // The task may wait for something else by now, with its own deadline.
                     socket.count_taken(count as u64);
                 } else {
                     socket.note_taken(count as u64, clock::now());
@@ -103,7 +103,7 @@ impl Ring {
         }
         let is_cancelled = socket.closing && socket.timed_out;
         if is_cancelled && !socket.outgoing.is_empty() {
-            // Part of it was sent before, perhaps; the rest has no time left, and an orderly end would say that there was none.
+            // A part may have been sent before, and an orderly end would look complete to the peer.
             calls::reset_at_close(socket);
         }
         if is_cancelled || socket.send_failed.is_some() {
@@ -129,7 +129,7 @@ impl Ring {
             socket.ring.armed = false;
             socket.ring.cancelling = false;
         }
-        // A buffer comes back whenever the kernel has taken one, even with an error.
+        // The kernel returns a buffer whenever it has taken one, even with an error.
         let buffer = cqueue::buffer_select(flags).map(|id| self.buffers.take(id, pool));
         match (outcome(result), buffer) {
             (Ok(0), _) => socket.ring.end = Some(Ok(())),
@@ -143,8 +143,8 @@ impl Ring {
                 }
             }
             (Ok(_), None) => unreachable!("bytes were received into no buffer"),
-            // Out of provided buffers, or cancelled for back-pressure: bytes may stand there. The next wait arms it again, or
-            // receives bulk at once.
+            // No provided buffers, or cancelled for back-pressure: the next wait arms it again or receives bulk at
+            // once.
             (Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN), _) => {
                 socket.readable |= socket.bulk > 0;
             }
@@ -152,7 +152,7 @@ impl Ring {
         }
         tasks.wake_once(&mut socket.recv_waiter);
         if !socket.ring.armed {
-            // It has failed, or hears of nothing any more.
+            // The receive has failed, or no longer reports the end.
             tasks.wake_once(&mut socket.hangup_waiter);
         }
     }

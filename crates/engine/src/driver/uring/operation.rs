@@ -1,8 +1,8 @@
-//! Which operation of which socket a completion belongs to.
+//! Encoding of an operation and its socket in the user data of a completion.
 
 use crate::socket::key::Key;
 
-/// Which operation of a socket a completion belongs to: the upper half of its user data.
+/// An operation of a socket: the upper half of the user data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Operation {

@@ -1,7 +1,7 @@
-//! Operations that the kernel carries out by itself, and calls where a ring has no form of them.
+//! The operations by io_uring, and by system calls where a ring has no suitable operation.
 //!
-//! A ring's sockets are blocking, since on others io_uring does not wait but fails; so the flag is set for the length of
-//! such a call, and what it has to wait for is awaited by a poll of the ring.
+//! A ring's sockets are blocking, since io_uring fails on others instead of waiting. So the flag is set for the
+//! duration of such a call, and a poll of the ring does the waiting.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -58,7 +58,7 @@ impl Operations for Ring {
 
     fn connected(&self, socket: &Socket) -> Result<(), Errno> {
         socket_error(socket.descriptor())??;
-        // io_uring waits only on blocking sockets.
+        // io_uring can wait only on blocking sockets.
         let flags = fcntl_getfl(socket.descriptor())? - OFlags::NONBLOCK;
         fcntl_setfl(socket.descriptor(), flags)
     }
@@ -89,7 +89,7 @@ impl Operations for Ring {
         let is_waiting = calls::is_waited_for(socket);
         socket.readable = is_waiting;
         if socket.ring.armed {
-            // It would go on accepting.
+            // An armed accept would go on accepting.
             self.cancel_accept(listener, socket);
         } else if !is_waiting && !socket.ring.polling_readable {
             self.poll_readable(listener, socket);
@@ -122,7 +122,7 @@ impl Operations for Ring {
             Some(Err(errno)) => return Err(Error::os(Op::Recv, errno)),
             None => {}
         }
-        // Behind a full buffer stands more: it is there already, and no turn of the core has to be waited for.
+        // A full buffer is usually followed by more bytes, which are received at once, without a turn of the core.
         if socket.readable && !socket.ring.armed {
             let received = calls::receive(socket, input, pool);
             if received != Err(Error::os(Op::Recv, Errno::AGAIN)) {
@@ -132,7 +132,7 @@ impl Operations for Ring {
         match socket.bulk {
             _ if socket.ring.armed || socket.ring.polling_readable => {}
             0 => self.arm_recv(key, socket, pool)?,
-            // What comes next fills more than a provided buffer: one call for all of it costs less than its parts.
+            // The next data exceeds a provided buffer: one call for all of it costs less than its parts.
             _ => self.poll_readable(key, socket),
         }
         Err(Error::os(Op::Recv, Errno::AGAIN))
@@ -160,7 +160,7 @@ impl Operations for Ring {
         Sender::Kernel
     }
 
-    /// What leaves at once does so as far as the socket takes it.
+    /// A send that is made at once goes as far as the socket takes it.
     fn send(
         &mut self,
         key: Key,
@@ -329,7 +329,7 @@ impl Operations for Ring {
         if socket.ring.polling_readable && !socket.is_asked {
             return Err(Errno::AGAIN);
         }
-        // A receive that emptied the socket is followed by a wait at once, without a call that says so.
+        // After a receive that emptied the socket the next call waits at once, without a call that would return EAGAIN.
         let received = calls::recv_datagrams(socket, batch);
         if received == Err(Errno::AGAIN) && !socket.ring.polling_readable {
             self.poll_readable(key, socket);
@@ -343,7 +343,7 @@ impl Operations for Ring {
         }
     }
 
-    /// A socket in bulk has no receive that stays armed. The poll is the one that the next receive would begin with.
+    /// A bulk socket has no armed receive. The next receive would begin with this poll.
     fn watch_arrivals(&mut self, key: Key, socket: &mut Socket) {
         let ring = &socket.ring;
         let is_bulk = socket.bulk > 0 && !ring.armed;

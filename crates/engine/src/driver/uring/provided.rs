@@ -1,4 +1,4 @@
-//! Buffers that are lent to the kernel, which takes one for each receive.
+//! Provided buffers: memory lent to the kernel, which takes one buffer for each receive.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 use crate::buffers::buffer::{Buffer, Memory, Pool};
 use crate::limits::{BUFFER_BYTES, RING_BUFFERS};
 
-/// The ring of buffers from which the kernel takes one for each receive (io_uring_register_buf_ring(3)).
+/// A ring of provided buffers (io_uring_register_buf_ring(3)).
 pub(super) struct Provided {
     entries: NonNull<BufRingEntry>,
-    /// Memory lent under each buffer id. Invariant: `lent[id]` is `Some` exactly while the kernel may write to it.
+    /// Memory lent under each buffer ID. Invariant: `lent[id]` is `Some` exactly while the kernel may write to it.
     lent: Vec<Option<Memory>>,
     missing: Vec<u16>,
     tail: u16,
@@ -24,8 +24,7 @@ pub(super) struct Provided {
 impl Provided {
     pub(super) const GROUP: u16 = 0;
 
-    /// The kernel wants the ring aligned to a page; 4 KiB is the page of every machine with io_uring that we know,
-    /// and 64 KiB covers arm64's largest.
+    /// The kernel requires page alignment; 64 KiB covers arm64's largest page.
     fn layout() -> Layout {
         Layout::array::<BufRingEntry>(RING_BUFFERS.into())
             .and_then(|layout| layout.align_to(64 * 1024))
@@ -55,18 +54,16 @@ impl Provided {
         Ok(provided)
     }
 
-    /// Whether the kernel has a buffer for what arrives, or gets one with the next turn.
+    /// Whether the kernel has a buffer for received data, or gets one with the next turn.
     pub(super) fn can_take(&self, pool: &Pool) -> bool {
         self.missing.len() < usize::from(RING_BUFFERS) || !pool.is_exhausted()
     }
 
-    /// Whether the kernel has all buffers of the ring.
     #[cfg(test)]
     pub(super) fn is_whole(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Takes back the memory that the kernel has filled.
     pub(super) fn take(&mut self, id: u16, pool: &Rc<Pool>) -> Buffer {
         let memory = self.lent[usize::from(id)]
             .take()
@@ -75,7 +72,7 @@ impl Provided {
         pool.adopt(memory)
     }
 
-    /// Lends a buffer for each that was taken.
+    /// Replaces the buffers that were taken.
     pub(super) fn replenish(&mut self, pool: &Rc<Pool>) {
         let before = self.tail;
         while let Some(&id) = self.missing.last() {
@@ -86,8 +83,7 @@ impl Provided {
             let index = usize::from(self.tail % RING_BUFFERS);
             // SAFETY: `index` is below the number of entries that were allocated.
             let entry = unsafe { self.entries.add(index) };
-            // SAFETY: initialised memory that nobody else refers to: the kernel reads an entry only after the tail has
-            // passed it.
+            // SAFETY: initialised and not shared: the kernel reads an entry only after the tail has passed it.
             let entry = unsafe { &mut *entry.as_ptr() };
             entry.set_addr(memory.address() as u64);
             entry.set_len(BUFFER_BYTES as u32);
@@ -100,11 +96,10 @@ impl Provided {
         }
     }
 
-    /// Makes the entries before `tail` visible to the kernel.
     fn publish(&self) {
-        // SAFETY: `entries` is the base of the ring that was registered.
+        // SAFETY: `entries` is the base of the registered ring.
         let tail = unsafe { BufRingEntry::tail(self.entries.as_ptr()) };
-        // SAFETY: aligned, valid for the ring's life, and written by this thread only; the kernel reads it atomically.
+        // SAFETY: aligned, valid while the ring exists, written by this thread only, and read atomically by the kernel.
         let tail = unsafe { AtomicU16::from_ptr(tail.cast_mut()) };
         tail.store(self.tail, Ordering::Release);
     }
@@ -112,7 +107,7 @@ impl Provided {
 
 impl Drop for Provided {
     fn drop(&mut self) {
-        // SAFETY: allocated in `register` with the same layout; the ring is closed already.
+        // SAFETY: allocated in `register` with the same layout; the ring is already closed.
         unsafe { dealloc(self.entries.as_ptr().cast(), Self::layout()) };
     }
 }

@@ -1,4 +1,4 @@
-//! What a ring is asked to do for a socket.
+//! Submitting the operations of a socket.
 
 use std::os::fd::AsRawFd;
 
@@ -19,7 +19,6 @@ use crate::socket::key::Key;
 use crate::socket::message::Message;
 use crate::socket::{Socket, Sockets};
 
-/// How many connections an accept takes until it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Accepts {
     One,
@@ -27,10 +26,10 @@ pub(crate) enum Accepts {
 }
 
 impl Ring {
-    /// Receives into provided buffers.
+    /// Arms a receive into provided buffers.
     ///
     /// # Errors
-    /// When all buffers of the core are with its tasks: the receive would fail, and be armed again, over and over.
+    /// When tasks hold all buffers of the core: the receive would fail and be armed again, over and over.
     pub(crate) fn arm_recv(
         &mut self,
         key: Key,
@@ -85,7 +84,7 @@ impl Ring {
         socket.ring.operations += 1;
     }
 
-    /// What comes of a call that takes bytes from a socket. Where there were none, a poll says when there are.
+    /// Makes a call that takes bytes from a socket. On EAGAIN, polls for readability.
     pub(crate) fn once_readable(
         &mut self,
         key: Key,
@@ -104,8 +103,7 @@ impl Ring {
         outcome
     }
 
-    /// Waits for the end of both directions, as often as the kernel has something to say about it: a half-close, too,
-    /// which it reports whether asked or not.
+    /// Polls for the end of both directions, multishot: it also reports a half-close, which cannot be excluded.
     pub(crate) fn poll_hangup(&mut self, key: Key, socket: &mut Socket) {
         let entry = opcode::PollAdd::new(target(socket), 0).multi(true).build();
         self.push(entry.user_data(user_data(Operation::PollHangup, key)));
@@ -113,19 +111,19 @@ impl Ring {
         socket.ring.operations += 1;
     }
 
-    /// Sends what stands in `outgoing`, which must not be empty nor be in flight already.
+    /// Sends the parts of `outgoing`, which must not be empty or already in flight.
     pub(crate) fn submit_send(&mut self, key: Key, socket: &mut Socket) {
         debug_assert!(!socket.ring.sending && !socket.outgoing.is_empty());
         let descriptor = target(socket);
         let entry = if socket.outgoing.len() == 1 {
             let bytes = socket.outgoing.first_mut().expect("not empty").bytes();
             let length = bytes.len().min(SEND_BYTES_MAX);
-            // What is left goes with the next send, as behind every short one.
+            // The rest is sent by the next operation, as after every short send.
             opcode::Send::new(descriptor, bytes.as_ptr(), length as u32)
                 .flags(libc::MSG_NOSIGNAL)
                 .build()
         } else {
-            // Filled in where it stays: moving a box ends the right to use addresses within it.
+            // Filled in its final place: moving a box invalidates pointers into it.
             let free = || self.messages.pop().unwrap_or_else(Message::empty);
             let message = socket.ring.message.get_or_insert_with(free);
             opcode::SendMsg::new(descriptor, message.fill(&socket.outgoing))
@@ -141,7 +139,7 @@ impl Ring {
     fn cancel(&mut self, operation: Operation, key: Key) {
         let entry =
             opcode::AsyncCancel2::new(CancelBuilder::user_data(user_data(operation, key))).build();
-        // Its own completion says nothing that the cancelled operation's does not say.
+        // Its own completion is ignored; the cancelled operation's completion has the result.
         self.push(entry.user_data(user_data(Operation::Cancel, key)));
     }
 
@@ -152,7 +150,7 @@ impl Ring {
         }
     }
 
-    /// Ends the accept that is armed; what it has taken from the queue still arrives.
+    /// Cancels the armed accept; connections that it has taken from the queue still arrive.
     pub(crate) fn cancel_accept(&mut self, key: Key, socket: &mut Socket) {
         if socket.ring.armed && !socket.ring.cancelling {
             socket.ring.cancelling = true;
@@ -160,8 +158,8 @@ impl Ring {
         }
     }
 
-    /// Cancels whatever the socket waits for but the send of what stands in `outgoing`; the completions still arrive. As
-    /// long as one of them is to come the slot stays, and with it the connection.
+    /// Cancels everything the socket waits for except the send of `outgoing`; the completions still arrive. The slot,
+    /// and with it the connection, stays until the last of them.
     pub(crate) fn cancel_waits(&mut self, key: Key, socket: &mut Socket) {
         self.cancel_recv(key, socket);
         let ring = &socket.ring;
@@ -177,7 +175,6 @@ impl Ring {
         }
     }
 
-    /// Cancels everything the socket has in flight; its completions still arrive.
     pub(crate) fn cancel_all(&mut self, key: Key, socket: &mut Socket) {
         self.cancel_waits(key, socket);
         if socket.ring.sending {
@@ -186,16 +183,16 @@ impl Ring {
     }
 }
 
-/// Whether what is queued is sent by a call of its own. The head of a file is: its completion would have to be awaited before
-/// the file may follow, a turn of the core for each (measured: 7.9 us instead of 5.9 for 9 KB). So is bulk, for which the same
-/// holds, and which the next connection's bulk would drive out of the CPU's cache.
+/// Whether the queued parts are sent by a system call. The head of a file is: otherwise the file could follow only
+/// after its completion, one turn of the core later (measured: 7.9 us instead of 5.9 us for 9 KB). So is bulk, for the
+/// same reason, and because the next connection's bulk would displace it from the CPU's cache.
 pub(super) fn leaves_at_once(socket: &Socket, follows: Follows) -> bool {
     let parts = socket.outgoing.iter().map(|part| part.bytes().len());
     !socket.ring.sending
         && (follows != Follows::Nothing || parts.sum::<usize>() >= SENT_AT_ONCE_FROM)
 }
 
-/// Sends what the socket takes; EAGAIN when something is left.
+/// Sends as much as the socket takes; EAGAIN if bytes are left.
 pub(super) fn send_at_once(
     socket: &mut Socket,
     follows: Follows,
@@ -206,7 +203,7 @@ pub(super) fn send_at_once(
     calls::flush(socket, follows, now)
 }
 
-/// What the ring is to do something with: the one place where a socket is named to it.
+/// The descriptor of a ring operation: the only place where a socket is named to the ring.
 fn target(socket: &Socket) -> Fd {
     Fd(socket.descriptor().as_raw_fd())
 }
@@ -218,9 +215,9 @@ fn recv_once(descriptor: Fd) -> squeue::Entry {
         .flags(squeue::Flags::BUFFER_SELECT)
 }
 
-/// A multishot receive that ends by itself after [`MULTISHOT_BYTES`], with the receive that completes them.
+/// A multishot receive that ends with the receive that reaches [`MULTISHOT_BYTES`].
 pub(super) fn recv_multishot(descriptor: Fd) -> squeue::Entry {
-    /// Where `struct io_uring_sqe` has the field `optlen`, which the io-uring crate has no name for.
+    /// Offset of the field `optlen` in `struct io_uring_sqe`, for which the io-uring crate has no name.
     const OPTLEN: usize = 44;
     const { assert!(size_of::<squeue::Entry>() == 64 && align_of::<squeue::Entry>() == 8) };
     let mut entry = opcode::RecvMulti::new(descriptor, Provided::GROUP).build();
@@ -228,7 +225,7 @@ pub(super) fn recv_multishot(descriptor: Fd) -> squeue::Entry {
         .cast::<u8>()
         .wrapping_add(OPTLEN)
         .cast::<u32>();
-    // SAFETY: four aligned bytes within the entry, which is that C structure, initialised, and nothing but integers.
+    // SAFETY: four aligned bytes within the entry, which is that C structure, initialised, and contains only integers.
     unsafe { optlen.write(MULTISHOT_BYTES) };
     entry
 }
