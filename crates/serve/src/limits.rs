@@ -263,6 +263,11 @@ pub(crate) const TRIAL_PATIENCE: Duration = Duration::from_secs(1);
 /// the requests in flight of a crashed server have failed.
 pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
 
+/// Times a request is sent again to a server that reset its stream without processing it (RFC 9113 8.7). All connections of
+/// a group reach the server's limit of requests at about the same time, so the second attempt often meets the next GOAWAY;
+/// a server that refuses every stream costs five streams per request at most.
+pub(crate) const UNPROCESSED_REPEATS_MAX: u32 = 4;
+
 /// Servers tried for one request. If half of a group has just crashed, one request in 65,536 finds none.
 pub(crate) const SERVERS_TRIED_MAX: usize = 16;
 

@@ -11,7 +11,7 @@ use super::begin::begin;
 use super::request::Forward;
 use super::retry::try_again;
 use crate::exchange::downstream::Downstream;
-use crate::limits::UNREAD_REST_MAX;
+use crate::limits::{UNPROCESSED_REPEATS_MAX, UNREAD_REST_MAX};
 use crate::observe::live::Stage;
 use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
@@ -23,8 +23,8 @@ use crate::proxy::stream::download::StreamDownload;
 use crate::proxy::stream::upload::StreamUpload;
 use crate::proxy::upload::both_ways;
 
-/// Sends the request on a stream and relays its response; once more on another stream if the first one's connection had
-/// just been closed. Returns the stream if it has become a tunnel.
+/// Sends the request on a stream and relays its response. Sends it again on another stream, once if the connection had
+/// just been closed, and several times if the server did not process it. Returns the stream if it has become a tunnel.
 pub(super) async fn on_streams(
     bounds: Multiplexing,
     forward: &mut Forward,
@@ -37,13 +37,25 @@ pub(super) async fn on_streams(
         // The request had to wait for its reservation, or another server has failed.
         _ => submit(bounds, forward, client, to)?,
     };
-    match on_stream(lease, (forward, bounds), client, to, progress).await {
-        Err(failure) if forward.survives(&failure, progress) => {
-            try_again(&failure, to.0.server(to.1), client);
-            let lease = submit(bounds, forward, client, to)?;
-            Box::pin(on_stream(lease, (forward, bounds), client, to, progress)).await
-        }
-        outcome => outcome,
+    let mut outcome = on_stream(lease, (forward, bounds), client, to, progress).await;
+    let mut repeats = 0;
+    while let Err(failure) = &outcome
+        && repeats < repeats_max(failure)
+        && forward.survives(failure, progress)
+    {
+        repeats += 1;
+        try_again(failure, to.0.server(to.1), client);
+        let lease = submit(bounds, forward, client, to)?;
+        outcome = Box::pin(on_stream(lease, (forward, bounds), client, to, progress)).await;
+    }
+    outcome
+}
+
+/// Number of times a request is sent to the same server again after `failure` of a stream.
+fn repeats_max(failure: &Failure) -> u32 {
+    match failure {
+        Failure::Unprocessed(_) => UNPROCESSED_REPEATS_MAX,
+        _ => 1,
     }
 }
 

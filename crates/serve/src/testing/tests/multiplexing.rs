@@ -305,8 +305,26 @@ fn a_refused_stream_is_sent_again_and_not_for_ever() {
             "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         let response = ask(&site, &plan(server, "eject = false"), request).await;
         assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
-        let times = seen.asked.borrow().len();
-        assert!((2..=4).contains(&times), "{times}");
+        assert_eq!(seen.asked.borrow().len(), 5);
+    });
+}
+
+#[test]
+fn request_refused_four_times_gets_fifth_response() {
+    on_every_driver(|site| async move {
+        let attempts = Cell::new(0);
+        let (server, _) = serve(&site, 100, move |_| {
+            attempts.set(attempts.get() + 1);
+            match attempts.get() {
+                ..5 => Done::Reset(Code::REFUSED_STREAM),
+                _ => Done::Respond(Response::ok("fifth")),
+            }
+        });
+        let request =
+            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let response = ask(&site, &plan(server, "eject = false"), request).await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        assert!(response.contains("fifth"), "{response}");
     });
 }
 
