@@ -96,7 +96,7 @@ fn what_is_no_file_is_one_sentence_wherever_a_file_is_read() {
     let place = Place::new();
     let directory = place.0.path().display().to_string();
     for (file, part) in [
-        (place.fifo(), "it is a pipe that nobody writes to"),
+        (place.fifo(), "it is a pipe without a writer"),
         (directory, "it is a directory: expected a file"),
         ("/dev/zero".to_owned(), "it is a device: expected a file"),
         (place.sparse(), "it is too long: expected at most "),

@@ -76,7 +76,7 @@ fn a_pipe_that_nobody_reads_costs_no_run() {
     for option in OPTIONS {
         let finished = run_onrush(&["load", &serve.url("/"), "-n", "1", option, &fifo]);
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        let said = format!("{fifo} cannot be written: it is a pipe that nobody reads");
+        let said = format!("{fifo} cannot be written: it is a pipe without a reader");
         assert!(finished.err.contains(&said), "{finished:?}");
         assert_eq!(finished.err.lines().count(), 1, "{finished:?}");
     }

@@ -93,7 +93,7 @@ fn a_pipe_that_nobody_reads_and_a_device_that_is_full_are_a_sentence() {
     let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.expect("mkfifo runs").success());
     for (file, expected) in [
-        (path(&fifo), "it is a pipe that nobody reads"),
+        (path(&fifo), "it is a pipe without a reader"),
         ("/dev/full", "No space left on device"),
         ("/no/such/file", "/no/such/file cannot be written: No such"),
         (place, "Is a directory"),

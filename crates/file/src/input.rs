@@ -35,11 +35,11 @@ impl fmt::Display for Unreadable {
             Unreadable::System(error) => error.fmt(out),
             Unreadable::Kind(kind) => write!(out, "it is {kind}: expected a file or a pipe"),
             Unreadable::NoWriter => out.write_str(
-                "it is a pipe that nobody writes to: expected a file, or a pipe with its writer",
+                "it is a pipe without a writer: expected a file, or a pipe with a writer",
             ),
             Unreadable::Silent => write!(
                 out,
-                "it is a pipe whose writer has been silent for {} s: expected a file, or a writer that ends",
+                "it is a pipe whose writer has sent nothing for {} s: expected a file, or a writer that closes the pipe",
                 PIPE_SILENCE_MAX.as_secs()
             ),
             Unreadable::TooLong(bytes_max) => {
@@ -52,7 +52,7 @@ impl fmt::Display for Unreadable {
             Unreadable::NotText(at) => {
                 write!(
                     out,
-                    "it is no text: byte {at} is not UTF-8; expected UTF-8 throughout"
+                    "not text: byte {at} is not UTF-8; expected UTF-8 throughout"
                 )
             }
         }
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(said(&socket), "it is a socket: expected a file or a pipe");
         assert_eq!(
             said(&place.fifo()),
-            "it is a pipe that nobody writes to: expected a file, or a pipe with its writer"
+            "it is a pipe without a writer: expected a file, or a pipe with a writer"
         );
         assert!(said(&place.path("none")).starts_with("No such file"));
     }
@@ -323,7 +323,7 @@ mod tests {
         let said = read_text(&path, 16).expect_err("no text").to_string();
         assert_eq!(
             said,
-            "it is no text: byte 2 is not UTF-8; expected UTF-8 throughout"
+            "not text: byte 2 is not UTF-8; expected UTF-8 throughout"
         );
     }
 }

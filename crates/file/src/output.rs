@@ -81,7 +81,7 @@ impl Output {
     /// As [`Output::new`], and an error for a link.
     pub fn here(path: &Path) -> io::Result<Output> {
         if path.is_symlink() {
-            let what = "it is a link: expected a file, or a name that is free";
+            let what = "it is a symbolic link: expected a file, or a name that is not in use";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         Output::new(path)
@@ -298,7 +298,10 @@ mod tests {
         fs::write(path("other"), "other").expect("a file");
         symlink("other", path("link")).expect("a link");
         let error = Output::here(&path("link")).expect_err("a link");
-        assert!(error.to_string().starts_with("it is a link"), "{error}");
+        assert!(
+            error.to_string().starts_with("it is a symbolic link"),
+            "{error}"
+        );
         let late = Output::here(&path("late")).expect("it is free");
         symlink("other", path("late")).expect("a link");
         late.write(whole).expect("written");
@@ -345,7 +348,7 @@ mod tests {
         let error = Output::new(&path).expect_err("nobody reads it");
         assert_eq!(
             error.to_string(),
-            "it is a pipe that nobody reads: expected a file, or a pipe with its reader"
+            "it is a pipe without a reader: expected a file, or a pipe with a reader"
         );
         // Open for writing too, so that the reader does not see end of file before the content arrives.
         let both = OpenOptions::new().read(true).write(true).open(&path);

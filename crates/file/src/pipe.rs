@@ -39,7 +39,7 @@ impl Pipe {
             }
             if looks_left == 0 {
                 let what =
-                    "it is a pipe that nobody reads: expected a file, or a pipe with its reader";
+                    "it is a pipe without a reader: expected a file, or a pipe with a reader";
                 return Err(io::Error::new(io::ErrorKind::NotConnected, what));
             }
             looks_left -= 1;
@@ -56,7 +56,7 @@ impl Pipe {
         match poll(&mut polled, Some(&silence)) {
             Ok(0) => {
                 let seconds = PIPE_SILENCE_MAX.as_secs();
-                let what = format!("it is a pipe whose reader has taken nothing for {seconds} s");
+                let what = format!("it is a pipe whose reader has read nothing for {seconds} s");
                 Err(io::Error::new(io::ErrorKind::TimedOut, what))
             }
             // A signal is handled elsewhere; the caller writes again.
@@ -116,7 +116,7 @@ mod tests {
             let error = Output::new(name).expect_err("nobody reads");
             assert_eq!(
                 error.to_string(),
-                "it is a pipe that nobody reads: expected a file, or a pipe with its reader"
+                "it is a pipe without a reader: expected a file, or a pipe with a reader"
             );
         }
         let socket = directory.path().join("socket");

@@ -240,7 +240,7 @@ impl<'de> Deserialize<'de> for CpuSet {
         let cpus = Vec::<usize>::deserialize(deserializer)?;
         match cpus.iter().find(|cpu| **cpu >= CPUS_MAX) {
             Some(cpu) => Err(serde::de::Error::custom(format!(
-                "{cpu} is no number of a CPU"
+                "{cpu} is not a CPU number"
             ))),
             None => Ok(cpus.into_iter().collect()),
         }

@@ -62,12 +62,14 @@ impl Method {
     /// Name of the test and its assumptions.
     pub fn says(self) -> &'static str {
         match self {
-            Method::RankSum => "Mann-Whitney, exact; both sides vary alike",
-            Method::RankSumNormal => "Mann-Whitney, normal approximation; both sides vary alike",
-            Method::SignedRank => {
-                "Wilcoxon signed-rank, exact; ratios lie symmetrically around their median"
+            Method::RankSum => "Mann-Whitney, exact; assumes equal spread on both sides",
+            Method::RankSumNormal => {
+                "Mann-Whitney, normal approximation; assumes equal spread on both sides"
             }
-            Method::Sign => "sign test, exact; nothing assumed of how ratios are distributed",
+            Method::SignedRank => {
+                "Wilcoxon signed-rank, exact; assumes ratios symmetric around their median"
+            }
+            Method::Sign => "sign test, exact; no assumption about the distribution of the ratios",
         }
     }
 }

@@ -246,7 +246,7 @@ impl Histogram {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
             .serialize(&self.bins, &mut bytes)
-            .expect("a vector takes every byte");
+            .expect("writing to a vector cannot fail");
         bytes
     }
 

@@ -65,7 +65,7 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
         None => Line::styled(moment.server.clone(), dim()),
         Some(silence) => {
             let text = format!(
-                "no response for {} s: what is shown is old",
+                "no response for {} s: the figures shown are old",
                 silence.as_secs()
             );
             Line::styled(text, alarm())
@@ -163,7 +163,7 @@ fn cores(frame: &mut Frame<'_>, view: &View, area: Rect) {
         })
         .collect();
     for core in &view.moment.silent {
-        rows.push(Row::new([format!("{core} does not answer")]).style(alarm()));
+        rows.push(Row::new([format!("{core} does not respond")]).style(alarm()));
     }
     frame.render_widget(grid(&columns, rows), area);
 }
@@ -270,8 +270,8 @@ fn footer(view: &View) -> Line<'static> {
     match &view.mode {
         Mode::Confirming(wish) => Line::styled(
             format!(
-                "set server {} of {} to {}? y/n",
-                wish.address, wish.group, wish.state
+                "set {}/{} to {}? (y/n)",
+                wish.group, wish.address, wish.state
             ),
             alarm(),
         ),
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_wide_screen_shows_more_and_a_tiny_one_does_no_harm() {
         let wide = screen(&view(), 120, 40);
-        for words in ["B/s", "in flight", "3 does not answer", "5.00 kB/s"] {
+        for words in ["B/s", "in flight", "3 does not respond", "5.00 kB/s"] {
             assert!(wide.contains(words), "no {words:?} in\n{wide}");
         }
         for (width, height) in [(1, 1), (20, 3), (60, 5)] {

@@ -97,7 +97,7 @@ impl View {
         });
         match chosen {
             Some(wish) => self.mode = Mode::Confirming(wish),
-            None => self.notice("there is no server to choose".to_owned()),
+            None => self.notice("no server to select".to_owned()),
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn text(view: &View) -> String {
         ));
     }
     for core in &moment.silent {
-        line(format!("core {core}: does not answer"));
+        line(format!("core {core}: does not respond"));
     }
     for route in view.routes() {
         line(format!("route {}: {}", route.name, figures(route)));

@@ -97,7 +97,7 @@ impl Replies {
         let pushed = self.batch.push(message);
         debug_assert!(
             pushed.is_ok(),
-            "whoever adds has asked whether they are full"
+            "the caller checks that the queue is not full"
         );
     }
 }

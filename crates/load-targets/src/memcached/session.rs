@@ -321,7 +321,7 @@ fn act(command: Command<'_>, at: &mut At<'_>) -> Result<(), Refusal> {
         Command::MetaNoop => answers.line(b"MN"),
         Command::MetaDebug(meta) => metas::debug(cache, &meta, now, answers),
         Command::Store(_) | Command::MetaStore(..) | Command::Quit => {
-            unreachable!("whoever has read the line has taken these")
+            unreachable!("the line's reader took these bytes")
         }
     }
     Ok(())

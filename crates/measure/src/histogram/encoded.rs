@@ -46,15 +46,15 @@ pub(super) fn plain(bytes: &[u8]) -> Result<Vec<u8>, String> {
         _ => bytes.to_vec(),
     };
     if number(&plain, 0) != Some(PLAIN) {
-        return Err(wrong("it begins with other bytes"));
+        return Err(wrong("its first bytes are not those of the format"));
     }
     let counts = plain.len().checked_sub(HEADER_BYTES);
     let said = number(&plain, 4).map(|length| length as usize);
     if counts.is_none() || said != counts || counts > Some(COUNTS_BYTES_MAX) {
-        return Err(wrong("its length is not the one that it says"));
+        return Err(wrong("its length field does not match its length"));
     }
     if !(1..=u32::from(DIGITS)).contains(&number(&plain, 12).unwrap_or_default()) {
-        return Err(wrong("it has other digits than one to three"));
+        return Err(wrong("its precision is not 1 to 3 significant digits"));
     }
     Ok(plain)
 }
@@ -101,7 +101,7 @@ mod tests {
             plain[4..8].copy_from_slice(&length.to_be_bytes());
             for bytes in [plain.clone(), compressed(&plain)] {
                 let error = Histogram::decode(&bytes).expect_err("another length");
-                assert!(error.contains("its length is not"), "{error}");
+                assert!(error.contains("its length field does not match"), "{error}");
             }
         }
     }
@@ -113,7 +113,7 @@ mod tests {
         plain.resize(HEADER_BYTES + counts, 0);
         plain[4..8].copy_from_slice(&(counts as u32).to_be_bytes());
         let error = Histogram::decode(&compressed(&plain)).expect_err("a bomb");
-        assert!(error.contains("its length is not"), "{error}");
+        assert!(error.contains("its length field does not match"), "{error}");
     }
 
     #[test]
