@@ -98,7 +98,7 @@ fn the_limits_of_a_process_are_among_the_notes() {
         fs::write(&limits, row(soft)).expect("written");
         let plan = onrush(&["plan", "--root", path(root.path()), "--pid", "77"]);
         let found = text(&plan.stdout)
-            .contains("the process may have 1024 files open, and could be given 524288");
+            .contains("the process has a limit of 1024 open files (hard limit 524288)");
         assert_eq!(found, is_noted, "{}", text(&plan.stdout));
     }
 }
@@ -112,13 +112,10 @@ fn what_cannot_be_planned_says_why() {
             &["plan", "--root", "/no/such/place"][..],
             "cannot read /no/such/place: No such file or directory",
         ),
-        (
-            &["plan", "--root", path(nothing.path())],
-            "there are no CPUs here",
-        ),
+        (&["plan", "--root", path(nothing.path())], "no CPUs found"),
         (
             &["plan", "--root", path(root.path()), "--interface", "wlan7"],
-            "there is no interface wlan7; there are eth0",
+            "there is no interface wlan7: expected one of eth0",
         ),
     ] {
         let output = onrush(arguments);
@@ -617,7 +614,7 @@ fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
     let diagnosed = onrush(&["diagnose", "--root", path(&file)]);
     assert!(
         text(&diagnosed.stdout).starts_with(
-            "sure     packet-rate allowance exceeded: the provider held packets back (eth0 pps_allowance_exceeded by 1234)"
+            "sure     packet-rate allowance exceeded: the provider delayed or dropped packets (eth0 pps_allowance_exceeded by 1234)"
         ),
         "{}",
         text(&diagnosed.stdout)

@@ -99,7 +99,7 @@ fn what_lasts_for_a_while_is_undone_when_its_journal_has_gone() {
             gone,
             "has gone while what this run has changed was in force",
         ),
-        (unreadable, "has to be a file: remove that directory"),
+        (unreadable, "must be a file: remove that directory"),
     ] {
         let output = onrush(&["apply", "--root", place, "--for", &command]);
         let said = text(&output.stderr);

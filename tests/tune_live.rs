@@ -240,7 +240,7 @@ fn a_live_interface_is_changed_read_back_and_restored() {
     ]);
     assert!(searched.status.success(), "{}", text(&searched.stderr));
     assert!(
-        text(&searched.stdout).contains("put back"),
+        text(&searched.stdout).contains("restored"),
         "{}",
         text(&searched.stdout)
     );
@@ -340,7 +340,7 @@ fn what_reaches_beyond_a_network_namespace_is_said() {
     let applied = namespace.onrush(&[&["apply"][..], &words, &["--for", "1ms"]].concat());
     assert!(
         text(&applied.stderr).contains(
-            "the whole machine is changed by what this plan sets outside of its network namespace: "
+            "the whole machine is affected by settings of this plan outside of its network namespace: "
         ),
         "{}",
         text(&applied.stderr)

@@ -67,7 +67,7 @@ pub fn text(plan: &Plan, columns: usize) -> String {
     }
     if !plan.notes.is_empty() {
         line(String::new());
-        line("worth knowing".to_owned());
+        line("notes".to_owned());
     }
     for note in &plan.notes {
         line(wrapped("  ", &format!("{} {}", note.about, note.text)));
@@ -156,7 +156,7 @@ pub fn script(plan: &Plan) -> String {
     }
     if plan.actions.iter().any(|action| !is_known(&action)) {
         let words = format!(
-            "{} has other queues and interrupts now: run `onrush tune plan --script` again, and then what it prints",
+            "the queues or interrupts of {} have changed: run `onrush tune plan --script` again, then the new script",
             reset.join(", ")
         );
         out.push_str(&format!("\necho {} >&2\n", quoted(&words)));

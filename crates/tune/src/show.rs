@@ -175,13 +175,13 @@ pub fn text(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>, columns: 
     }
     let unknown = unknown(facts);
     if !unknown.is_empty() {
-        let _ = writeln!(out, "of unknown node: {}", unknown.join(", "));
+        let _ = writeln!(out, "node unknown: {}", unknown.join(", "));
     }
     printable(&out)
 }
 
 fn node_name(node: Option<usize>) -> String {
-    node.map_or("in no node".to_owned(), |id| format!("node {id}"))
+    node.map_or("without a node".to_owned(), |id| format!("node {id}"))
 }
 
 fn devices_at(facts: &Facts, node: Option<usize>) -> Vec<String> {

@@ -160,8 +160,8 @@ impl Tree {
         if understood.is_none() {
             let start: String = text.chars().take(40).collect();
             let why = match start.is_empty() {
-                true => "is empty; was it cut off?".to_owned(),
-                false => format!("says {start:?}, which has no meaning here; was it cut off?"),
+                true => "is empty; was it truncated?".to_owned(),
+                false => format!("contains {start:?}, which cannot be parsed; was it truncated?"),
             };
             self.trouble(path, why);
         }

@@ -43,8 +43,8 @@ impl fmt::Display for Accept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (now, planned) = (&self.now, &self.planned);
         match now == planned {
-            true => write!(f, "{now}, as it is and as planned"),
-            false => write!(f, "{now}, as it is; {planned}, as planned"),
+            true => write!(f, "current and planned: {now}"),
+            false => write!(f, "current: {now}; planned: {planned}"),
         }
     }
 }
@@ -92,7 +92,7 @@ fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> Fit {
         because,
     };
     let packets = match packets {
-        Ok(packets) if packets.is_empty() => return hash("no CPU takes packets".to_owned()),
+        Ok(packets) if packets.is_empty() => return hash("no CPU receives packets".to_owned()),
         Ok(packets) => packets,
         Err(why) => return hash(why),
     };
@@ -100,13 +100,15 @@ fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> Fit {
     if idle.is_empty() && apart.is_empty() {
         return Fit {
             accept: By::Cpu,
-            because: "each CPU of the server takes packets".to_owned(),
+            because: "every CPU of the server receives packets".to_owned(),
         };
     }
     hash(match packets.intersects(own) {
-        false => format!("packets have CPUs of their own: {packets}"),
-        true if idle.is_empty() => format!("packets come to CPUs without the server, too: {apart}"),
-        true => format!("the server is on CPUs without packets, too: {idle}"),
+        false => format!("packets arrive on CPUs apart from the server's: {packets}"),
+        true if idle.is_empty() => {
+            format!("packets also arrive on CPUs without the server: {apart}")
+        }
+        true => format!("the server also runs on CPUs that receive no packets: {idle}"),
     })
 }
 
@@ -121,24 +123,24 @@ mod tests {
             (
                 "0-3",
                 "0-3",
-                "accept = \"cpu\" (each CPU of the server takes packets)",
+                "accept = \"cpu\" (every CPU of the server receives packets)",
             ),
             (
                 "12-15",
                 "0-11",
-                "accept = \"hash\" (packets have CPUs of their own: 12-15)",
+                "accept = \"hash\" (packets arrive on CPUs apart from the server's: 12-15)",
             ),
             (
                 "0-1",
                 "0-3",
-                "accept = \"hash\" (the server is on CPUs without packets, too: 2-3)",
+                "accept = \"hash\" (the server also runs on CPUs that receive no packets: 2-3)",
             ),
             (
                 "0-3",
                 "0-1",
-                "accept = \"hash\" (packets come to CPUs without the server, too: 2-3)",
+                "accept = \"hash\" (packets also arrive on CPUs without the server: 2-3)",
             ),
-            ("", "0-1", "accept = \"hash\" (no CPU takes packets)"),
+            ("", "0-1", "accept = \"hash\" (no CPU receives packets)"),
         ] {
             assert_eq!(fit(Ok(set(packets)), &set(own)).to_string(), expected);
         }

@@ -30,14 +30,14 @@ impl Advice<'_> {
             .all(|cpu| self.queues_on(cpu) == 1);
         let reason = match wished < now {
             true => format!(
-                "{} its interrupts: more than two queues for each only interrupt more often",
-                counted(cores, "core takes", "cores take")
+                "{} the interrupts: more than two queues per core only add interrupts",
+                counted(cores, "core handles", "cores handle")
             ),
-            false if is_alone => format!(
-                "the driver can have {wished} queues, each with a core of its own, instead of {now}"
-            ),
+            false if is_alone => {
+                format!("the driver supports {wished} queues, one per core, instead of {now}")
+            }
             false => format!(
-                "the driver can have {wished} queues on {} instead of {now}",
+                "the driver supports {wished} queues on {} instead of {now}",
                 counted(cores, "core", "cores")
             ),
         };
@@ -47,7 +47,7 @@ impl Advice<'_> {
             Why {
                 reason,
                 source: SCALING,
-                risk: "the interface is reset: packets are lost for a moment, and its interrupts get other numbers",
+                risk: "the interface is reset: packets are lost for a moment, and its interrupts get new numbers",
                 revert: Revert::WriteBackWithReset,
                 effect: "softirq time on as many CPUs as there are queues",
             },
@@ -73,11 +73,11 @@ impl Advice<'_> {
                     Knob::RingReceive,
                     wished,
                     Why {
-                        reason: format!("the device had no room for {lost} packets since it came up"),
+                        reason: format!("the device dropped {lost} packets for lack of ring space since it came up"),
                         source: "AWS ENA best practices; kernel: Documentation/networking/scaling.rst",
                         risk: "the interface may be reset for a moment; a larger ring leaves the cache more often",
                         revert: Revert::WriteBackWithReset,
-                        effect: "rx_missed_errors stands still",
+                        effect: "rx_missed_errors no longer grows",
                     },
                 )
             }));
@@ -86,17 +86,17 @@ impl Advice<'_> {
         let why = |reason: &str| Why {
             reason: reason.to_owned(),
             source: "AWS ENA best practices; Netflix 2016",
-            risk: "a driver that cannot do it refuses",
+            risk: "the driver refuses if it does not support this",
             revert: Revert::WriteBack,
-            effect: "interrupts a second of the device",
+            effect: "interrupts per second of the device",
         };
         match request.goal {
             Goal::Throughput if coalescing.receive_microseconds.is_some_and(|now| now < 20) => {
-                let reason = "under load one interrupt should announce many packets; the driver finds out how many";
+                let reason = "under load one interrupt should announce many packets; the driver adapts how many";
                 actions.extend(self.knob(Knob::AdaptiveReceive, 1, why(reason)));
             }
             Goal::Latency => {
-                let reason = "a driver that waits for company makes single packets wait";
+                let reason = "a driver that waits for more packets delays single packets";
                 actions.extend(self.knob(Knob::AdaptiveReceive, 0, why(reason)));
                 if coalescing.receive_microseconds.is_some_and(|now| now > 10) {
                     let reason = "every packet waits this long before it is announced";

@@ -34,10 +34,11 @@ fn clock(facts: &Facts, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
                 better,
                 "programs read this clock without a system call",
                 "Datacratic 2015; Seastar perftune.py",
-                "on machines whose counters drift apart, time jumps: look for \"tsc: Marking TSC unstable\" in the log",
+                "on machines whose time stamp counters drift apart, time jumps: look for \"tsc: Marking TSC unstable\" \
+                    in the kernel log",
                 "no clock_gettime in system call counts",
             )),
-            None => notes.push(Note::new("clocksource", &format!("is {clock}, which takes a system call to read"))),
+            None => notes.push(Note::new("clocksource", &format!("is {clock}, which needs a system call per reading"))),
         }
     }
 }
@@ -53,10 +54,10 @@ fn governors(facts: &Facts, actions: &mut Vec<Action>) {
             format!("/sys/devices/system/cpu/cpufreq/{policy}/scaling_governor"),
             governor,
             "performance",
-            "a CPU that first has to speed up makes the first requests after a pause wait",
+            "a CPU that has to raise its frequency first delays the first requests after a pause",
             "TuneD, profile throughput-performance",
-            "power and heat",
-            "frequency does not fall between requests",
+            "higher power use and heat",
+            "the frequency stays high between requests",
         ));
     }
 }
@@ -67,9 +68,9 @@ fn huge_pages(facts: &Facts, actions: &mut Vec<Action>) {
             "/sys/kernel/mm/transparent_hugepage/enabled".to_owned(),
             "always",
             "madvise",
-            "finding a huge page takes long when memory is in pieces, and a request waits for it",
+            "when memory is fragmented, finding a huge page takes long, and a request waits for it",
             "kernel: Documentation/admin-guide/mm/transhuge.rst",
-            "programs that profit without asking lose that",
+            "programs that benefit without requesting huge pages (madvise) lose that",
             "fewer rare delays of milliseconds",
         ));
     }
@@ -84,7 +85,7 @@ fn idle_states(facts: &Facts, notes: &mut Vec<Note>) {
     if let (Some(_), Some((state, latency))) = (facts.system.quickest_idle_state(), slowest) {
         let text = format!(
             "takes {latency} microseconds to leave; apply --for keeps CPUs out of it while the program runs \
-             (/dev/cpu_dma_latency)"
+                (/dev/cpu_dma_latency)"
         );
         notes.push(Note::new(&format!("idle state {state}"), &text));
     }

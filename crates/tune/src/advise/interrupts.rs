@@ -37,23 +37,25 @@ impl Advice<'_> {
         let text = match &self.interface.irqs_unclear {
             Some(Unclear::Shared(others)) => {
                 return Some(format!(
-                    "shares its device with {}, and interrupts whose names do not say whose they are: those are not moved",
+                    "shares its device with {}, and has interrupts whose names do not show which interface they belong \
+                        to: those are not moved",
                     others.join(", ")
                 ));
             }
             Some(Unclear::Twice) => {
-                "has several interrupts for one queue, and nothing says which of them it is: those are not moved"
+                "has several interrupts for one queue, and their names do not show which one it uses: those are not \
+                    moved"
             }
             Some(Unclear::Portals) => {
-                "receives by the portals of the processor (dpio), one for each CPU, which all interfaces share: those are \
-                 not moved"
+                "receives through the processor's portals (dpio), one per CPU, which all interfaces share: their \
+                    interrupts are not moved"
             }
             None if unknown == 0 => return None,
             None if self.facts.interrupts.is_empty() => {
-                "its interrupts are not moved: /proc/interrupts is not here, which says whose they are"
+                "its interrupts are not moved: /proc/interrupts, which assigns them to devices, is missing"
             }
             None => {
-                "has queues whose interrupts are not known by their names in /proc/interrupts: those are not moved"
+                "has queues whose interrupts cannot be identified by name in /proc/interrupts: those are not moved"
             }
         };
         Some(text.to_owned())
@@ -75,13 +77,12 @@ impl Advice<'_> {
         };
         let mut reason = match self.placement.sharing {
             Sharing::Everything => {
-                "each queue has one CPU, so that its packets stay in one cache".to_owned()
+                "one CPU per queue, so that its packets stay in one cache".to_owned()
             }
             Sharing::Nothing | Sharing::Steering => self.reason_to_interrupt(cpu),
         };
         if let Some(others) = self.also_served(irq) {
-            reason +=
-                &format!("; {others} receives by the same interrupt, so its packets move, too");
+            reason += &format!("; {others} uses the same interrupt, so its packets move, too");
         }
         Some(self.action(
             target,
@@ -91,9 +92,9 @@ impl Advice<'_> {
             Why {
                 reason,
                 source: "kernel: Documentation/networking/scaling.rst; dpbench set-irq.sh",
-                risk: "interrupts the kernel manages itself cannot be moved (EIO)",
+                risk: "interrupts managed by the kernel cannot be moved (EIO)",
                 revert: Revert::WriteBack,
-                effect: "/proc/interrupts grows on that CPU only",
+                effect: "the count in /proc/interrupts grows on that CPU only",
             },
         ))
     }
@@ -121,13 +122,16 @@ impl Advice<'_> {
         let is_near = node.is_some() && node == self.interface.node;
         match (self.interface.node, queues) {
             (Some(near), 1) if is_near => {
-                format!("the CPU is in the device's node, {near}, and takes nothing else")
+                format!("the CPU is in the device's node, {near}, and has no other work")
             }
             (Some(near), _) if is_near => format!(
-                "the CPU is in the device's node, {near}, and takes the packets of {queues} queues and nothing else"
+                "the CPU is in the device's node, {near}, and handles the packets of {queues} queues and has no other \
+                    work"
             ),
-            (_, 1) => "the CPU takes the packets of one queue and nothing else".to_owned(),
-            (_, _) => format!("the CPU takes the packets of {queues} queues and nothing else"),
+            (_, 1) => "the CPU handles the packets of one queue and has no other work".to_owned(),
+            (_, _) => {
+                format!("the CPU handles the packets of {queues} queues and has no other work")
+            }
         }
     }
 }

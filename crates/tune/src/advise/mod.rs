@@ -112,9 +112,9 @@ fn chosen<'facts>(
                 .map(|interface| interface.name.as_str())
                 .collect();
             return Err(Error::Request(match names.is_empty() {
-                true => format!("there is no interface {name}: there is none at all here"),
+                true => format!("there is no interface {name}: this machine has none"),
                 false => format!(
-                    "there is no interface {name}; there are {}",
+                    "there is no interface {name}: expected one of {}",
                     names.join(", ")
                 ),
             }));

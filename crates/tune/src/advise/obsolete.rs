@@ -8,8 +8,8 @@ pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
     (
         "net/ipv4/tcp_tw_recycle",
         "",
-        "was removed in Linux 4.12: it dropped connections of clients behind one address. tcp_tw_reuse is for who connects; \
-         who accepts needs nothing",
+        "was removed in Linux 4.12: it dropped connections of clients behind one NAT address. For outgoing connections \
+            use tcp_tw_reuse; incoming connections need nothing",
     ),
     (
         "net/ipv4/tcp_low_latency",
@@ -29,43 +29,43 @@ pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
     (
         "net/ipv4/tcp_timestamps",
         "0",
-        "turning time stamps off saves 12 bytes a packet and breaks tcp_tw_reuse, the protection against old packets, and \
-         good round trip times",
+        "turning TCP timestamps off saves 12 bytes per packet, but breaks tcp_tw_reuse, the protection against old \
+            packets (PAWS), and accurate round-trip times",
     ),
     (
         "net/ipv4/tcp_sack",
         "0",
-        "turning selective acknowledgement off makes every loss cost a round trip more",
+        "without selective acknowledgements every loss costs one more round trip",
     ),
     (
         "net/ipv4/tcp_fin_timeout",
         "",
-        "does not shorten TIME_WAIT, which is 60 seconds always; it is about connections that wait for the other side's end",
+        "does not shorten TIME_WAIT, which always takes 60 seconds; it limits FIN_WAIT_2, the wait for the peer's FIN",
     ),
     (
         "net/ipv4/tcp_syncookies",
         "0",
-        "without cookies a flood of handshakes shuts out everybody; with them they cost nothing until one comes",
+        "without SYN cookies a SYN flood blocks all clients; SYN cookies cost nothing until a flood arrives",
     ),
     (
         "net/ipv4/tcp_abort_on_overflow",
         "1",
-        "answers a burst with resets where waiting a moment would do; raise the accept queue instead",
+        "resets connections during a burst where a short wait would do; raise the accept queue instead",
     ),
     (
         "kernel/sched_min_granularity_ns",
         "",
-        "is no sysctl since Linux 5.13, and the scheduler it was for is gone since 6.6",
+        "is not a sysctl since Linux 5.13, and its scheduler was removed in 6.6",
     ),
     (
         "kernel/sched_wakeup_granularity_ns",
         "",
-        "is no sysctl since Linux 5.13, and the scheduler it was for is gone since 6.6",
+        "is not a sysctl since Linux 5.13, and its scheduler was removed in 6.6",
     ),
     (
         "kernel/sched_migration_cost_ns",
         "",
-        "is no sysctl since Linux 5.13",
+        "is not a sysctl since Linux 5.13",
     ),
 ];
 

@@ -43,8 +43,9 @@ fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
     let name = &interface.name;
     is_meant.then(|| {
         format!(
-            "receives more datagrams ({datagrams}) than segments of TCP ({segments}): see that it spreads them by ports, too \
-             (ethtool -n {name} rx-flow-hash udp4), or set it (ethtool -N {name} rx-flow-hash udp4 sdfn, and udp6)"
+            "receives more UDP datagrams ({datagrams}) than TCP segments ({segments}): check that it spreads them by \
+                ports, too (ethtool -n {name} rx-flow-hash udp4), or set it (ethtool -N {name} rx-flow-hash udp4 sdfn, \
+                and udp6)"
         )
     })
 }
@@ -65,11 +66,12 @@ fn spreading(interface: &Interface, said: &Ethtool) -> Option<String> {
     let without = counts.iter().filter(|count| **count == 0).count();
     Some(match without {
         0 => format!(
-            "spreads packets unevenly: a queue has from {least} to {most} of {} slots; ethtool -X {name} equal {queues}",
+            "spreads packets unevenly: a queue has from {least} to {most} of {} indirection table slots; ethtool -X \
+                {name} equal {queues}",
             table.len()
         ),
         _ => format!(
-            "spreads packets over {} of its {queues} queues only; ethtool -X {name} equal {queues}",
+            "spreads packets over only {} of its {queues} queues; ethtool -X {name} equal {queues}",
             queues - without
         ),
     })
@@ -81,17 +83,17 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
         (
             "rx-gro",
             "gro",
-            "packets of a connection are handled one by one",
+            "packets of a connection are processed one by one",
         ),
         (
             "tx-generic-segmentation",
             "gso",
-            "large responses are cut into packets at the top of the stack",
+            "large responses are split into packets at the top of the stack",
         ),
         (
             "tx-tcp-segmentation",
             "tso",
-            "large responses are cut into packets by a CPU",
+            "large responses are split into packets by a CPU",
         ),
     ];
     let name = &interface.name;
@@ -101,20 +103,21 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
     for (feature, option, cost) in WISHED {
         if !said.features.is_empty() && !has(feature) {
             texts.push(format!(
-                "has {feature} off, so {cost}; ethtool -K {name} {option} on, where the device can"
+                "has {feature} off, so {cost}; ethtool -K {name} {option} on, if the device supports it"
             ));
         }
     }
     if has("rx-lro") && facts.system.setting("net/ipv4/ip_forward") == Some("1") {
         texts.push(format!(
-            "has rx-lro on, and this machine forwards packets, which must not be merged for good; ethtool -K {name} lro off"
+            "has rx-lro on although this machine forwards packets, which must not be merged irreversibly; ethtool -K \
+                {name} lro off"
         ));
     }
     let flows = facts.system.setting("net/core/rps_sock_flow_entries");
     if has("rx-ntuple-filter") && flows.is_some_and(|flows| flows != "0") {
         texts.push(
-            "has rx-ntuple-filter on together with flow tables: the device moves connections to the queues of the \
-             application's CPUs, which pays with a queue for each of those and long connections only"
+            "has rx-ntuple-filter on together with RFS flow tables: the device moves connections to the queues of the \
+                application's CPUs, which pays off only with one queue per such CPU and long connections"
                 .to_owned(),
         );
     }
@@ -128,8 +131,8 @@ fn waiting(interface: &Interface, request: &Request) -> Option<String> {
     match (request.goal, polls) {
         (_, 0) => None,
         (Goal::Latency, _) => Some(format!(
-            "lets packets wait up to {} microseconds without an interrupt (gro_flush_timeout, napi_defer_hard_irqs \
-             {polls}): right for programs that poll, a wait for others",
+            "delays packets by up to {} microseconds without an interrupt (gro_flush_timeout, napi_defer_hard_irqs \
+                {polls}): right for programs that poll, a delay for others",
             nanoseconds / 1_000
         )),
         (Goal::Throughput, _) => None,
@@ -189,9 +192,13 @@ mod tests {
         table(
             4,
             &[0, 1, 0, 1],
-            &["over 2 of its 4 queues only; ethtool -X eth0 equal 4"],
+            &["over only 2 of its 4 queues; ethtool -X eth0 equal 4"],
         );
-        table(2, &[0, 0, 0, 1], &["from 1 to 3 of 4 slots"]);
+        table(
+            2,
+            &[0, 0, 0, 1],
+            &["from 1 to 3 of 4 indirection table slots"],
+        );
     }
 
     #[test]

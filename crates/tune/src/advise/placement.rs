@@ -182,7 +182,7 @@ fn follow(placed: &mut InterfacePlacement, leader: &InterfacePlacement) {
     let queues = placed.queues.len();
     placed.queues = leader.queues.iter().take(queues).cloned().collect();
     placed.reasons.push(format!(
-        "its queues have the interrupts of {}, and go where those go",
+        "its queues share the interrupts of {}, and use the same CPUs",
         leader.name
     ));
 }
@@ -203,12 +203,13 @@ fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Besid
         return;
     }
     placed.reasons.push(match (unmoved.is_empty(), beside) {
-        (true, _) => "where its interrupts go is not known, and they are not moved: no CPU is set aside for them".to_owned(),
+        (true, _) => "the CPUs of its interrupts are not known, and they are not moved: no CPU is set aside for them".to_owned(),
         (false, Beside::Apart(_)) => {
-            format!("interrupts that are not moved go to {}: set aside as they are", unmoved.named())
+            format!("interrupts that are not moved run on {}: these CPUs are set aside", unmoved.named())
         }
         (false, Beside::Among(_)) => format!(
-            "interrupts that are not moved go to {}, more than half of the cores: everything shares them",
+            "interrupts that are not moved run on {}, more than half of the cores: interrupts and application share \
+                the cores",
             unmoved.named()
         ),
     });

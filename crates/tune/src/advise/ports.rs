@@ -46,13 +46,13 @@ pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>
         path: format!("/proc/sys/{RESERVED}"),
         current: current.to_owned(),
         proposed: spelt(&wished),
-        reason: "connections that are made take any local port of the range that is not reserved: those of services, and \
-                 Kubernetes' NodePorts (30000-32767) beside a proxy, are kept for these"
+        reason: "outgoing connections use any local port of the range that is not reserved: the ports of services, and \
+            Kubernetes' NodePorts (30000-32767) beside a proxy, are reserved"
             .to_owned(),
         source: "kernel: Documentation/networking/ip-sysctl.rst; Kubernetes: --service-node-port-range".to_owned(),
-        risk: "some thousand ports fewer for connections; bind() to a port by its number still works".to_owned(),
+        risk: "a few thousand ports fewer for connections; bind() to a fixed port still works".to_owned(),
         revert: Revert::WriteBack,
-        effect: "no service finds its port taken when it starts".to_owned(),
+        effect: "no service finds its port in use when it starts".to_owned(),
     });
 }
 

@@ -52,11 +52,12 @@ fn tracked_connections(facts: &Facts) -> Option<Action> {
         more.to_string(),
         Why {
             reason: format!(
-                "{used} connections are tracked and {limit} may be: when the table is full, packets of new ones are dropped"
+                "{used} connections are tracked (limit {limit}): when the table is full, packets of new ones are \
+                    dropped"
             ),
             source: "kernel: Documentation/networking/nf_conntrack-sysctl.rst",
-            risk: "320 bytes of memory for each; not tracking the service's connections at all is better",
-            effect: "no \"table full, dropping packet\" in the kernel's log",
+            risk: "320 bytes of memory per connection; not tracking the service's connections at all is better",
+            effect: "no \"table full, dropping packet\" in the kernel log",
         },
     ))
 }
@@ -73,12 +74,12 @@ fn time_wait(facts: &Facts) -> Option<Action> {
         more.to_string(),
         Why {
             reason: format!(
-                "{used} closed connections are remembered and {limit} may be; {overflows} were forgotten too early \
-             (TCPTimeWaitOverflow)"
+                "{used} connections are in TIME-WAIT (limit {limit}); {overflows} were removed too early \
+                    (TCPTimeWaitOverflow)"
             ),
             source: "kernel: Documentation/networking/ip-sysctl.rst",
-            risk: "256 bytes of memory for each",
-            effect: "TCPTimeWaitOverflow stands still",
+            risk: "256 bytes of memory per connection",
+            effect: "TCPTimeWaitOverflow no longer grows",
         },
     ))
 }
@@ -98,14 +99,14 @@ fn accept_queue(facts: &Facts, request: &Request) -> Option<Action> {
     (request.role != Role::Client && more > now).then(|| {
         action(facts, file, more.to_string(), Why {
             reason: format!(
-                "port {} lets {} connections wait, and turned {} away since it was opened",
+                "port {} has an accept queue of {} connections, and dropped {} connections since it was opened",
                 fullest.port,
                 fullest.limit.unwrap_or(0),
                 fullest.dropped.unwrap_or(0)
             ),
             source: "kernel: Documentation/networking/ip-sysctl.rst",
-            risk: "connections wait longer instead of being refused; the program must ask for as much in listen() and start \
-                   again, and accept faster in the long run",
+            risk: "connections wait longer instead of being refused; the program must pass as large a backlog to \
+                listen(), restart, and accept faster in the long run",
             effect: "no ListenOverflows during bursts of new connections",
         })
     })
@@ -134,11 +135,12 @@ fn tcp_memory(facts: &Facts) -> Option<Action> {
         proposed,
         Why {
             reason: format!(
-                "buffers of TCP have {used} pages, and from {pressure} on the kernel keeps them small; it did {pressures} times"
+                "TCP buffers use {used} pages; above {pressure} the kernel keeps them small, which happened \
+                    {pressures} times"
             ),
             source: "kernel: Documentation/networking/ip-sysctl.rst; Seastar perftune.py",
-            risk: "up to a quarter of the memory for buffers of sockets",
-            effect: "TCPMemoryPressures stands still",
+            risk: "socket buffers may use up to a quarter of the memory",
+            effect: "TCPMemoryPressures no longer grows",
         },
     ))
 }

@@ -56,7 +56,8 @@ fn allowances(facts: &Facts, interface: &Interface, notes: &mut Vec<Note>) {
     {
         if let Some(what) = allowance(counter).filter(|_| *count > 0) {
             let text = format!(
-                "{what} exceeded ({counter} is {count}): no setting moves it, only a larger machine or a further interface"
+                "{what} exceeded ({counter} is {count}): no setting changes it, only a larger machine or a further \
+                    interface"
             );
             notes.push(Note::new(&interface.name, &text));
         }

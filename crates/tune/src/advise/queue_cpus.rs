@@ -76,14 +76,15 @@ pub(super) fn everywhere(
     let all = usable.cores();
     let reason = match (usable.is_tiny(), cores < all) {
         (true, _) => format!(
-            "with fewer than {CORES_MIN} cores there is none to set aside: everything shares them"
+            "a machine with fewer than {CORES_MIN} cores has none to set aside: interrupts and application share the \
+                cores"
         ),
         (false, false) => format!(
-            "with {all} cores and a queue for each there is none to set aside: everything shares them"
+            "all {all} cores have a queue, so none can be set aside: interrupts and application share the cores"
         ),
         (false, true) => format!(
-            "with {all} cores and queues for nearly all there is none to set aside: everything shares them, and {cores} \
-             take interrupts"
+            "nearly all {all} cores have a queue, so none can be set aside: interrupts and application share the \
+                cores, and {cores} handle interrupts"
         ),
     };
     let mut taken = vec![0; usable.nodes.len()];
@@ -325,7 +326,8 @@ impl Circle<'_> {
             });
             let placed = PartPlacement {
                 queues: queues.collect(),
-                reason: "beside the others it has next to no traffic, or a slow link: its queues share their CPUs".to_owned(),
+                reason: "compared with the other interfaces it has next to no traffic, or a slow link: its queues \
+                    share their CPUs".to_owned(),
             };
             (*at, placed)
         };

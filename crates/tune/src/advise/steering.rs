@@ -107,18 +107,20 @@ impl Advice<'_> {
         let Some(cpu) = queue.irq_cpu.filter(|_| !others.is_empty()) else {
             return match (others.is_empty(), self.placement.sharing) {
                 (false, _) => "packets of a virtual interface are handled on the CPU that sent them; these share it",
-                (true, Sharing::Everything) => "with so few cores handing packets on would only cost",
+                (true, Sharing::Everything) => "on so few cores steering packets would only add cost",
                 (true, Sharing::Nothing | Sharing::Steering) => {
-                    "what takes the interrupts has nothing else to do: handing packets on would only cost"
+                    "the CPU with the interrupt has no other work: steering packets would only add cost"
                 }
             }
             .to_owned();
         };
         let take = match others.len() {
-            1 => format!("CPU {others} of its node takes the packets from it, and is no"),
-            _ => format!("CPUs {others} of its node take the packets from it, none of them a"),
+            1 => format!("CPU {others} of its node processes its packets, and is not a"),
+            _ => format!("CPUs {others} of its node process its packets, and none is a"),
         };
-        format!("CPU {cpu} alone would be full of softirq: {take} sibling of a CPU with interrupts")
+        format!(
+            "CPU {cpu} alone would spend all its time in softirq: {take} sibling of a CPU with interrupts"
+        )
     }
 
     /// Turns flow tables (RFS) off, because they steer packets to the application's CPUs instead of those set aside.
@@ -152,9 +154,10 @@ impl Advice<'_> {
                 &flows.to_string(),
                 "0".to_owned(),
                 Why {
-                    reason: "a flow table sends packets to the application's CPU, past those set aside for them".to_owned(),
+                    reason: "a flow table (RFS) sends packets to the application's CPU instead of the CPUs set aside \
+                        for them".to_owned(),
                     source: SCALING,
-                    risk: "worth measuring both ways when the application is pinned and its CPUs are not full",
+                    risk: "measure both ways if the application is pinned and its CPUs are not fully loaded",
                     revert: Revert::WriteBack,
                     effect: "softirq time on the steering CPUs instead of the application's",
                 },
@@ -179,9 +182,9 @@ impl Advice<'_> {
             return None;
         }
         let text = format!(
-            "hands packets to all CPUs of the application by their hash: where its threads do not accept by CPU, flow tables \
-             hand them to the thread's own CPU (net.core.rps_sock_flow_entries = {FLOWS}, rps_flow_cnt = {} of each queue; \
-             Seastar perftune.py, {SCALING}); measure both ways",
+            "steers packets to all CPUs of the application by their hash: where its threads do not accept by CPU, flow \
+                tables (RFS) steer them to the thread's own CPU (net.core.rps_sock_flow_entries = {FLOWS}, \
+                rps_flow_cnt = {} of each queue; Seastar perftune.py, {SCALING}); measure both ways",
             FLOWS / steered.len()
         );
         Some(Note::new(&self.interface.name, &text))
@@ -201,10 +204,11 @@ impl Advice<'_> {
         let is_one_each = shares.iter().map(CpuSet::len).sum::<usize>() == senders.len();
         let reason = match is_one_each {
             true => {
-                "each CPU sends through one queue, beside the one it receives by: no lock is fought over"
+                "each CPU sends through one queue, the one it receives from: no contention for the queue's lock"
             }
             false => {
-                "few CPUs send through each queue, those among them that receive by it: its lock is rarely fought over"
+                "few CPUs send through each queue, among them those that receive from it: little contention for its \
+                    lock"
             }
         };
         for (queue, wished) in queues.iter().zip(shares) {
@@ -290,7 +294,7 @@ mod tests {
         assert_eq!(actions.len(), emptied, "{actions:#?}");
         for action in actions {
             assert_eq!((&action.current[..], &action.proposed[..]), ("4096", "0"));
-            assert!(action.reason.contains("past those set aside"));
+            assert!(action.reason.contains("instead of the CPUs set aside"));
         }
     }
 

@@ -27,20 +27,20 @@ pub(super) fn advise(
                 irqbalance(facts, &placed, actions, notes);
             }
             Daemon::Manages(what) => {
-                notes.push(Note::new(name, &format!("is running: it changes {what} by itself and may undo this plan")));
+                notes.push(Note::new(name, &format!("is running: it changes {what} and may undo this plan")));
             }
             Daemon::Wakes => notes.push(Note::new(
                 name,
-                "is running: each time it wakes up shows in the slowest responses; stop it during measurements",
+                "is running: each wake-up appears in the slowest responses; stop it during measurements",
             )),
         }
     }
     if !facts.system.timers.is_empty() {
         let text = format!(
-            "start programs by themselves ({}): each shows in the slowest responses; stop them during measurements",
+            "start programs ({}): each appears in the slowest responses; stop them during measurements",
             facts.system.timers.join(", ")
         );
-        notes.push(Note::new("timers of systemd", &text));
+        notes.push(Note::new("systemd timers", &text));
     }
     if facts
         .interfaces
@@ -49,14 +49,13 @@ pub(super) fn advise(
     {
         notes.push(Note::new(
             "interfaces",
-            "there is none with a device of its own; name one to plan for it",
+            "none has a hardware device; name one to plan for it",
         ));
     }
     for interface in interfaces {
         if let Some(slot) = &interface.slot_downgrade {
-            let text = format!(
-                "its slot runs at {slot}: another slot, or a cable, may double what it can do"
-            );
+            let text =
+                format!("its slot runs at {slot}: another slot or cable may double its speed");
             notes.push(Note::new(&interface.name, &text));
         }
     }
@@ -66,7 +65,8 @@ pub(super) fn advise(
         && soft.parse::<u64>().is_ok_and(|soft| soft < FILES_MIN)
     {
         let text = format!(
-            "may have {soft} files open, and could be given {hard}: LimitNOFILE in its unit, or ulimit -n before it"
+            "has a limit of {soft} open files (hard limit {hard}): set LimitNOFILE in its unit, or ulimit -n before it \
+                starts"
         );
         notes.push(Note::new("the process", &text));
     }
@@ -94,8 +94,8 @@ fn irqbalance(facts: &Facts, placed: &[usize], actions: &mut Vec<Action>, notes:
         "irqbalance",
         &format!(
             "is stopped: to keep it running for other devices, set IRQBALANCE_ARGS=\"{}\" in /etc/default/irqbalance \
-             (/etc/sysconfig/irqbalance) and restart it before the plan is applied; IRQBALANCE_BANNED_CPULIST keeps other \
-             interrupts off their CPUs; the numbers may change at a boot",
+                (/etc/sysconfig/irqbalance) and restart it before the plan is applied; IRQBALANCE_BANNED_CPULIST keeps \
+                other interrupts off their CPUs; interrupt numbers may change at a boot",
             options.join(" ")
         ),
     ));
@@ -143,7 +143,7 @@ pub(super) fn beyond_namespace(actions: &[Action]) -> Option<Note> {
         }
     }
     let text = format!(
-        "is changed by what this plan sets outside of its network namespace: {}",
+        "is affected by settings of this plan outside of its network namespace: {}",
         names.join(", ")
     );
     (!names.is_empty()).then(|| Note::new(THE_MACHINE, &text))
@@ -159,7 +159,7 @@ fn quota(facts: &Facts) -> Option<Note> {
         .filter_map(|group| Some((group.cpus()?, group)))
         .min_by(|one, two| one.0.total_cmp(&two.0))?;
     let text = format!(
-        "may use {cpus:.2} CPUs ({}): when that is used up, everything in it stops until the next period",
+        "may use {cpus:.2} CPUs ({}): when that is used up, all its processes stop until the next period",
         group.quota_files()
     );
     Some(Note::new(&format!("control group {}", group.path), &text))
@@ -169,8 +169,8 @@ fn quota(facts: &Facts) -> Option<Note> {
 fn filters(facts: &Facts, notes: &mut Vec<Note>) {
     if !facts.system.packet_tables.is_empty() {
         let text = format!(
-            "has tables of rules ({}): each packet goes through the rules of its chains, so accept what matters first, and \
-             do not track what needs no state",
+            "has tables of rules ({}): each packet passes the rules of its chains, so accept the most frequent traffic \
+                first, and do not track what needs no state",
             facts.system.packet_tables.join(", ")
         );
         notes.push(Note::new("netfilter", &text));
@@ -185,8 +185,8 @@ fn filters(facts: &Facts, notes: &mut Vec<Note>) {
             .iter()
             .map(|(table, rules)| format!("{table} {rules}"));
         let text = format!(
-            "has {} rules ({}): each packet goes through those of its chains, so accept what matters first, and do not track \
-             what needs no state",
+            "has {} rules ({}): each packet passes the rules of its chains, so accept the most frequent traffic first, \
+                and do not track what needs no state",
             rules.values().sum::<u64>(),
             tables.collect::<Vec<_>>().join(", ")
         );
@@ -196,7 +196,7 @@ fn filters(facts: &Facts, notes: &mut Vec<Note>) {
         notes.push(Note::new(
             "packet sockets",
             &format!(
-                "there are {} (tcpdump, DHCP clients …): each sees every packet first",
+                "{} are open (tcpdump, DHCP clients …): each receives every packet first",
                 facts.system.taps
             ),
         ));
@@ -216,6 +216,6 @@ fn stop(unit: &str) -> Action {
         risk: "a device that is reset while it is stopped may get all its interrupts on one CPU"
             .to_owned(),
         revert: Revert::StartService,
-        effect: "interrupts stay where they were put".to_owned(),
+        effect: "interrupts stay on their assigned CPUs".to_owned(),
     }
 }

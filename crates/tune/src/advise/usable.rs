@@ -178,7 +178,7 @@ pub(super) fn homes(
             return vec![home];
         }
         reasons.push(format!(
-            "the device is attached to node {id}, none of whose CPUs may be used"
+            "the device is attached to node {id}, which has no usable CPUs"
         ));
         if let Some(nearest) = nearest(facts, usable, id) {
             return vec![nearest];
@@ -202,13 +202,13 @@ pub(super) fn homes(
             .and_then(|cpu| facts.topology.node_of(cpu))
             .and_then(index_of)
         {
-            reasons.push("the machine does not say which node the device is attached to: its interrupt stays in the node it is in".to_owned());
+            reasons.push("the machine does not report the device's node: its interrupt stays in its current node".to_owned());
             return vec![home];
         }
     }
     reasons.push(match queues {
-        1 => "the machine does not say which node the device is attached to, nor where its interrupt is: the first node is a guess".to_owned(),
-        _ => "the machine does not say which node the device is attached to: its queues are spread over all nodes".to_owned(),
+        1 => "the machine reports neither the device's node nor the CPU of its interrupt: the first node is a guess".to_owned(),
+        _ => "the machine does not report the device's node: its queues are spread over all nodes".to_owned(),
     });
     if queues == 1 { vec![nodes[0]] } else { nodes }
 }

@@ -165,7 +165,8 @@ impl Journal {
             && !(1..=SCHEMA).contains(&begin.schema)
         {
             return Err(Error::Request(format!(
-                "the journal {} is of onrush {}, whose format this version does not know: revert with that",
+                "the journal {} was written by onrush {} in a format that this version cannot read: run revert with \
+                    that version",
                 self.path.display(),
                 begin.version
             )));
@@ -188,9 +189,9 @@ impl Journal {
         let missing = match self.lines.first() {
             Some(Line::Begin { .. } | Line::Lost(_)) => return Ok(()),
             Some(_) => {
-                "the line that says of which start of the machine it is, and maybe more, is missing before it"
+                "its first line, which identifies the boot of the machine, is missing, and perhaps more"
             }
-            None => "the file is empty: its first line, and maybe more, is missing",
+            None => "the file is empty: its first line is missing, and perhaps more",
         };
         self.headless = Some(Lost {
             number: 1,
@@ -362,7 +363,7 @@ impl Journal {
         let mut free = (1..)
             .map(aside)
             .filter(|path| path.symlink_metadata().is_err());
-        let path = free.next().expect("numbers do not end");
+        let path = free.next().expect("the range has no end");
         fs::rename(&self.path, &path).map_err(failed)?;
         Ok(path)
     }

@@ -103,7 +103,7 @@ impl Root {
     pub fn open(path: &Path) -> Result<Root, Error> {
         if path.is_file() {
             return Err(Error::Request(format!(
-                "{} is a snapshot: plans can be made of it, but only a machine can be changed",
+                "{} is a snapshot: it can be planned for, but not changed",
                 path.display()
             )));
         }
@@ -148,7 +148,7 @@ impl Root {
             other => other,
         };
         let found = process::thread(process, &read("stat")?, &read("status")?);
-        match found.ok_or_else(|| io::Error::other("its stat and status say something else"))? {
+        match found.ok_or_else(|| io::Error::other("its stat and status files cannot be parsed"))? {
             found if found.started == started => Ok(found.allowed.to_string()),
             _ => Err(Errno::NOENT.into()),
         }
@@ -159,7 +159,7 @@ impl Root {
             true => act(),
             false => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                format!("{what} are only changed on this machine itself, not below another root"),
+                format!("{what} can only be changed on this machine, not below another root"),
             )),
         }
     }
@@ -193,7 +193,7 @@ impl Machine for Root {
                 match file.write(value.as_bytes())? {
                     written if written < value.len() => Err(io::Error::new(
                         io::ErrorKind::WriteZero,
-                        "only a part of it was taken",
+                        "only a part of the value was written",
                     )),
                     _ => Ok(()),
                 }

@@ -238,19 +238,19 @@ fn words(error: &io::Error, target: &Target) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::ACCESS | Errno::PERM) => match target {
             Target::Driver { .. } | Target::Steering { .. } | Target::Flows { .. } | Target::Senders { .. } => {
-                "not permitted: it takes root, or the capability CAP_NET_ADMIN".to_owned()
+                "not permitted: needs root or the capability CAP_NET_ADMIN".to_owned()
             }
             Target::Setting { file } if file.starts_with("net/") => {
-                "not permitted: it takes root, or the capability CAP_NET_ADMIN in this network namespace".to_owned()
+                "not permitted: needs root or the capability CAP_NET_ADMIN in this network namespace".to_owned()
             }
-            Target::Thread { .. } => "not permitted: it takes root, or the capability CAP_SYS_NICE".to_owned(),
+            Target::Thread { .. } => "not permitted: needs root or the capability CAP_SYS_NICE".to_owned(),
             Target::Interrupt { .. } | Target::Setting { .. } | Target::File { .. } | Target::Service { .. } => {
-                "not permitted: it takes root, outside of a container".to_owned()
+                "not permitted: needs root, outside of a container".to_owned()
             }
         },
         Some(Errno::ROFS) => "the file system is mounted read-only, as in most containers: do it on the host".to_owned(),
         Some(Errno::NOENT) if matches!(target, Target::Service { .. }) => {
-            "there is no systemctl here: stop it by hand".to_owned()
+            "systemctl is not installed: stop the service manually".to_owned()
         }
         Some(Errno::NOENT | Errno::SRCH) if matches!(target, Target::Thread { .. }) => {
             "has ended".to_owned()
@@ -258,14 +258,14 @@ fn words(error: &io::Error, target: &Target) -> String {
         Some(Errno::INVAL) if matches!(target, Target::Thread { .. }) => {
             "its cpuset has none of these CPUs (EINVAL)".to_owned()
         }
-        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "is gone, or this kernel does not have it".to_owned(),
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => "is gone, or this kernel does not support it".to_owned(),
         Some(Errno::IO) => match target {
-            Target::Interrupt { .. } => "the kernel manages this interrupt itself and does not let it be moved (EIO)".to_owned(),
+            Target::Interrupt { .. } => "the kernel manages this interrupt and does not allow moving it (EIO)".to_owned(),
             _ => "the device refused it (EIO)".to_owned(),
         },
-        Some(Errno::INVAL) => "the kernel does not take this value (EINVAL)".to_owned(),
-        Some(Errno::OPNOTSUPP) => "the driver cannot do it".to_owned(),
-        Some(Errno::BUSY) => "the device is busy; somebody else is changing it".to_owned(),
+        Some(Errno::INVAL) => "the kernel rejects this value (EINVAL)".to_owned(),
+        Some(Errno::OPNOTSUPP) => "the driver does not support it".to_owned(),
+        Some(Errno::BUSY) => "the device is busy; another program is changing it".to_owned(),
         _ => error.to_string(),
     }
 }

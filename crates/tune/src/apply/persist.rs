@@ -39,7 +39,7 @@ pub fn check_persist(root: &Path) -> Result<(), Error> {
         let path = place_below(root, file)?;
         if path.symlink_metadata().is_ok() && !is_ours(&path) {
             return Err(Error::Request(format!(
-                "{} is there and was not written by onrush: it is left alone, and nothing was written",
+                "{} exists and was not written by onrush: it is left unchanged, and nothing was written",
                 path.display()
             )));
         }

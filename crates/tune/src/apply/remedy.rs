@@ -25,25 +25,25 @@ pub fn remedy(error: &Error, user: User) -> Option<String> {
     let path = path.display();
     Some(match (Errno::from_io_error(source)?, user) {
         (Errno::PERM | Errno::ACCESS, User::Other) => {
-            "changing the machine takes root (CAP_NET_ADMIN for queues and the network's settings, root for interrupts); a \
-             plan does not"
+            "changing the machine needs root (CAP_NET_ADMIN for queues and network settings, root for interrupts); a \
+                plan does not"
                 .to_owned()
         }
         (Errno::PERM | Errno::ACCESS, User::Root) => format!(
-            "root itself is refused: look for an immutable {path} (lsattr), for a capability that is missing \
-             (CAP_DAC_OVERRIDE), and for what a security module has logged"
+            "root itself is refused: check for an immutable {path} (lsattr), a missing capability (CAP_DAC_OVERRIDE), \
+                and log messages of a security module"
         ),
         (Errno::ROFS, _) => format!(
-            "{directory} is mounted read-only, as in some containers: mount a tmpfs there that can be written, or do it on the \
-             host"
+            "{directory} is mounted read-only, as in some containers: mount a writable tmpfs there, or run this on the \
+                host"
         ),
         (Errno::NOSPC | Errno::DQUOT | Errno::FBIG, _) => {
             format!("free some space in {directory}")
         }
-        (Errno::LOOP, _) => format!("{path} is a link, which is not followed: remove it"),
-        (Errno::ISDIR, _) => format!("{path} has to be a file: remove that directory"),
+        (Errno::LOOP, _) => format!("{path} is a symbolic link, which is not followed: remove it"),
+        (Errno::ISDIR, _) => format!("{path} must be a file: remove that directory"),
         (Errno::NOTDIR | Errno::NOENT | Errno::EXIST, _) => {
-            format!("{directory} has to be a directory: make one")
+            format!("{directory} must be a directory: create it")
         }
         _ => return other(source, &directory.to_string()),
     })
@@ -52,7 +52,9 @@ pub fn remedy(error: &Error, user: User) -> Option<String> {
 fn other(source: &io::Error, directory: &str) -> Option<String> {
     match Errno::from_io_error(source)? {
         Errno::MFILE | Errno::NFILE => Some("too many files are open: raise the limit".to_owned()),
-        Errno::IO => Some(format!("the disk of {directory} fails: see dmesg")),
+        Errno::IO => Some(format!(
+            "the disk of {directory} reports I/O errors: see dmesg"
+        )),
         _ => None,
     }
 }
@@ -69,14 +71,14 @@ mod tests {
     #[test]
     fn only_who_is_not_root_is_told_to_be_root() {
         for errno in [Errno::PERM, Errno::ACCESS] {
-            assert!(told(errno, User::Other).contains("takes root"));
+            assert!(told(errno, User::Other).contains("needs root"));
             assert!(told(errno, User::Root).contains("root itself is refused"));
         }
         for errno in [Errno::ROFS, Errno::NOSPC, Errno::LOOP, Errno::NOTDIR] {
             for user in [User::Root, User::Other] {
                 let words = told(errno, user);
                 assert!(
-                    !words.contains("takes root") && words.contains("/run"),
+                    !words.contains("needs root") && words.contains("/run"),
                     "{words}"
                 );
             }

@@ -42,7 +42,7 @@ impl Case<'_> {
                     are(&free),
                     self.one_queue()
                 ),
-                "packet steering, or more queues, each with a CPU of its own (onrush tune plan)",
+                "packet steering, or more queues, each with its own CPU (onrush tune plan)",
             );
         }
         if !full_of_softirq.is_empty() {
@@ -50,7 +50,7 @@ impl Case<'_> {
                 Limiter::Softirq,
                 self.fullness(&full_of_softirq),
                 format!("{} full of softirq", are(&full_of_softirq)),
-                "more CPUs for packets: more queues or more CPUs to steer to; then fewer packets, by larger ones",
+                "more CPUs for packets: more queues or more CPUs to steer to; then fewer, larger packets",
             );
         }
         // CPUs filled by others are reported by other_programs().
@@ -63,10 +63,10 @@ impl Case<'_> {
                 Limiter::Application,
                 self.fullness(&programs),
                 format!(
-                    "{} full, mostly with programs, and none is free{whose}",
+                    "{} full, mostly with programs, and no CPU is free{whose}",
                     are(&programs)
                 ),
-                "the programs are the limit, which is as it should be: profile them, or give them more CPUs",
+                "the programs are the limit, as they should be: profile them, or give them more CPUs",
             );
         }
         finding(
@@ -122,10 +122,10 @@ impl Case<'_> {
             Limiter::Files,
             confidence,
             format!(
-                "{} has {files} of {most} files open, and each connection is one",
+                "{} has {files} files open (limit {most}), and each connection is one",
                 process.name
             ),
-            "LimitNOFILE in its unit, or ulimit -n before it; fs.nr_open above that",
+            "set LimitNOFILE in its unit, or ulimit -n before it starts; fs.nr_open above that",
         )
     }
 
@@ -141,12 +141,12 @@ impl Case<'_> {
             Limiter::Application,
             self.fullness(&process.allowed),
             format!(
-                "{} may run on {} only, with nothing left, while {} less than half busy",
+                "{} may run only on {}, with no CPU time left, while {} less than half busy",
                 process.name,
                 named(&process.allowed),
                 are(&free)
             ),
-            "more CPUs for it (CPUAffinity in its unit, taskset, cpuset), and a thread for each",
+            "more CPUs for it (CPUAffinity in its unit, taskset, cpuset), and one thread per CPU",
         )
     }
 
@@ -185,11 +185,11 @@ impl Case<'_> {
                 Limiter::Application,
                 Confidence::High,
                 format!(
-                    "{} is stopped (by a signal, or in a debugger){}",
+                    "{} is stopped (by a signal or a debugger){}",
                     process.name,
                     self.left_unread(", and ")
                 ),
-                "SIGCONT (kill -CONT), or let the debugger go on",
+                "SIGCONT (kill -CONT), or continue in the debugger",
             );
         }
         let ran = self.shares().iter().any(|(.., share)| *share > 0.01);
@@ -204,9 +204,9 @@ impl Case<'_> {
         finding(
             Limiter::Application,
             Confidence::Medium,
-            format!("{} took next to no CPU time, and {unread}", process.name),
-            "what it waits for is in the program: a lock, a disk, another server (gdb -p, or the wait channels of its threads in \
-             /proc/PID/task/*/wchan)",
+            format!("{} used next to no CPU time, and {unread}", process.name),
+            "the program waits for a lock, a disk or another server (gdb -p, or the wait channels of its threads in \
+                /proc/PID/task/*/wchan)",
         )
     }
 
@@ -222,7 +222,7 @@ impl Case<'_> {
             .fold(0u64, |sum, socket| sum.saturating_add(socket.waiting));
         let read = (unread.connections > 0).then(|| {
             format!(
-                "{} bytes of {} connections have arrived and were not read",
+                "{} bytes of {} connections arrived and were not read",
                 unread.bytes, unread.connections
             )
         });
@@ -253,10 +253,10 @@ impl Case<'_> {
             Limiter::Softirq,
             Confidence::Medium,
             format!(
-                "the program runs on {}, of which packets and interrupts take more than half",
+                "the program runs on {}, of which packets and interrupts use more than half",
                 named(&cpus)
             ),
-            "CPUs of its own for it, beside those that the plan gives to packets (onrush tune plan)",
+            "CPUs of its own for it, apart from those that the plan gives to packets (onrush tune plan)",
         )
     }
 

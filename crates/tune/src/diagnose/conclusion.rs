@@ -22,11 +22,11 @@ const OFTEN: f64 = 0.5;
 const STALLED: f64 = 0.1;
 /// Ratio of received to sent bytes above which the receive direction of a link may be the limit.
 const UPLOAD: u64 = 4;
-const CLIENT: &str = "look at the client first: if its CPUs are full, or it asks at a rate of its own, it is what was measured; \
-    then at the network, and at locks inside the program. Where this machine asks, look at the server";
+const CLIENT: &str = "check the client first: if its CPUs are full, or it sends at a fixed rate, the client was \
+    measured; then check the network, and locks inside the program. Where this machine is the client, check the server";
 
-const UNKNOWN: &str = "what is missing: another reading with --pid of the program, as root, and on the machine that has the \
-    network devices; then the waits of the program's threads (/proc/PID/task/*/wchan)";
+const UNKNOWN: &str = "missing: another reading with --pid of the program, as root, and on the machine that has the \
+    network devices; then the wait channels of the program's threads (/proc/PID/task/*/wchan)";
 
 struct Asked {
     /// TCP and UDP packets received.
@@ -45,9 +45,9 @@ impl Case<'_> {
             return finding(
                 Limiter::Elsewhere,
                 Confidence::Low,
-                format!("nothing here was full since the start, of all that time together: {busy}"),
-                "two readings while load runs (onrush tune diagnose on the machine itself): what is full for a minute is not seen \
-                 in a day",
+                format!("nothing here was full on average since the start: {busy}"),
+                "two readings while load runs (onrush tune diagnose on the machine itself): a limit reached for a \
+                    minute does not show in the average of a day",
             );
         }
         if !self.serves(&asked) {
@@ -63,7 +63,7 @@ impl Case<'_> {
             );
         }
         let rates = format!(
-            "{:.0} packets a second came in and {:.0} went out, {busy}",
+            "{:.0} packets per second received and {:.0} sent, {busy}",
             asked.came, asked.went
         );
         let mut doubts = self.missing();
@@ -73,7 +73,7 @@ impl Case<'_> {
                 Limiter::CannotKnow,
                 Confidence::Medium,
                 format!(
-                    "cannot know: nothing that was read was full ({rates}), but {}",
+                    "cannot tell: nothing that could be read was full ({rates}), but {}",
                     doubts.join("; and ")
                 ),
                 UNKNOWN,
@@ -83,8 +83,8 @@ impl Case<'_> {
             Limiter::Client,
             Confidence::Medium,
             format!(
-                "client-limited: {rates}, next to nothing was dropped or stolen, and in {} samples requests were read and answered and \
-                 responses sent",
+                "client-limited: {rates}, next to nothing was dropped or stolen, and in {} samples requests were read \
+                    and responses sent",
                 self.after.samples.len()
             ),
             CLIENT,
@@ -136,17 +136,17 @@ impl Case<'_> {
                 Limiter::Application,
                 Confidence::Medium,
                 format!(
-                    "nothing here was full, but {unread}: {} packets came in, and {busy}",
+                    "nothing here was full, but {unread}: {} packets received, and {busy}",
                     asked.received
                 ),
-                "the program that does not read: `onrush tune diagnose --pid` reports whether it is stopped",
+                "find the program that does not read: `onrush tune diagnose --pid` reports whether it is stopped",
             );
         }
         if let Some(words) = self.may_be_the_disk() {
             return finding(
                 Limiter::CannotKnow,
                 Confidence::Medium,
-                format!("cannot know: nothing that was read was full ({busy}), but {words}"),
+                format!("cannot tell: nothing that could be read was full ({busy}), but {words}"),
                 UNKNOWN,
             );
         }
@@ -154,10 +154,10 @@ impl Case<'_> {
             Limiter::Elsewhere,
             Confidence::Low,
             format!(
-                "nothing here was full, and next to nothing was asked of this machine: {} packets came in, and {busy}",
+                "nothing here was full, and this machine had next to no load: {} packets received, and {busy}",
                 asked.received
             ),
-            "another reading while clients ask; of a program in another network namespace, with --pid",
+            "another reading while clients send requests; for a program in another network namespace, with --pid",
         )
     }
 
@@ -221,7 +221,7 @@ impl Case<'_> {
             ),
             (
                 self.after.has_hidden_group,
-                "the quota of its control group (its files are not visible from here)",
+                "the quota of its control group (its files are not visible here)",
             ),
             (
                 !self.has_known_sockets(),
@@ -234,7 +234,7 @@ impl Case<'_> {
             .collect();
         match lacks.is_empty() {
             true => Vec::new(),
-            false => vec![format!("these could not be read: {}", lacks.join(", "))],
+            false => vec![format!("could not be read: {}", lacks.join(", "))],
         }
     }
 
@@ -288,8 +288,9 @@ impl Case<'_> {
             }
         };
         Some(format!(
-            "{} of {} connections had received data and sent none since{unclear}: either the program holds requests while it waits for a \
-             lock, a timer, a disk or another server, or clients send data that gets no response",
+            "{} of {} connections received data and have sent none since{unclear}: either the program holds requests \
+                while it waits for a lock, a timer, a disk or another server, or clients send data that gets no \
+                response",
             last.held.saturating_add(last.unclear),
             last.served
         ))
@@ -322,7 +323,7 @@ impl Case<'_> {
         let stalled = self.stalled().unwrap_or_else(|| self.iowait());
         (stalled >= STALLED && is_blocked).then(|| {
             format!(
-                "tasks were stalled on a disk for {:.0} % of the time, and it is not known which",
+                "tasks were stalled on a disk for {:.0} % of the time, on an unknown disk",
                 stalled * 100.0
             )
         })
@@ -341,7 +342,7 @@ impl Case<'_> {
         let links = last.links.as_ref()?.iter().filter_map(is_unknown);
         let (_, name) = links.max_by_key(|(received, _)| *received)?;
         Some(format!(
-            "most bytes were received on {name}, and the rate of its link is not known"
+            "most bytes were received on {name}, whose link rate is not known"
         ))
     }
 

@@ -31,11 +31,11 @@ impl Case<'_> {
             Limiter::Allowance,
             self.confidence(sum(&grown), self.packets(), LOSS),
             format!(
-                "{} exceeded: the provider held packets back ({})",
+                "{} exceeded: the provider delayed or dropped packets ({})",
                 kinds.into_iter().collect::<Vec<_>>().join(", "),
                 listed(&grown)
             ),
-            "no setting moves this: a larger machine, or a further interface where each has its own allowance",
+            "no setting changes this: a larger machine, or a further interface where each has its own allowance",
         )
     }
 
@@ -47,8 +47,11 @@ impl Case<'_> {
         finding(
             Limiter::Ring,
             self.confidence(sum(&grown), self.packets(), LOSS),
-            format!("the device had no room for packets: {}", listed(&grown)),
-            "a CPU of its own for each queue's interrupts first, larger rings then (onrush tune plan)",
+            format!(
+                "the device dropped packets for lack of ring space: {}",
+                listed(&grown)
+            ),
+            "first one CPU per queue for its interrupts, then larger rings (onrush tune plan)",
         )
     }
 
@@ -58,10 +61,8 @@ impl Case<'_> {
         finding(
             Limiter::Backlog,
             self.confidence(dropped, self.softnet(|row| row.processed), LOSS),
-            format!(
-                "{dropped} packets were dropped on their way from one CPU to another (softnet_stat, second column)"
-            ),
-            "net.core.netdev_max_backlog, or more CPUs to steer to",
+            format!("{dropped} packets were dropped between CPUs (softnet_stat, second column)"),
+            "a larger net.core.netdev_max_backlog, or more CPUs to steer to",
         )
     }
 
@@ -88,7 +89,7 @@ impl Case<'_> {
             Limiter::Quota,
             self.confidence(times, periods, STOPPED),
             format!(
-                "control group {}{may} was stopped in {times} of {periods} periods because its quota of CPU time was used up",
+                "control group {}{may} was stopped in {times} of {periods} periods because its CPU quota was used up",
                 group.path
             ),
             &format!(
@@ -111,9 +112,10 @@ impl Case<'_> {
             Limiter::Memory,
             confidence,
             format!(
-                "TCP's memory came under pressure {pressures} times, and {aborted} connections were reset for want of it"
+                "TCP's memory came under pressure {pressures} times, and {aborted} connections were reset for lack of \
+                    memory"
             ),
-            "net.ipv4.tcp_mem (its middle number is where pressure begins), or smaller buffers for each connection",
+            "a larger net.ipv4.tcp_mem (pressure begins at its middle number), or smaller buffers per connection",
         )
     }
 
@@ -132,10 +134,10 @@ impl Case<'_> {
             Limiter::Steal,
             confidence,
             format!(
-                "others on the same hardware took {:.0} % of the CPU time",
+                "other guests on the same hardware took {:.0} % of the CPU time (steal)",
                 share * 100.0
             ),
-            "another machine, or a dedicated one: no figure measured beside others repeats",
+            "another machine, or a dedicated one: results measured beside other guests do not repeat",
         )
     }
 
@@ -153,10 +155,10 @@ impl Case<'_> {
             Limiter::Loss,
             confidence,
             format!(
-                "{again} of {sent} segments were sent again: {timeouts} times a timer ran out, which is a wait of 200 ms or \
-                 more; what acknowledgements show to be lost is sent again within about a round trip"
+                "{again} of {sent} segments were retransmitted, {timeouts} times after a timeout, which is a wait of \
+                    200 ms or more; losses that acknowledgements reveal are retransmitted within about a round trip"
             ),
-            "the drops of the devices between; on one machine, its own rings and backlogs",
+            "check the drops of the devices between the machines; on one machine, its own rings and backlogs",
         )
     }
 
@@ -211,7 +213,7 @@ mod tests {
             (findings[0].confidence, findings[0].evidence.as_str()),
             (
                 Confidence::High,
-                "control group /a, which may use 0.50 CPUs, was stopped in 48 of 48 periods because its quota of CPU time \
+                "control group /a, which may use 0.50 CPUs, was stopped in 48 of 48 periods because its CPU quota \
                  was used up"
             )
         );

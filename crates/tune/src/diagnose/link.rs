@@ -171,7 +171,7 @@ impl Case<'_> {
                 format!(
                     "client-limited: {words}, because the receive windows of the peers were full: they do not read"
                 ),
-                "the peers: what they do with what they receive, and the sizes of their receive buffers",
+                "the peers: how fast they read, and the sizes of their receive buffers",
             );
         }
         finding(
@@ -180,7 +180,7 @@ impl Case<'_> {
             format!(
                 "{words}: the network to the peers is full, or the congestion window is small for its delay"
             ),
-            "the links and shapers between here and the peers; net.ipv4.tcp_wmem where the network is long",
+            "the links and shapers between this machine and the peers; net.ipv4.tcp_wmem on long paths",
         )
     }
 

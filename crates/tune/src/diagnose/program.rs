@@ -46,13 +46,14 @@ impl Case<'_> {
             Limiter::OtherPrograms,
             confidence,
             format!(
-                "other programs fill {}, which {} may run on: it used {:.2} CPUs, and {waited}{}",
+                "other programs fill {}, on which {} may run: it used {:.2} CPUs, and {waited}{}",
                 named(&allowed),
                 process.name,
                 self.own_cpus(),
-                self.busiest_programs("; most is used by ")
+                self.busiest_programs("; the largest are ")
             ),
-            "fewer other programs beside it, CPUs of its own (CPUAffinity in its unit, cpusets), or more weight (CPUWeight, nice)",
+            "fewer other programs on its CPUs, CPUs of its own (CPUAffinity in its unit, cpusets), or more weight \
+                (CPUWeight, nice)",
         )
     }
 

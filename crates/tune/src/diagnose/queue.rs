@@ -27,8 +27,8 @@ impl Case<'_> {
         let accepted = self.grew("TcpPassiveOpens");
         let times = overflows.saturating_add(cookies);
         let what = match overflows {
-            0 => "handshakes came faster than their queue holds",
-            _ => "connections were not accepted in time",
+            0 => "the queue of handshakes in progress was full",
+            _ => "the accept queue was full",
         };
         finding(
             Limiter::AcceptQueue,
@@ -70,7 +70,7 @@ impl Case<'_> {
                 dropped => format!(", {dropped} dropped"),
             };
             format!(
-                "{}{} wait at {whose}port {}{dropped}",
+                "{}{} wait on {whose}port {}{dropped}",
                 port.waiting,
                 most.unwrap_or_default(),
                 port.number
@@ -98,13 +98,14 @@ impl Case<'_> {
             let limit = port.limit_min?;
             if Some(limit) == most {
                 return Some(format!(
-                    "; port {} has all that net.core.somaxconn allows ({limit}): raise that, then start the program again",
+                    "; the accept queue of port {} is limited by net.core.somaxconn ({limit}): raise that, then \
+                        restart the program",
                     port.number
                 ));
             }
             (limit < BACKLOG_SMALL).then(|| {
                 format!(
-                    "; port {} was given room for {limit} only by its listen()",
+                    "; the accept queue of port {} is limited to {limit} by the backlog of its listen()",
                     port.number
                 )
             })
@@ -123,10 +124,10 @@ impl Case<'_> {
             Limiter::Pacing,
             Confidence::Low,
             format!(
-                "congestion control is bbr and {queues}: each connection is paced by a timer of its own"
+                "congestion control is bbr and {queues}: each connection is paced by its own timer"
             ),
-            "fq as queue of the device (net.core.default_qdisc is for those that come up later), or cubic where the network is \
-             short and does not lose packets",
+            "fq as qdisc of the device (net.core.default_qdisc applies to devices that come up later), or cubic where \
+                the network is short and does not lose packets",
         )
     }
 
@@ -145,7 +146,7 @@ impl Case<'_> {
         }
         if devices.is_empty() {
             let default = default.filter(|default| *default != PACER)?;
-            return Some(format!("the default queue is {default}"));
+            return Some(format!("the default qdisc is {default}"));
         }
         let words = |device: &&Interface| {
             let qdisc = device.qdisc.as_ref()?;
@@ -157,7 +158,7 @@ impl Case<'_> {
                 _ => format!(" over {}", leaves.join(" and ")),
             };
             Some(format!(
-                "the queue of {} is {}{over}",
+                "the qdisc of {} is {}{over}",
                 device.name, qdisc.root
             ))
         };

@@ -31,13 +31,13 @@ impl Case<'_> {
             .map(of_port);
         let whose = match &self.after.process {
             Some(process) => format!("{} used {:.2} CPUs", process.name, self.own_cpus()),
-            None => "run `onrush tune diagnose --pid` on the program that listens there".to_owned(),
+            None => "run `onrush tune diagnose --pid` on the program that listens on it".to_owned(),
         };
         finding(
             Limiter::Application,
             Confidence::Medium,
             format!(
-                "up to {} connections waited to be accepted at port {port} in {:.0} % of {} samples: {whose}",
+                "up to {} connections waited to be accepted on port {port} in {:.0} % of {} samples: {whose}",
                 most.max().unwrap_or(0),
                 waits(*port).unwrap_or(0.0) * 100.0,
                 self.after.samples.len()
@@ -67,10 +67,10 @@ impl Case<'_> {
             ),
             (Some(process), None) => (
                 confidence.max(Confidence::Medium),
-                format!("; it is not known whether on sockets of {}", process.name),
+                format!("; whether on sockets of {} is not known", process.name),
             ),
             (_, sockets) => {
-                let words = |(port, dropped): &(u16, u64)| format!("{dropped} at port {port}");
+                let words = |(port, dropped): &(u16, u64)| format!("{dropped} on port {port}");
                 let words = sockets.iter().flatten().map(words).collect::<Vec<_>>();
                 let front = if words.is_empty() { "" } else { "; " };
                 (confidence, format!("{front}{}", words.join(", ")))
@@ -85,7 +85,8 @@ impl Case<'_> {
             ),
             match memory > 0 {
                 true => {
-                    "net.ipv4.udp_mem; then a program that reads faster, and SO_RCVBUF with net.core.rmem_max above it"
+                    "a larger net.ipv4.udp_mem; then a program that reads faster, and SO_RCVBUF with net.core.rmem_max \
+                        above it"
                 }
                 false => {
                     "a program that reads faster (recvmmsg, more sockets with SO_REUSEPORT), then SO_RCVBUF with \
@@ -126,8 +127,8 @@ impl Case<'_> {
             finding(
                 Limiter::Ports,
                 self.confidence(waiting, 0, 0.0).max(Confidence::Medium),
-                format!("{waiting} closed connections had no place to wait (TCPTimeWaitOverflow)"),
-                "connections that are kept open; net.ipv4.tcp_max_tw_buckets and ip_local_port_range where they cannot be",
+                format!("{waiting} connections could not enter TIME-WAIT (TCPTimeWaitOverflow)"),
+                "keep-alive connections; otherwise a larger net.ipv4.tcp_max_tw_buckets and ip_local_port_range",
             )
         })
     }
@@ -154,10 +155,9 @@ impl Case<'_> {
             Some(_) if share(fullest) >= TAKEN_SURE => Confidence::High,
             Some(_) => Confidence::Medium,
         };
-        let to = fullest.to.map_or_else(
-            || "all destinations together".to_owned(),
-            |to| to.to_string(),
-        );
+        let to = fullest
+            .to
+            .map_or_else(|| "all destinations".to_owned(), |to| to.to_string());
         let own = match (&self.after.process, fullest.own) {
             (Some(process), Some(own)) => format!(", {own} by {}", process.name),
             _ => String::new(),

@@ -37,13 +37,14 @@ impl Case<'_> {
         };
         let dropped = match dropped {
             0 => String::new(),
-            dropped => format!("; {dropped} were dropped or forgotten early meanwhile"),
+            dropped => format!("; {dropped} were dropped or removed early meanwhile"),
         };
         finding(
             Limiter::Conntrack,
             confidence,
             format!(
-                "{entries} of {most} connections are tracked: when the table is full, packets of new ones are dropped{dropped}"
+                "{entries} connections are tracked (limit {most}): when the table is full, packets of new ones are \
+                    dropped{dropped}"
             ),
             "rules that do not track the service's connections (notrack), or nf_conntrack_max and its hash size",
         )
@@ -68,8 +69,8 @@ impl Case<'_> {
                 overflows => self.confidence(overflows, 0, ANY),
             };
             let words = format!(
-                "{} has {} of {} entries, and {overflows} new entries were rejected",
-                table.entries, table.most, table.name
+                "{} has {} entries (limit {}), and {overflows} new entries were rejected",
+                table.name, table.entries, table.most
             );
             Some((confidence, words))
         });
@@ -78,7 +79,8 @@ impl Case<'_> {
             Limiter::Neighbours,
             confidence,
             evidence,
-            "net.ipv4.neigh.default.gc_thresh1, 2 and 3 above the number of neighbours (net.ipv6 the same), or a router before them",
+            "net.ipv4.neigh.default.gc_thresh1, 2 and 3 above the number of neighbours (net.ipv6 the same), or a \
+                router in front of them",
         )
     }
 }

@@ -90,7 +90,7 @@ fn segments_sent_again_wait_for_a_timer_only_where_one_ran_out() {
         ..Counts::default()
     };
     let findings = judge(&Facts::default(), &Counts::default(), &after);
-    let words = "500 of 9000 segments were sent again: 7 times a timer ran out";
+    let words = "500 of 9000 segments were retransmitted, 7 times after a timeout";
     assert!(findings[0].evidence.starts_with(words), "{findings:#?}");
 }
 
@@ -131,8 +131,8 @@ fn a_program_that_does_not_read_is_the_limit() {
     );
     assert_eq!(
         evidence,
-        "server is stopped (by a signal, or in a debugger), and 300 bytes of 3 connections have arrived and were not \
-         read, and 5 connections were not accepted"
+        "server is stopped (by a signal or a debugger), and 300 bytes of 3 connections arrived and were not read, and \
+          5 connections were not accepted"
     );
     let (limiter, confidence, evidence) = with('S', 101, 3, 0);
     assert_eq!(
@@ -140,7 +140,7 @@ fn a_program_that_does_not_read_is_the_limit() {
         (Limiter::Application, Confidence::Medium)
     );
     assert!(
-        evidence.starts_with("server took next to no CPU time, and 300 bytes"),
+        evidence.starts_with("server used next to no CPU time, and 300 bytes"),
         "{evidence}"
     );
     // It is processing the data.
@@ -275,7 +275,7 @@ fn a_process_has_evidence_of_its_own() {
                 .for_each(|thread| thread.ticks = 160);
         }),
         &[
-            "server may run on CPU 0 only, with nothing left, while CPU 1 is",
+            "server may run only on CPU 0, with no CPU time left, while CPU 1 is",
             "CPU 0 is full with programs",
         ],
     );
@@ -283,12 +283,12 @@ fn a_process_has_evidence_of_its_own() {
     check_process(
         second(&[(5, 92, 0), (0, 5, 0)]),
         with(|process| process.allowed = [0].into_iter().collect()),
-        &["other programs fill CPU 0, which server may run on: it used 0.10 CPUs"],
+        &["other programs fill CPU 0, on which server may run: it used 0.10 CPUs"],
     );
     check_process(
         second(&[(5, 30, 0)]),
         with(|process| (process.files, process.files_max) = (Some(1_020), Some(1_024))),
-        &["server has 1020 of 1024 files open"],
+        &["server has 1020 files open (limit 1024)"],
     );
     let overflows = Counts {
         network: [("TcpExtListenOverflows".to_owned(), 3)].into(),
@@ -304,7 +304,7 @@ fn a_process_has_evidence_of_its_own() {
     check_process(
         overflows,
         waits,
-        &["ListenOverflows 3, TCPReqQFullDoCookies 0; of server, 129 wait at port 8080"],
+        &["ListenOverflows 3, TCPReqQFullDoCookies 0; of server, 129 wait on port 8080"],
     );
 }
 
@@ -339,19 +339,19 @@ fn a_full_accept_queue_is_named_by_its_port() {
     check_ports(
         &[socket(1, 0, 128, 100)],
         &[socket(1, 129, 128, 117)],
-        "DoCookies 0; 129 of 128 wait at port 8080, 17 dropped",
-        "; port 8080 was given room for 128 only by its listen()",
+        "DoCookies 0; 129 of 128 wait on port 8080, 17 dropped",
+        "; the accept queue of port 8080 is limited to 128 by the backlog of its listen()",
     );
     check_ports(
         &[],
         &[socket(1, 4_097, 4_096, 17), socket(2, 0, 4_096, 0)],
-        "; 4097 of 8192 wait at the 2 sockets (1 full) of port 8080, 17 dropped",
-        "; port 8080 has all that net.core.somaxconn allows (4096): raise that, then start the program again",
+        "; 4097 of 8192 wait on the 2 sockets (1 full) of port 8080, 17 dropped",
+        "; the accept queue of port 8080 is limited by net.core.somaxconn (4096): raise that, then restart the program",
     );
     check_ports(
         &[],
         &[socket(1, 12, 1_024, 0), socket(2, 0, 1_024, 0)],
-        "; 12 of 2048 wait at the 2 sockets of port 8080",
+        "; 12 of 2048 wait on the 2 sockets of port 8080",
         "above that",
     );
     // Earlier drops, and drops without a waiting program, are not evidence.
@@ -395,33 +395,35 @@ fn pacing_is_judged_by_the_queue_that_packets_left_by() {
             .find(|finding| finding.limiter == Limiter::Pacing);
         let evidence = found.map(|finding| finding.evidence.as_str());
         let expected = expected.map(|queues| {
-            format!("congestion control is bbr and {queues}: each connection is paced by a timer of its own")
+            format!(
+                "congestion control is bbr and {queues}: each connection is paced by its own timer"
+            )
         });
         assert_eq!(evidence, expected.as_deref());
     };
     let veth = interface("veth7", false, "noqueue", &[]);
     let eth0 = |root: &str, below: &[&str]| [interface("eth0", true, root, below), veth.clone()];
     check(&[], "fq", None);
-    check(&[], "fq_codel", Some("the default queue is fq_codel"));
+    check(&[], "fq_codel", Some("the default qdisc is fq_codel"));
     check(&eth0("fq", &[]), "pfifo_fast", None);
     check(&eth0("mq", &["fq"]), "pfifo_fast", None);
     check(&eth0("mq", &[]), "fq", None);
     check(
         &eth0("pfifo_fast", &[]),
         "fq",
-        Some("the queue of eth0 is pfifo_fast"),
+        Some("the qdisc of eth0 is pfifo_fast"),
     );
     check(
         &eth0("mq", &["fq_codel"]),
         "fq",
-        Some("the queue of eth0 is mq over fq_codel"),
+        Some("the qdisc of eth0 is mq over fq_codel"),
     );
     check(
         &eth0("mq", &[]),
         "fq_codel",
-        Some("the queue of eth0 is mq over fq_codel"),
+        Some("the qdisc of eth0 is mq over fq_codel"),
     );
-    check(&[veth], "fq", Some("the queue of veth7 is noqueue"));
+    check(&[veth], "fq", Some("the qdisc of veth7 is noqueue"));
 }
 
 #[test]
@@ -444,7 +446,7 @@ fn an_allowance_is_called_by_its_name() {
     let findings = judge(&Facts::default(), &counters(4), &counters(21));
     assert_eq!(
         findings[0].evidence,
-        "packet-rate allowance exceeded: the provider held packets back (ens5 pps_allowance_exceeded by 17)"
+        "packet-rate allowance exceeded: the provider delayed or dropped packets (ens5 pps_allowance_exceeded by 17)"
     );
 }
 
@@ -484,7 +486,7 @@ fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
     let client = (
         Limiter::Client,
         Confidence::Medium,
-        "client-limited: 4200 packets a second came in and 5000 went out, the busiest CPU was 40 % busy, next to nothing was dropped or stolen, and in 2 samples requests were read and answered and responses sent",
+        "client-limited: 4200 packets per second received and 5000 sent, the busiest CPU was 40 % busy, next to nothing was dropped or stolen, and in 2 samples requests were read and responses sent",
     );
     check(100.0, counted(110.0, &asked), client);
     // A few unwanted packets, as on every network, are not evidence.
@@ -502,7 +504,7 @@ fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
     };
     let words = "nothing here was full: the busiest CPU was 85 % busy";
     check(100.0, busy, (Limiter::Elsewhere, Confidence::Medium, words));
-    let idle = "next to nothing was asked of this machine: 994 packets came in";
+    let idle = "this machine had next to no load: 994 packets received";
     check(
         100.0,
         counted(110.0, &[("TcpInSegs", 994)]),
@@ -561,7 +563,7 @@ fn check_asked(change: impl Fn(&mut Counts), limiter: Limiter, words: &str) {
 fn client_is_named_only_with_complete_readings() {
     use Limiter::{CannotKnow, Client};
     type Change = fn(&mut Counts);
-    check_asked(|_| {}, Client, "client-limited: 10000 packets a second");
+    check_asked(|_| {}, Client, "client-limited: 10000 packets per second");
     let unread: [(Change, &str); 10] = [
         (|counts| counts.cpus.clear(), "the load of CPUs"),
         (
@@ -611,7 +613,7 @@ fn client_is_named_only_with_complete_readings() {
     check_asked(
         |counts| connections(counts, |one| one.held = 18),
         CannotKnow,
-        "18 of 20 connections had received data and sent none since",
+        "18 of 20 connections received data and have sent none since",
     );
     let server = "10.0.0.8:5432".parse().expect("an address");
     check_asked(

@@ -31,7 +31,7 @@ pub fn of(interfaces: &[Interface]) -> Result<CpuSet, String> {
         all = all.union(&of_one(interface)?);
     }
     match all.is_empty() {
-        true => Err("no interface is up that takes packets".to_owned()),
+        true => Err("no interface that is up receives packets".to_owned()),
         false => Ok(all),
     }
 }
@@ -57,7 +57,7 @@ fn of_one(interface: &Interface) -> Result<CpuSet, String> {
 
 pub(crate) fn unknown(interface: &Interface) -> String {
     format!(
-        "it is not known which CPUs take packets of {}",
+        "the CPUs that receive packets of {} are not known",
         interface.name
     )
 }

@@ -155,8 +155,8 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     let topology = topology::read(tree, process);
     let Some(first) = topology.online.first() else {
         return Err(Error::Facts(
-            "there are no CPUs here: neither sys/devices/system/cpu nor proc/stat names one; is it the root directory \
-             of a machine?"
+            "no CPUs found: neither sys/devices/system/cpu nor proc/stat names one; pass the root directory of a \
+                machine"
                 .to_owned(),
         ));
     };

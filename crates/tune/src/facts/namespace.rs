@@ -15,7 +15,8 @@ use crate::limits::NETLINK_TRIES;
 use crate::tree::Tree;
 
 pub(super) const ABOUT: &str = "/sys";
-pub(super) const WHY: &str = "is of another network namespace than this program: use `ip netns exec`, which mounts the right one";
+pub(super) const WHY: &str = "belongs to another network namespace than this program: use `ip netns exec`, which \
+    mounts the right one";
 
 /// Adds a trouble to the tree if this machine's /sys has other interfaces than netlink reports.
 pub(super) fn check(tree: &Tree) {

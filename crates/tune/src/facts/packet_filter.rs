@@ -20,7 +20,7 @@ pub(super) fn read(tree: &Tree, iptables: &[String]) -> Option<Rules> {
     if is_refused && (is_used(tree) || !iptables.is_empty()) {
         tree.trouble(
             "nftables",
-            "its rules could not be counted: that takes CAP_NET_ADMIN".to_owned(),
+            "its rules could not be counted: this needs CAP_NET_ADMIN".to_owned(),
         );
     }
     rules

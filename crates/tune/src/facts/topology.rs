@@ -171,8 +171,8 @@ fn allowed(tree: &Tree, online: &CpuSet, process: Option<u32>) -> CpuSet {
                 tree.trouble(
                     "the cpuset",
                     format!(
-                        "is not mounted where this program can see it: only the CPUs that it may run on itself are \
-                         planned for ({own}); run it where /sys/fs/cgroup is mounted for the others"
+                        "is not mounted where this program can see it: only the CPUs that this program may run on are \
+                            planned for ({own}); for the others run it where /sys/fs/cgroup is mounted"
                     ),
                 );
             }

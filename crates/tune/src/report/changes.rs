@@ -105,7 +105,7 @@ impl Group<'_> {
         lines.extend(ranges.iter().take(most).map(Range::line));
         let left: usize = ranges.iter().skip(most).map(Range::len).sum();
         if left > 0 {
-            lines.push(format!("      and {left} queues more, which --json lists"));
+            lines.push(format!("      and {left} more queues, listed by --json"));
         }
         lines
     }

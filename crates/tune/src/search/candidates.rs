@@ -113,15 +113,17 @@ fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     let mut candidates = vec![
         steered(&queues, "no CPU", |_| CpuSet::new()),
         steered(&queues, &format!("all {} CPUs", all.len()), |_| all.clone()),
-        steered(&queues, "all but those with interrupts", |_| {
+        steered(&queues, "all CPUs except those with interrupts", |_| {
             all.minus(&irq_cpus)
         }),
-        steered(&queues, "all of the interrupt's node", |queue| {
+        steered(&queues, "all CPUs of the interrupt's node", |queue| {
             queue.node.clone()
         }),
-        steered(&queues, "that node without CPUs with interrupts", |queue| {
-            queue.node.minus(&irq_cpus)
-        }),
+        steered(
+            &queues,
+            "all CPUs of the interrupt's node except those with interrupts",
+            |queue| queue.node.minus(&irq_cpus),
+        ),
     ];
     let most = queues
         .iter()
@@ -140,7 +142,7 @@ fn steering(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     }
     let place = match irq_cpus.is_empty() {
         true => "",
-        false => " of that node beside the interrupt's",
+        false => " of the interrupt's node except its own",
     };
     for size in sizes.into_iter().filter(|size| *size > 0 && *size <= most) {
         let cpus = if size == 1 { "CPU" } else { "CPUs" };
@@ -263,12 +265,12 @@ fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
     let beside = all.minus(&irq_cpus);
     let choices = [
         ("all", all.clone()),
-        ("those without interrupts", beside.clone()),
+        ("the CPUs without interrupts", beside.clone()),
         (
-            "those without interrupts and steered packets",
+            "the CPUs without interrupts and steered packets",
             beside.minus(&steered),
         ),
-        ("those of the plan", placement.application_cpus),
+        ("the CPUs of the plan", placement.application_cpus),
         ("the node of the interrupts", near.clone()),
         ("the other nodes", all.minus(&near)),
     ];

@@ -87,13 +87,15 @@ pub fn search(
 ) -> Result<Road, Error> {
     assert!(
         trials.turns > 0,
-        "nothing can be compared without a measurement"
+        "a comparison needs at least one measurement"
     );
     let mut firsts = Vec::new();
     for _ in 0..trials.turns {
         firsts.push((trials.measure)().map_err(|why| match why {
             Unmeasured::Failed(why) => Error::Request(why),
-            Unmeasured::Stopped => Error::Request("stopped before anything was tried".to_owned()),
+            Unmeasured::Stopped => {
+                Error::Request("stopped before the first candidate was tried".to_owned())
+            }
         })?);
     }
     let mut road = Road {
@@ -158,7 +160,7 @@ impl<M: Machine> Search<'_, '_, M> {
         let facts = self.machine.facts()?;
         let values = candidate.values(&facts);
         if self.actions(&facts, candidate, &values).is_empty() {
-            step.trouble = Some("is so already".to_owned());
+            step.trouble = Some("already set".to_owned());
             return Ok(Tried::Step(step));
         }
         let mut ratios = Vec::new();
@@ -221,7 +223,7 @@ impl<M: Machine> Search<'_, '_, M> {
         }
         Ok(match result {
             Ok(result) if best > 0.0 => Turn::Measured(best, result),
-            Ok(_) => Turn::Failed("the measurement gave nothing above 0".to_owned()),
+            Ok(_) => Turn::Failed("the measurement's result is not above 0".to_owned()),
             Err(Unmeasured::Failed(why)) => Turn::Failed(why),
             Err(Unmeasured::Stopped) => Turn::Over(End::Stopped),
         })
@@ -359,14 +361,14 @@ pub fn last_row(road: &Road) -> String {
 }
 
 fn first_row(road: &Road) -> String {
-    format!("{:<64} {:>12}\n", "as it was", figure(road.start))
+    format!("{:<64} {:>12}\n", "start", figure(road.start))
 }
 
 fn row(step: &Step) -> String {
     let verdict = match (&step.trouble, step.is_kept) {
         (Some(trouble), _) => format!("not tried: {trouble}"),
         (None, true) => "kept".to_owned(),
-        (None, false) => "put back".to_owned(),
+        (None, false) => "restored".to_owned(),
     };
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let change = step.ratio.map(|(least, ratio, most)| {

@@ -20,10 +20,10 @@ const TOP: usize = 96;
 const WIDTH_MIN: usize = 900;
 const FRAMES: [(Option<Work>, &str, &str); 5] = [
     (Some(Work::Interrupts), "#c0392b", "takes interrupts"),
-    (Some(Work::Steering), "#e67e22", "is handed packets"),
+    (Some(Work::Steering), "#e67e22", "steered packets"),
     (Some(Work::Application), "#2980b9", "runs the program"),
     (Some(Work::System), "#7f8c8d", "for the system"),
-    (None, "#bbbbbb", "nothing of these"),
+    (None, "#bbbbbb", "none of these"),
 ];
 
 /// Draws a title, a legend, and each node with its interfaces. `loads` may be empty.
@@ -65,7 +65,7 @@ pub fn svg(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>) -> String 
     }
     let unknown = unknown(facts);
     if !unknown.is_empty() {
-        body.push_str(&head("of unknown node", &unknown, facts, top + 14));
+        body.push_str(&head("node unknown", &unknown, facts, top + 14));
         top += 26;
     }
     format!(
@@ -90,7 +90,7 @@ fn title(facts: &Facts, loads: &BTreeMap<usize, Load>) -> String {
     let topology = &facts.topology;
     let load = match loads.is_empty() {
         true => "load not measured",
-        false => "load while it was looked at",
+        false => "load while measuring",
     };
     format!(
         "<text x=\"10\" y=\"24\" class=\"title\">{TITLE}</text>\n<text x=\"10\" y=\"42\">{}, {}, {}, {}; {load}</text>\n",

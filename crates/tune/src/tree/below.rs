@@ -61,7 +61,7 @@ pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
         };
         let Some(next) = next else {
             return Err(Error::Request(format!(
-                "{} is behind a link that leads to nothing below {}: nothing is written there",
+                "{} follows a symbolic link to a target that does not exist below {}: nothing is written there",
                 place.display(),
                 root.display()
             )));

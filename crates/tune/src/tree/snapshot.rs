@@ -73,13 +73,13 @@ pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
     let file = File::from(file.map_err(|error| failed(error.into()))?);
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(unusable(
-            "it is no regular file; `onrush tune snapshot -o FILE` makes one".to_owned(),
+            "not a regular file; `onrush tune snapshot -o FILE` makes one".to_owned(),
         ));
     }
     let text = read_bounded(file, SNAPSHOT_BYTES_MAX).map_err(failed)?;
     let json: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
         unusable(match error.is_eof() {
-            true => "it ends in the middle; was it cut off on its way?".to_owned(),
+            true => "it is truncated: copy it again".to_owned(),
             false => format!("it is not JSON ({error}); `onrush tune snapshot -o FILE` makes one"),
         })
     })?;
@@ -94,13 +94,13 @@ pub(super) fn read_snapshot(path: &Path) -> Result<Snapshot, Error> {
                 .and_then(|version| version.as_str())
                 .unwrap_or("unknown");
             return Err(unusable(format!(
-                "its format is {schema}, made by onrush {writer}; this is onrush {} and reads format {SNAPSHOT_SCHEMA}",
+                "its format is {schema}, written by onrush {writer}; onrush {} reads format {SNAPSHOT_SCHEMA}",
                 env!("CARGO_PKG_VERSION")
             )));
         }
         None => {
             return Err(unusable(
-                "it does not say `onrush_snapshot`; `onrush tune snapshot -o FILE` makes one"
+                "it lacks the key `onrush_snapshot`; `onrush tune snapshot -o FILE` makes one"
                     .to_owned(),
             ));
         }

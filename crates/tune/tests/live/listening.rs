@@ -75,9 +75,12 @@ fn a_socket_that_never_accepts_is_named_with_what_it_dropped() {
         .iter()
         .find(|finding| finding.limiter == Limiter::AcceptQueue)
         .expect("connections were dropped");
-    let words = format!("2 of 1 wait at port {}, ", address.port());
+    let words = format!("2 of 1 wait on port {}, ", address.port());
     assert!(found.evidence.contains(&words), "{found:#?}");
-    let words = format!("port {} was given room for 1 only", address.port());
+    let words = format!(
+        "accept queue of port {} is limited to 1 by the backlog",
+        address.port()
+    );
     assert!(found.remedy.contains(&words), "{found:#?}");
 
     // Without a process, the sockets of all are named.
@@ -86,7 +89,7 @@ fn a_socket_that_never_accepts_is_named_with_what_it_dropped() {
         ..counts
     });
     let findings = diagnose::judge(&facts, &before, &after);
-    let words = format!("2 of 1 wait at port {}, ", address.port());
+    let words = format!("2 of 1 wait on port {}, ", address.port());
     assert!(
         findings
             .iter()

@@ -25,7 +25,7 @@ fn a_machine_of_two_network_namespaces_is_told_from_a_whole_one() {
     // Moves this thread only; /sys is not remounted.
     let mixed = namespace.inside(read);
     let error = mixed.check_namespace().expect_err("/sys is of another");
-    let words = "/sys is of another network namespace than this program: use `ip netns exec`";
+    let words = "/sys belongs to another network namespace than this program: use `ip netns exec`";
     assert!(error.to_string().contains(words), "{error}");
     let plan = advise::plan(&mixed, &Request::default()).expect("a plan");
     let mut notes = plan.notes.iter();

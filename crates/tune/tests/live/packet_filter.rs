@@ -49,8 +49,9 @@ fn rules_are_counted_by_family_and_table() {
     assert_eq!(facts.system.packet_rules, Some(expected.into()));
     let words = notes(&facts);
     assert!(
-        words
-            .contains("nftables has 4 rules (inet firewall 3, ip nat 1): each packet goes through"),
+        words.contains(
+            "nftables has 4 rules (inet firewall 3, ip nat 1): each packet passes the rules"
+        ),
         "{words}"
     );
 

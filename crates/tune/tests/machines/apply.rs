@@ -227,9 +227,12 @@ fn what_is_refused_is_reported_and_the_rest_goes_on() {
     let root = cloud().write();
     let before = files(root.path());
     for (errno, expected) in [
-        (Errno::IO, "the kernel manages this interrupt itself"),
-        (Errno::INVAL, "does not take this value (EINVAL)"),
-        (Errno::ACCESS, "not permitted: it takes root"),
+        (
+            Errno::IO,
+            "the kernel manages this interrupt and does not allow",
+        ),
+        (Errno::INVAL, "the kernel rejects this value (EINVAL)"),
+        (Errno::ACCESS, "not permitted: needs root"),
         (Errno::ROFS, "mounted read-only"),
     ] {
         let mut machine = Trouble::at(root.path(), move |path, _| {
@@ -504,7 +507,9 @@ fn a_snapshot_cannot_be_changed() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let error = Root::open(file.path()).err().expect("refused");
     assert!(
-        error.to_string().contains("only a machine can be changed"),
+        error
+            .to_string()
+            .contains("is a snapshot: it can be planned for, but not changed"),
         "{error}"
     );
 }
@@ -521,7 +526,7 @@ fn a_script_sets_nothing_for_queues_that_get_other_interrupts() {
     );
     assert!(
         script.contains(
-            "eth0 has other queues and interrupts now: run `onrush tune plan --script` again"
+            "the queues or interrupts of eth0 have changed: run `onrush tune plan --script` again"
         ),
         "{script}"
     );
@@ -543,7 +548,7 @@ fn links_of_a_machine_do_not_lead_the_journal_or_the_drop_ins_out_of_it() {
         let plan = advise::plan(&facts, &Request::default()).expect("a plan");
         apply::persist(root, &plan, &[], Path::new("/onrush"))
     };
-    let lead = "is behind a link that leads to nothing below";
+    let lead = "follows a symbolic link to a target that does not exist below";
 
     let root = cloud().write();
     link(root.path(), outside.path(), "run");

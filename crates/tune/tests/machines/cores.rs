@@ -154,11 +154,11 @@ fn near_nodes_of_the_package_help_where_the_device_s_own_is_small() {
     }
     let reasons = placement.interfaces[0].reasons.join("; ");
     assert!(
-        reasons.contains("a quarter of the machine's 128 cores takes interrupts and nothing else, 28 of them in other nodes"),
+        reasons.contains("a quarter of the machine's 128 cores handles interrupts and nothing else, 28 of them in other nodes"),
         "{reasons}"
     );
     assert!(
-        reasons.contains("for some 8.3 million packets a second"),
+        reasons.contains("for about 8.3 million packets per second"),
         "{reasons}"
     );
     // With one node per package, other packages are not used.

@@ -24,7 +24,7 @@ fn one_queue_interrupts_one_cpu_and_is_steered_to_seven_of_its_node() {
     assert_eq!(plan.placement.interfaces[0].numa_node, -1);
     let reasons = plan.placement.interfaces[0].reasons.join("; ");
     assert!(
-        reasons.contains("does not say which node") && reasons.contains("7 were best"),
+        reasons.contains("does not report the device's node") && reasons.contains("7 were best"),
         "{reasons}"
     );
 }
@@ -74,8 +74,8 @@ fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
     for plan in [one, both] {
         assert_eq!(
             plan.accept.to_string(),
-            "accept = \"hash\" (the server is on CPUs without packets, too: 1-31), as it is; accept = \"cpu\" (each CPU of \
-             the server takes packets), as planned"
+            "current: accept = \"hash\" (the server also runs on CPUs that receive no packets: 1-31); planned: accept = \"cpu\" \
+             (every CPU of the server receives packets)"
         );
     }
 }
@@ -103,7 +103,7 @@ fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
     let accept = plan.accept.planned.to_string();
     assert_eq!(
         accept,
-        "accept = \"hash\" (packets have CPUs of their own: 48-63)"
+        "accept = \"hash\" (packets arrive on CPUs apart from the server's: 48-63)"
     );
     assert_eq!(layout(&plan)[0], "48 | ");
     assert_eq!(layout(&plan)[16], "48 | ", "two queues on each");
@@ -111,7 +111,7 @@ fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
         placed
             .reasons
             .join("; ")
-            .contains("a quarter of the machine's 64 cores takes interrupts")
+            .contains("a quarter of the machine's 64 cores handles interrupts")
     );
 }
 
@@ -218,22 +218,22 @@ fn reasons_count_what_is_there() {
         (
             eth0(Machine::new(1, 4, 1), 1),
             1,
-            "hands packets to 1 other of",
+            "steers packets to 1 other of",
         ),
         (
             eth0(Machine::new(1, 4, 1), 1),
             1,
-            "CPU 1 of its node takes the packets from it, and is no sibling",
+            "CPU 1 of its node processes its packets, and is not a sibling",
         ),
         (
             eth0(Machine::new(1, 16, 1), 1),
             1,
-            "CPUs 1-7 of its node take the packets from it",
+            "CPUs 1-7 of its node process its packets",
         ),
         (
             eth0(Machine::new(1, 16, 1), 8),
             8,
-            "node, 0, and takes the packets of 2 queues and nothing else",
+            "node, 0, and handles the packets of 2 queues and has no other work",
         ),
         (
             eth0(Machine::new(1, 16, 1), 8),
@@ -243,7 +243,7 @@ fn reasons_count_what_is_there() {
         (
             eth0(Machine::new(1, 16, 1), 4),
             4,
-            "node, 0, and takes nothing else",
+            "node, 0, and has no other work",
         ),
         (
             eth0(Machine::new(1, 16, 1), 4),
@@ -253,28 +253,28 @@ fn reasons_count_what_is_there() {
         (
             eth0(Machine::new(1, 16, 1), 1),
             16,
-            "can have 4 queues, each with a core of its own, instead of 1",
+            "supports 4 queues, one per core, instead of 1",
         ),
         (
             eth0(Machine::new(2, 16, 1), 32),
             32,
-            "8 cores take its interrupts",
+            "8 cores handle the interrupts",
         ),
         (
             eth0(Machine::new(1, 16, 1), 6),
             6,
-            "6 queues on 4 cores: a quarter of the machine's 16 cores takes",
+            "6 queues on 4 cores: a quarter of the machine's 16 cores handles",
         ),
-        (eth0(Machine::new(1, 16, 1), 6), 6, "up to 2 on each"),
+        (eth0(Machine::new(1, 16, 1), 6), 6, "up to 2 per core"),
         (
             eth0(Machine::new(8, 1, 1), 1),
             1,
-            "none of its node could help it",
+            "no other core of its node could help",
         ),
         (
             eth0(Machine::new(8, 3, 1), 2),
             2,
-            "2 queues on 1 core: 1 of the node's 3 cores takes interrupts",
+            "2 queues on 1 core: 1 of the node's 3 cores handles interrupts",
         ),
     ] {
         let found = reasons(&machine, most);
@@ -371,7 +371,7 @@ fn a_bond_is_planned_by_its_devices_and_an_unknown_name_is_an_error() {
     let error = advise::plan(&read(root.path()), &request("eth7")).expect_err("there is none");
     assert_eq!(
         error.to_string(),
-        "there is no interface eth7; there are bond0, eth0, eth1"
+        "there is no interface eth7: expected one of bond0, eth0, eth1"
     );
 }
 

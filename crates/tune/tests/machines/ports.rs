@@ -73,7 +73,7 @@ fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() 
         ports(Kind::Mlx5).path(),
         0,
         &["eth0", "eth1"],
-        "whose names do not say whose they are",
+        "whose names do not show which interface they belong to",
     );
     // Only the CPUs of these interrupts are set aside.
     let plan_of_ports = plan_of(ports(Kind::Mlx5).path(), &Request::default());
@@ -83,7 +83,7 @@ fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() 
             ("3".to_owned(), 0)
         );
         let reasons = placed.reasons.join("; ");
-        assert!(reasons.contains("not moved go to CPU 3"), "{reasons}");
+        assert!(reasons.contains("not moved run on CPU 3"), "{reasons}");
     }
     assert_eq!(
         plan_of_ports.placement.application_cpus.to_string(),
@@ -204,7 +204,10 @@ fn ports_of_mana_share_the_interrupt_of_each_queue() {
         let placed = &plan.placement.interfaces;
         assert_eq!(placed[0].queues[..queues], placed[1].queues[..]);
         let reasons = placed[1].reasons.join("; ");
-        assert!(reasons.contains("have the interrupts of eth0"), "{reasons}");
+        assert!(
+            reasons.contains("share the interrupts of eth0"),
+            "{reasons}"
+        );
         write_down(root.path(), &plan);
         assert_eq!(plan_of(root.path(), &Request::default()).actions, []);
     }
@@ -219,7 +222,7 @@ fn port_whose_interrupts_move_with_another_is_named_in_the_reasons() {
             ..Request::default()
         };
         let plan = plan_of(root.path(), &request);
-        let words = format!("{other} receives by the same interrupt");
+        let words = format!("{other} uses the same interrupt");
         let actions = plan.actions.iter();
         let moved = actions.filter(|action| action.path.starts_with("/proc/irq/"));
         let mut named = 0;
@@ -292,7 +295,7 @@ fn vectors_of_mana_are_known_with_one_port_only() {
         ports_of_mana(Kind::ManaVectors, 4).path(),
         0,
         &["eth0", "eth1"],
-        "whose names do not say whose they are",
+        "whose names do not show which interface they belong to",
     );
 }
 

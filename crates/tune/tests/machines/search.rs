@@ -128,9 +128,9 @@ fn one_queue_finds_the_seven_cpus_of_the_table() {
         assert_eq!(
             kept,
             [
-                "packet steering to all but those with interrupts",
-                "packet steering to that node without CPUs with interrupts",
-                "packet steering to 7 CPUs of that node beside the interrupt's",
+                "packet steering to all CPUs except those with interrupts",
+                "packet steering to all CPUs of the interrupt's node except those with interrupts",
+                "packet steering to 7 CPUs of the interrupt's node except its own",
             ]
         );
         for step in &road.steps {
@@ -240,7 +240,7 @@ fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
         kept(&road),
         [
             "application on CPUs 0-31, all",
-            "application on CPUs 1-15,24-31, those of the plan",
+            "application on CPUs 1-15,24-31, the CPUs of the plan",
             "application on CPUs 0-15, the other nodes",
         ],
         "{}",

@@ -168,7 +168,7 @@ fn a_drawing_says_what_it_shows() {
     let svg = drawn(&facts, [(8, load)].into());
     for words in [
         "<title>What each CPU does for the network</title>",
-        "32 CPUs, 16 cores, 2 nodes, 2 sockets; load while it was looked at",
+        "32 CPUs, 16 cores, 2 nodes, 2 sockets; load while measuring",
         ">takes interrupts</text>",
         ">100 % busy</text>",
         ">node 1: e&lt;0 (25 Gb/s)</text>",
@@ -179,8 +179,7 @@ fn a_drawing_says_what_it_shows() {
     facts.interfaces[0].node = None;
     let svg = drawn(&facts, BTreeMap::new());
     assert!(
-        svg.contains(">of unknown node: e&lt;0 (25 Gb/s)</text>")
-            && svg.contains("load not measured")
+        svg.contains(">node unknown: e&lt;0 (25 Gb/s)</text>") && svg.contains("load not measured")
     );
     assert!(!svg.contains("% busy"), "none was measured");
 }

@@ -11,7 +11,7 @@ impl Circle<'_> {
         let (taken, cores) = (cpus.len(), self.usable.cores());
         if self.home.cores.len() == 1 && taken == 1 {
             return format!(
-                "{} a node of 1 core: that takes the interrupts, and none of its node could help it",
+                "{} a node of 1 core: that core handles the interrupts, and no other core of its node could help",
                 counted(queues, "queue for", "queues for")
             );
         }
@@ -21,21 +21,21 @@ impl Circle<'_> {
             .map(|(_, cpu)| *cpu)
             .collect();
         let takes = match taken {
-            _ if taken == cores / 4 => format!("a quarter of the machine's {cores} cores takes"),
-            _ if !near.is_empty() => format!("{taken} of the machine's {cores} cores take"),
+            _ if taken == cores / 4 => format!("a quarter of the machine's {cores} cores handles"),
+            _ if !near.is_empty() => format!("{taken} of the machine's {cores} cores handle"),
             1 => format!(
-                "1 of the node's {} takes",
+                "1 of the node's {} handles",
                 counted(self.home.cores.len(), "core", "cores")
             ),
             _ => format!(
-                "{taken} of the node's {} take",
+                "{taken} of the node's {} handle",
                 counted(self.home.cores.len(), "core", "cores")
             ),
         };
         let help = match near.is_empty() {
             true => String::new(),
             false => format!(
-                ", {} of them in other nodes of its package, since the device's own gives half",
+                ", {} of them in other nodes of its package, since the device's own node gives half",
                 near.len()
             ),
         };
@@ -45,8 +45,8 @@ impl Circle<'_> {
             "up to "
         };
         format!(
-            "{} {}: {takes} interrupts and nothing else{help}, {most}{} on each, for some {:.1} million packets a second; queues \
-             enough make packet steering needless",
+            "{} {}: {takes} interrupts and nothing else{help}, {most}{} per core, for about {:.1} million packets per \
+                second; with enough queues packet steering is not needed",
             counted(queues, "queue on", "queues on"),
             counted(taken, "core", "cores"),
             queues.div_ceil(taken),
@@ -67,8 +67,8 @@ impl Circle<'_> {
             (least, most) => format!("{least} or {most} others"),
         };
         format!(
-            "{queues} a node of {} CPUs: each queue interrupts one core, which hands packets to {hands} of the same node, \
-             one CPU per core; 7 were best where 7, 15 and 31 were compared, and half of the node stays free where it can",
+            "{queues} a node of {} CPUs: each queue interrupts one core, which steers packets to {hands} of the same \
+                node, one CPU per core; 7 were best of 7, 15 and 31, and half of the node stays free where possible",
             self.home.cpus,
         )
     }

@@ -80,7 +80,7 @@ fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
         Journal::glance(&path, "b").expect_err("not known"),
     ];
     for error in errors {
-        let words = "is of onrush 9.9.0, whose format this version does not know: revert with that";
+        let words = "was written by onrush 9.9.0 in a format that this version cannot read: run revert with that";
         assert!(error.to_string().contains(words), "{error}");
     }
     assert_eq!(fs::read_to_string(&path).expect("read"), newer);
