@@ -324,8 +324,8 @@ onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--thread
     let trials = trials(&results(&out, &finished));
     let said = [
         "expected the text that ab prints at its end; no line begins with `Complete requests:`); it printed: first | last",
-        "there is no JSON object); its file ends: half of a re; it printed nothing",
-        "it wrote none into `{json}`); it printed nothing",
+        "there is no JSON object); its file ends with: half of a re; it printed nothing",
+        "it wrote no report into `{json}`); it printed nothing",
     ];
     for ((name, trial), part) in trials.iter().zip(said) {
         let why = trial["invalid"][0].as_str().unwrap_or_default();
@@ -349,7 +349,7 @@ onrush = ["serve", "--synthetic", "--listen", "127.0.0.1:{port}", "--threads", "
     let result = results(&out, &finished);
     let invalid = trials(&result)[0].1["invalid"].to_string();
     let expected =
-        "the client reports its own figures as invalid: requests that were due and never sent";
+        "the client reports its own figures as invalid: scheduled requests that were never sent";
     assert!(invalid.contains(expected), "{invalid}");
     let page = fs::read_to_string(out.join("report.html")).expect("a report");
     assert!(page.contains("complete, no valid figure"), "{finished:?}");
@@ -450,7 +450,7 @@ fn a_run_that_was_killed_is_gone_on_with() {
         let variants = &work["variants"];
         let count = |of: usize| variants[of]["trials"].as_array().map(Vec::len);
         assert_eq!((count(0), count(1)), (Some(1), Some(0)), "{work}");
-        let why = "not-here is not here: apt-get install a-package";
+        let why = "not-here is not installed: apt-get install a-package";
         assert_eq!(variants[1]["left_out"], why, "{work}");
     }
     let notes = results["notes"].to_string();

@@ -445,9 +445,7 @@ fn memory_that_is_full_is_named() {
     );
     assert_eq!(number(&result, "errors"), errors, "{result}");
     assert!(
-        finished
-            .out
-            .contains("responses that are errors of the server"),
+        finished.out.contains("responses that are server errors"),
         "{finished:?}"
     );
     assert!(matches!(finished.code, Some(3 | 5)), "{finished:?}");
@@ -482,7 +480,7 @@ fn values_that_others_have_stored_are_named_in_the_verdict() {
     assert!(
         finished
             .out
-            .contains("responses that are not those of their requests: 2"),
+            .contains("responses that do not match their requests: 2"),
         "{finished:?}"
     );
 }
@@ -519,7 +517,7 @@ fn a_server_that_is_none_is_named_and_ends_nothing() {
         (
             b"\x15\x03\x03\x00\x02\x02\x28",
             "protocol",
-            "the server wants memcacheds://",
+            "use memcacheds:// for this server",
         ),
         (b"VALUE k0", "timeout", "timed out"),
         (b"", "timeout", "timed out"),

@@ -203,7 +203,7 @@ fn what_cannot_be_called_is_said_before_anything_is_sent() {
     let known = ["--descriptors", &shop.descriptors];
     let with = |more: &[&'static str]| [&known[..], more].concat();
     for (method, arguments, part) in [
-        ("Watch", with(&[]), "its server streams messages"),
+        ("Watch", with(&[]), "a server-streaming method"),
         ("Sell", with(&[]), "expected Buy, Watch"),
         ("Buy", with(&["--body", "{\"nmae\": 1}"]), "nmae"),
         (
@@ -223,7 +223,7 @@ fn what_cannot_be_called_is_said_before_anything_is_sent() {
             "application/grpc",
         ),
         ("Buy", vec!["-H", "grpc-encoding: gzip"], "leave it out"),
-        ("", vec![], "names no method"),
+        ("", vec![], "is not a method"),
     ] {
         let said = shop.refusal(method, &arguments);
         assert!(said.contains(part), "{arguments:?}: {said}");

@@ -124,7 +124,7 @@ fn what_is_no_result_is_named_and_no_file_is_written_over_one() {
     for (words, said) in [
         (
             vec![&a[..], &place.path("none")],
-            "is no directory: expected one that onrush bench wrote",
+            "is not a directory: expected one that onrush bench wrote",
         ),
         (
             vec![&a, &place.path("empty")],
@@ -140,7 +140,7 @@ fn what_is_no_result_is_named_and_no_file_is_written_over_one() {
         ),
         (
             vec![&a, &place.path("newer")],
-            "environment.json is of version 9: this program reads version 1",
+            "environment.json has version 9, but this program reads version 1",
         ),
         (
             vec![&a, &a, "--only", "nothing"],

@@ -325,10 +325,7 @@ fn a_generator_of_datagrams_that_was_stopped_says_so() {
     program.signal(Signal::CONT);
     let finished = program.finish();
     assert_eq!(finished.code, Some(5), "{finished:?}");
-    assert!(
-        finished.out.contains("saw nothing that happened"),
-        "{finished:?}"
-    );
+    assert!(finished.out.contains("was stalled"), "{finished:?}");
     serve.stop();
 }
 
@@ -339,7 +336,11 @@ fn nobody_there_is_one_sentence() {
     drop(socket);
     let finished = run_onrush(&["load", &format!("udp://{address}")]);
     assert_eq!(finished.code, Some(2), "{}", finished.err);
-    assert!(finished.err.contains("nobody listens"), "{}", finished.err);
+    assert!(
+        finished.err.contains("refused the UDP datagrams"),
+        "{}",
+        finished.err
+    );
 }
 
 #[test]
@@ -365,7 +366,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
             &["http://127.0.0.1:9", "--fail-if", "loss > 0"],
             "requests are not lost",
         ),
-        (&["udp://127.0.0.1:9/path"], "no path without HTTP"),
+        (&["udp://127.0.0.1:9/path"], "only HTTP targets have a path"),
         (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
         (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
         (
@@ -412,7 +413,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["udp://127.0.0.1:9", "--fail-if", "p99 = 1ms"],
-            "hardly ever exactly",
+            "hardly ever equals",
         ),
     ] {
         let mut all = vec!["load"];

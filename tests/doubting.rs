@@ -33,7 +33,7 @@ fn a_client_that_was_stopped_for_seconds_measured_nothing() {
     let stopped = format!("{LOAD} & sleep 1.5; kill -STOP $!; sleep 3; kill -CONT $!; wait $!");
     let (code, trial) = run_by(&stopped, "6s", "");
     let invalid = trial["invalid"].to_string();
-    assert!(invalid.contains("the client stood still for "), "{trial}");
+    assert!(invalid.contains("the client was stalled for "), "{trial}");
     assert_eq!(code, Some(3), "{trial}");
 }
 
@@ -41,7 +41,7 @@ fn a_client_that_was_stopped_for_seconds_measured_nothing() {
 fn a_client_that_measures_for_longer_than_it_was_told_is_invalid() {
     let (code, trial) = run_by(&LOAD.replace("{duration}", "4s"), "1s", "");
     let invalid = trial["invalid"].to_string();
-    let expected = "s, and 1 s were asked for";
+    let expected = "s, but 1 s were requested";
     assert!(invalid.contains(expected), "{trial}");
     assert_eq!(code, Some(3), "{trial}");
 }

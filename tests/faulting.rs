@@ -121,7 +121,7 @@ fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
         let url = server(|_| Fault::Silence);
         let words = ["-d", "500ms", "-c", "2", "--io", io];
         let (finished, result) = load(&url, &words);
-        is_told(&finished, &result, 5, "no response came");
+        is_told(&finished, &result, 5, "no response was received");
         let words = [&words[..], &["--fail-if", "errors > 0"]].concat();
         let (finished, _) = load(&url, &words);
         assert_eq!(finished.code, Some(4), "{finished:?}");
@@ -203,7 +203,7 @@ fn a_generator_that_was_frozen_says_so() {
         let finished = program.finish();
         let text = std::fs::read_to_string(&file).expect("a result");
         let result = serde_json::from_str(&text).expect("JSON");
-        is_told(&finished, &result, 5, "saw nothing that happened");
+        is_told(&finished, &result, 5, "was stalled");
         if pace == "-R200" {
             is_told(&finished, &result, 5, "generator's own part");
         }

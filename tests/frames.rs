@@ -320,7 +320,7 @@ fn what_stands_in_the_way_of_frames_is_said_before_the_run() {
     refused(&[], &long, 1, "use 1472 at most");
     // This address is not assigned.
     let nobody = ["udp://10.78.0.77:9", "--via", "xdp", "--interface", "v0"];
-    refused(&[], &nobody, 2, "does not say its MAC address");
+    refused(&[], &nobody, 2, "does not answer ARP");
     if runs_as(65534) {
         let user = [
             "setpriv",

@@ -247,7 +247,7 @@ fn a_run_that_is_ended_before_its_moment_says_that_it_did_not_begin() {
     program.out.wait_for("#     time");
     program.signal(Signal::INT);
     let finished = program.finish();
-    assert!(finished.out.contains("ended early"), "{finished:?}");
+    assert!(finished.out.contains("stopped early"), "{finished:?}");
     let own = read(&file);
     assert_eq!(
         (&own["requests"], &own["duration_s"]),
@@ -255,7 +255,7 @@ fn a_run_that_is_ended_before_its_moment_says_that_it_did_not_begin() {
     );
     assert_eq!(own["clock"]["started_at"], Value::Null);
     let merged = run_onrush(&["load", "merge", &file.display().to_string()]);
-    assert!(merged.err.contains("it was ended before"), "{merged:?}");
+    assert!(merged.err.contains("it was stopped before"), "{merged:?}");
     // Connections are opened only in the last seconds before the start.
     assert_eq!(serve.stop().connections(), 0);
 }

@@ -261,7 +261,7 @@ fn a_host_that_dies_ends_the_run_and_is_named() {
     assert_eq!(result["complete"], false);
     let notes = result["notes"].to_string();
     assert!(
-        notes.contains("Ended early, in one · direct: host `"),
+        notes.contains("Stopped early, in one · direct: host `"),
         "{notes}"
     );
     for (_, home) in agents {
@@ -504,7 +504,7 @@ fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
     let result = json(&out, "result.json");
     let lost = result["lost"].as_str().expect("it is named");
     assert!(
-        lost.starts_with("host `b` is lost: nothing was heard of it"),
+        lost.starts_with("host `b` is lost: nothing was received from it"),
         "{lost}"
     );
     assert!(finished.err.contains("LOST: host `b`"), "{finished:?}");
@@ -622,6 +622,6 @@ fn a_host_that_cannot_be_used_is_one_clear_sentence() {
     let mut command = onrush(&["bench", &path]);
     let finished = Program::start(command.env("PATH", &odd)).finish();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    let said = "host `a` cannot be used: ssh is not here: apt-get install openssh-client";
+    let said = "host `a` cannot be used: ssh is not installed: apt-get install openssh-client";
     assert!(finished.err.contains(said), "{finished:?}");
 }

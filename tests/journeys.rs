@@ -229,13 +229,13 @@ fn a_condition_about_what_is_not_in_the_file_is_a_mistake_before_anything_is_sen
             &with[..],
             "--fail-if",
             "failed_checks{step:list} > 0",
-            "nothing is checked there",
+            "has no checks",
         ),
         (
             &with[..],
             "--fail-if",
             "connect.p99{step:login} > 1s",
-            "has its response time only",
+            "has only its response time",
         ),
         (
             &with[..],
@@ -480,7 +480,7 @@ fn what_does_not_go_with_journeys_is_refused_by_name() {
         (&["--find-max", "p99<1s"], "cannot be used with"),
         (&["--body", "x"], "cannot be used with"),
         (&["http://127.0.0.1:9/b"], "give one URL"),
-        (&["-H", "Cookie: a=b"], "which cookies are sent"),
+        (&["-H", "Cookie: a=b"], "both set cookies"),
     ] {
         let words = ["load", "http://127.0.0.1:9/", "--journeys", &file];
         let finished = run_onrush(&[&words, arguments].concat());

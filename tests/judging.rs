@@ -83,7 +83,7 @@ fn a_run_ends_when_its_condition_to_stop_holds() {
     assert!(
         finished
             .out
-            .contains("ended early: status.4xx >= 1 holds ("),
+            .contains("stopped early: status.4xx >= 1 holds ("),
         "{finished:?}"
     );
     let refused = load(&[&url, "--stop-if", "status.404 >= 1"]);
@@ -97,7 +97,7 @@ fn a_run_that_is_lost_ends_early() {
     let finished = load(&[&serve.url("/"), "-d", "1h", "--fail-if", "max > 1ns"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(
-        finished.out.contains("ended early: --fail-if max > 1ns"),
+        finished.out.contains("stopped early: --fail-if max > 1ns"),
         "{finished:?}"
     );
 }
@@ -197,7 +197,7 @@ fn results_of_generators_that_ran_together_add_up() {
     assert!(
         finished
             .out
-            .contains("nothing can be said: the runs are too short"),
+            .contains("cannot compare: the runs are too short"),
         "{finished:?}"
     );
 }
@@ -217,7 +217,7 @@ fn results_that_are_none_are_refused_with_their_name() {
         let finished = load(words);
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(
-            finished.err.contains("not the JSON of onrush load"),
+            finished.err.contains("not JSON output of onrush load"),
             "{finished:?}"
         );
     }
@@ -297,7 +297,7 @@ fn what_nobody_responds_to_ends_a_run_by_its_waits() {
         ];
         let finished = load(&[&words[..], pace].concat());
         assert_eq!(finished.code, Some(5), "{finished:?}");
-        let said = "ended early: p50 > 900ms holds (at least ";
+        let said = "stopped early: p50 > 900ms holds (at least ";
         assert!(finished.out.contains(said), "{finished:?}");
     }
 }

@@ -163,7 +163,7 @@ fn an_experiment_whose_results_have_no_place_is_not_measured() {
     let full = directory.path().join("full");
     fs::create_dir_all(full.join("report.html")).expect("a directory");
     for (out, said) in [
-        (&file, "is no directory: expected one, or a new name"),
+        (&file, "is not a directory: expected one, or a new name"),
         (&full, "report.html: is a directory"),
         (&directory.path().join("file/below"), "Not a directory"),
     ] {
@@ -191,7 +191,8 @@ fn an_experiment_whose_results_have_no_room_is_not_measured() {
         return;
     }
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    let said = format!("results need 1 MiB and {out} has no room for them: No space left");
+    let said =
+        format!("results need 1 MiB, but {out} does not have that much free space: No space left");
     assert!(finished.err.contains(&said), "{finished:?}");
     assert_eq!(finished.err.lines().count(), 1, "{finished:?}");
 }

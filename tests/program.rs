@@ -87,11 +87,7 @@ pub(crate) struct Finished {
 }
 
 /// Parts of verdict reasons for a generator that got too little CPU.
-const STARVED: [&str; 3] = [
-    "generator's own part",
-    "waited for a CPU",
-    "saw nothing that happened",
-];
+const STARVED: [&str; 3] = ["generator's own part", "waited for a CPU", "was stalled"];
 
 impl Finished {
     /// For runs of `load` or `bench` whose figures do not matter to the test: treats exit code 5 of `load` and 3 of
@@ -462,7 +458,7 @@ impl<S: Read + Write + End + Debug> Client<S> {
                 ended if response.is_empty() => {
                     let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
                     let is_late = ended.is_err_and(|error| timed_out.contains(&error.kind()));
-                    assert!(!is_late, "no response came");
+                    assert!(!is_late, "no response was received");
                     return None;
                 }
                 ended => panic!("{ended:?} within {}", response.escape_ascii()),

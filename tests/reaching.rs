@@ -105,7 +105,10 @@ fn behind_the_proxy_protocol_a_server_sees_the_same() {
         );
         let without = load(&[&url, "-n", "2"]);
         assert_eq!(without.code, Some(5), "{without:?}");
-        assert!(without.out.contains("no response came"), "{without:?}");
+        assert!(
+            without.out.contains("no response was received"),
+            "{without:?}"
+        );
     }
 }
 
@@ -195,11 +198,14 @@ fn what_cannot_be_done_is_refused_before_anything_is_sent() {
             &["--source", "192.0.2.1"],
             "--source 192.0.2.1 cannot be used",
         ),
-        (&["--source", "::1"], "no address of the family of --source"),
+        (
+            &["--source", "::1"],
+            "no address of the address family of --source",
+        ),
         (&["--source-ports", "1-2"], "net.ipv4.ip_local_port_range"),
         (
             &["--source", "127.0.0.2", "--connect-to", "unix:/run/a.sock"],
-            "come from no address",
+            "have no source address",
         ),
     ] {
         let finished = load(&[&[&url[..]], words].concat());

@@ -26,8 +26,7 @@ fn written(time: SystemTime, format: &[BorrowedFormatItem<'_>]) -> String {
     let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
     let time = UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX);
-    time.format(format)
-        .expect("a date has every part of the format")
+    time.format(format).expect("a date has all formatted parts")
 }
 
 #[cfg(test)]

@@ -54,50 +54,57 @@ impl fmt::Display for Error {
             Error::Write(path, _) => write!(f, "cannot write {}", path.display()),
             Error::NoDirectory(path) => {
                 let path = path.display();
-                write!(f, "{path} is no directory: expected one, or a new name")
+                write!(f, "{path} is not a directory: expected one, or a new name")
             }
             Error::Link(path) => {
                 let path = path.display();
-                write!(f, "{path} is a link: expected none, or a name that is free")
+                write!(
+                    f,
+                    "{path} is a symbolic link: expected none, or a name that is not in use"
+                )
             }
             Error::NoRoom(path, _) => {
                 let (path, bytes) = (path.display(), RESULT_BYTES_MIN >> 20);
                 write!(
                     f,
-                    "results need {bytes} MiB and {path} has no room for them"
+                    "results need {bytes} MiB, but {path} does not have that much free space"
                 )
             }
             Error::Resume(path, why) => {
-                write!(f, "cannot go on with {}: {why}", path.display())
+                write!(f, "cannot resume {}: {why}", path.display())
             }
             Error::InUse(path) => {
                 let path = path.display();
                 write!(
                     f,
-                    "another run writes into {path}: wait for its end, or take another directory (--out)"
+                    "another run writes into {path}: wait until it ends, or use another directory (--out)"
                 )
             }
             Error::NotThere(text) => {
                 write!(
                     f,
-                    "--only {text:?} names no work, variant or point of the experiment: --list shows them"
+                    "--only {text:?} matches no work, variant or point of the experiment: --list shows them"
                 )
             }
-            Error::NoScale => write!(f, "--scale is one of an experiment file, and none is named"),
+            Error::NoScale => write!(f, "--scale needs an experiment file: name one"),
             Error::Missing(programs) => {
                 write!(
                     f,
-                    "the experiment needs programs that are not here:\n  {}",
+                    "the experiment needs programs that are not installed:\n  {}",
                     programs.join("\n  ")
                 )
             }
             Error::NoPainter => write!(
                 f,
-                "--png needs {PAINTER}, which is not here: install it (Debian's package librsvg2-bin), or leave --png out"
+                "--png needs {PAINTER}, which is not installed: install it (Debian's package librsvg2-bin), or leave \
+                 --png out"
             ),
             Error::Picture(path, why) => {
                 let path = path.display();
-                write!(f, "cannot draw {path}: {why}; the SVG beside it is whole")
+                write!(
+                    f,
+                    "cannot draw {path}: {why}; the SVG beside it is complete"
+                )
             }
             Error::System(what, _) => write!(f, "cannot {what}"),
         }

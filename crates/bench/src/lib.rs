@@ -181,7 +181,8 @@ fn measure(
         let out = out.display();
         let _ = writeln!(
             io::stderr(),
-            "{text}\nTrials are kept in {out}/trials.jsonl: `onrush bench --resume {out}` writes the results when they can be written."
+            "{text}\nTrials are kept in {out}/trials.jsonl: run `onrush bench --resume {out}` to write the results \
+             once the cause is removed."
         );
     }
     let texts = written?;

@@ -340,11 +340,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "iperf3/refused.json",
-        "iperf3 says: unable to connect to server: Connection refused",
+        "iperf3 reports: unable to connect to server: Connection refused",
     ),
     (
         "iperf3/server-died.json",
-        "iperf3 says: unable to write to stream socket: Broken pipe",
+        "iperf3 reports: unable to write to stream socket: Broken pipe",
     ),
     ("iperf3/text.txt", "there is no JSON object"),
     ("memcaslap/refused.txt", "no line begins with `Run time:`"),
@@ -452,15 +452,15 @@ fn every_captured_report_is_in_a_table() {
 #[test]
 fn what_hides_in_numbers_is_noted() {
     for (file, part) in [
-        ("ab/server-died-r.txt", "counts requests that failed"),
-        ("fortio/good.json", "interpolation"),
-        ("h1load/long.txt", "does not tell which statuses"),
-        ("iperf3/tcp.json", "segments that were sent again: 1"),
+        ("ab/server-died-r.txt", "includes failed requests"),
+        ("fortio/good.json", "are interpolated"),
+        ("h1load/long.txt", "does not report the statuses"),
+        ("iperf3/tcp.json", "retransmitted segments: 1"),
         ("iperf3/udp-lost.json", "counts datagrams"),
-        ("memcaslap/server-died.txt", "nor connections that it lost"),
+        ("memcaslap/server-died.txt", "nor lost connections"),
         ("sockperf/ping-pong.txt", "half round trips"),
         ("sockperf/full-rtt.txt", "are round trips"),
-        ("sockperf/throughput.txt", "whether they arrived"),
+        ("sockperf/throughput.txt", "whether they were received"),
         ("wrk2/good.txt", "coordinated omission"),
     ] {
         let notes = report_of(file).expect(file).notes;

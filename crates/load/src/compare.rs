@@ -230,7 +230,8 @@ fn cautions(a: &Part, b: &Part) -> Vec<String> {
         let latency = &part.report.latency_us;
         if latency.effective.is_empty() && !latency.percentiles.is_empty() {
             cautions.push(format!(
-                "{} says nothing of how its seconds vary: it was shorter than {} seconds, or a version before this one made it; nothing can be told apart",
+                "{} has no variation between seconds: it was shorter than {} seconds, or an older onrush wrote it; no \
+                 difference can be detected",
                 part.name,
                 blocks::BLOCKS_MIN
             ));
@@ -268,7 +269,8 @@ fn cautions(a: &Part, b: &Part) -> Vec<String> {
             .collect();
         if !open.is_empty() {
             cautions.push(format!(
-                "{} has only lower bounds of response times at {} %, since requests had no response: these are not compared",
+                "{} has only lower bounds of response times at {} %, because some requests had no response: these are \
+                 not compared",
                 part.name,
                 open.join(", ")
             ));
@@ -313,9 +315,7 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
     pairs
         .into_iter()
         .filter(|(_, one, other)| one != other)
-        .map(|(what, one, other)| {
-            format!("they were asked for different things: {what} {one} and {other}")
-        })
+        .map(|(what, one, other)| format!("the options differ: {what} {one} and {other}"))
         .collect()
 }
 

@@ -83,7 +83,7 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
 /// no response.
 #[expect(
     clippy::manual_async_fn,
-    reason = "an async fn holds its arguments twice, in every connection"
+    reason = "an async fn would store its arguments twice in every connection"
 )]
 fn exchange(
     core_run: &CoreRun,

@@ -46,7 +46,7 @@ use times::{sum_times, sum_unanswered};
 /// The reason why they are not one run, and what to do instead.
 pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let [first, others @ ..] = parts else {
-        return Err("there is nothing to merge: name the JSON files of the generators".to_owned());
+        return Err("nothing to merge: name the JSON files of the generators".to_owned());
     };
     for other in others {
         check_same(first, other)?;
@@ -220,7 +220,8 @@ fn by_request(parts: &[Part]) -> Result<Vec<RequestRow>, String> {
             }
             if sums.len() > KINDS_SHOWN_MAX {
                 return Err(format!(
-                    "these cannot be merged: they have more than {KINDS_SHOWN_MAX} kinds of requests together, so they are not of one load"
+                    "cannot merge: the results have more than {KINDS_SHOWN_MAX} kinds of requests together, so they \
+                     are not parts of one load"
                 ));
             }
         }
@@ -245,7 +246,8 @@ fn add_counts(sum: &mut Report, more: &Report) {
 fn check_same(first: &Part, other: &Part) -> Result<(), String> {
     let differ = |what: &str, of_first: String, of_other: String| {
         Err(format!(
-            "{} and {} cannot be merged: their {what} differ ({of_first} and {of_other}); only generators of one load add up. To set one beside the other: onrush load compare",
+            "{} and {} cannot be merged: their {what} differ ({of_first} and {of_other}); only generators of one load \
+             can be merged. To compare the two: onrush load compare",
             first.name, other.name
         ))
     };
@@ -344,10 +346,10 @@ fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
     if apart > MERGE_SKEW_SHARE_MAX {
         reasons.push(Reason {
             state: State::Suspect,
-            what: "the generators did not run all the time together".to_owned(),
+            what: "the generators did not run at the same time throughout".to_owned(),
             measured: format!("{:.1} s of {:.1} s", span.together, span.length()),
             bound: format!("all but {:.0} %", MERGE_SKEW_SHARE_MAX * 100.0),
-            remedy: "start them at one moment (--start-at), with clocks that agree; the rate is of the whole span"
+            remedy: "start them at the same time (--start-at), with synchronized clocks; the rate covers the whole span"
                 .to_owned(),
         });
     }

@@ -206,7 +206,8 @@ impl Plan {
         {
             let most = (BATCH_BYTES_MAX / bytes).max(1);
             return Err(Error::Invalid(format!(
-                "--pipeline {} with requests of {bytes} bytes is more than {BATCH_BYTES_MAX} bytes at once: use {most} at most",
+                "--pipeline {} with requests of {bytes} bytes is more than {BATCH_BYTES_MAX} bytes at once: use {most} \
+                 at most",
                 options.pipeline,
             )));
         }
@@ -354,7 +355,7 @@ fn protocol(options: &Options) -> Result<Protocol, String> {
         Scheme::Tcp => options.bytes.protocol(),
         Scheme::Udp => {
             return Err(format!(
-                "{} sends datagrams, which are no requests: see packets::run",
+                "{} is a datagram target, which takes no requests: see packets::run",
                 options.target.url
             ));
         }
@@ -373,7 +374,7 @@ fn mix(options: &Options) -> Result<Mix, String> {
     let checked = |request: &Request| request.expect.check(scheme);
     asks.requests.iter().try_for_each(checked)?;
     if options.pipeline > 1 && matches!(options.pace, Pace::Open(ArrivalPlan::Listed(_))) {
-        return Err("each request of a log has its own time: leave --pipeline out".to_owned());
+        return Err("a log gives each request its own time: leave --pipeline out".to_owned());
     }
     if !scheme.is_grpc() {
         return Mix::new(&asks, &options.headers, options.seed);

@@ -142,7 +142,7 @@ impl Protocol {
 }
 
 /// Panic message of operations that need an order of requests.
-const NO_ORDER: &str = "streams have no order: see http2";
+const NO_ORDER: &str = "HTTP/2 streams have no order: see http2";
 
 /// Writes the requests of one core and parses the responses.
 pub(crate) enum Codec {
@@ -255,7 +255,7 @@ impl Incoming<'_> {
         match self {
             Incoming::Http1(incoming) => incoming.pass_unseen(count),
             Incoming::Memcached(incoming) => incoming.pass_unseen(count),
-            Incoming::Echo(_) => unreachable!("there are none"),
+            Incoming::Echo(_) => unreachable!("an echo reads all bytes"),
         }
     }
 

@@ -244,7 +244,7 @@ impl Record {
         self.count(Failure::UnexpectedBytes, 1);
         self.tally.unexpected += 1;
         self.unexpected
-            .get_or_insert_with(|| "bytes behind it that nobody had asked for".to_owned());
+            .get_or_insert_with(|| "unrequested bytes after it".to_owned());
     }
 
     /// Counts a connection that is ready for requests, and its connect time.

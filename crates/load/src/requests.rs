@@ -156,7 +156,7 @@ impl Statuses {
     pub(crate) fn parse_http(text: &str) -> Result<Statuses, String> {
         let expected = || {
             format!(
-                "{text:?} is no status of a response: expected one such as 204, or a class such as 2xx, from 200 to 999"
+                "{text:?} is not a response status: expected one such as 204, or a class such as 2xx, from 200 to 999"
             )
         };
         let class = text.strip_suffix("xx").or(text.strip_suffix("XX"));
@@ -187,8 +187,10 @@ impl Expect {
         let is_fit = |of: &Statuses| is_code(of) == scheme.is_grpc();
         match (self.statuses.iter().all(is_fit), scheme.is_grpc()) {
             (true, _) => Ok(()),
-            (false, true) => Err("responses to calls have codes, and a status of HTTP is expected: expect one such as OK or NOT_FOUND".to_owned()),
-            (false, false) => Err("responses over HTTP have statuses, and a code of gRPC is expected: expect one such as 200, or use grpc://".to_owned()),
+            (false, true) => Err("responses of gRPC have codes, not HTTP statuses: expect a code such as OK or \
+                NOT_FOUND".to_owned()),
+            (false, false) => Err("HTTP responses have statuses, not gRPC codes: expect a status such as 200, or use \
+                grpc://".to_owned()),
         }
     }
 }
@@ -208,7 +210,8 @@ pub(crate) fn place(target: &Target, url: &str) -> Result<(String, String), Stri
     let other = Target::of_url(url)?;
     if (other.scheme, &other.place) != (target.scheme, &target.place) {
         return Err(format!(
-            "{url} is at another server than {}: connections go to one; make a run for each, at the same time, and add them up with onrush load merge",
+            "{url} is on another server than {}: a run connects to one server; start a run for each at the same time, \
+             and combine them with onrush load merge",
             target.url
         ));
     }

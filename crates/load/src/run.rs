@@ -75,7 +75,7 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
         )
     };
     let cores = onrush_engine::start(&setup, main)
-        .map_err(|error| Error::Invalid(format!("the threads cannot be started: {error}")))?;
+        .map_err(|error| Error::Invalid(format!("cannot start the threads: {error}")))?;
     Ok(Running {
         cores,
         messages,
@@ -99,13 +99,15 @@ fn check_start(start_at: Option<WallTime>) -> Result<(), Error> {
     let (ago, ahead) = (now.since(at), at.since(now));
     if !ago.is_zero() {
         return Err(Error::Invalid(format!(
-            "--start-at {at} was {:.3} s ago by this machine's clock, which says {now}: choose a moment that is far enough ahead for every generator to be there",
+            "--start-at {at} was {:.3} s ago by this machine's clock, which shows {now}: choose a time far enough \
+             ahead for every generator to be ready",
             ago.as_secs_f64()
         )));
     }
     if ahead > START_AHEAD_MAX {
         return Err(Error::Invalid(format!(
-            "--start-at {at} is {:.0} hours ahead by this machine's clock, which says {now}: a run is set to start within a day",
+            "--start-at {at} is {:.0} hours ahead by this machine's clock, which shows {now}: choose a time within a \
+             day",
             ahead.as_secs_f64() / 3600.0
         )));
     }
@@ -117,7 +119,8 @@ fn check_descriptors(connections: u64, threads: u64) -> Result<(), Error> {
     let needed = connections + threads * DESCRIPTORS_PER_CORE + DESCRIPTORS_OF_PROGRAM;
     match descriptors::raise() {
         Some(limit) if limit < needed => Err(Error::Invalid(format!(
-            "{connections} connections need {needed} file descriptors and this process may have {limit}: raise the hard limit (ulimit -Hn {needed}) or use fewer connections"
+            "{connections} connections need {needed} file descriptors, but the limit of this process is {limit}: raise \
+             the hard limit (ulimit -Hn {needed}) or use fewer connections"
         ))),
         _ => Ok(()),
     }
@@ -299,7 +302,7 @@ fn refuse_unreachable(outcomes: &[Outcome], address: &Address) -> Result<(), Err
         .max()
         .unwrap_or_default();
     Err(Error::Unreachable(format!(
-        "nothing could be reached at {address}: {error} ({} in {:.1} s)",
+        "cannot reach {address}: {error} ({} in {:.1} s)",
         units::plural(attempts, "attempt"),
         elapsed.as_secs_f64(),
     )))

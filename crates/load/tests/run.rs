@@ -107,7 +107,7 @@ fn a_rate_that_was_missed_is_a_warning() {
     let mut options = options(&server(), 5000);
     options.pace = Pace::rate(NonZeroU64::new(1_000_000_000).unwrap());
     let report = run(options);
-    let missed = "1,000,000,000 requests per second were asked for";
+    let missed = "1,000,000,000 requests per second were requested";
     let warned = report.warnings.iter().any(|text| text.starts_with(missed));
     assert!(warned, "{:?}", report.warnings);
 }
@@ -198,7 +198,7 @@ fn a_run_that_is_stopped_reports_what_it_has_and_says_so() {
     let running = start(Plan::new(options).unwrap()).unwrap();
     running.stopper().stop();
     let report = running.finish(|_| ()).unwrap();
-    let ended = |text: &String| text.starts_with("ended early");
+    let ended = |text: &String| text.starts_with("stopped early");
     assert!(report.warnings.iter().any(ended), "{:?}", report.warnings);
 }
 
@@ -305,7 +305,10 @@ fn what_this_machine_lacks_for_its_connections_is_refused_before_the_run() {
         "{strange}"
     );
     let family = refusal(|options| options.reach.sources = Sources::parse("::1").unwrap());
-    assert!(family.contains("no address of the family"), "{family}");
+    assert!(
+        family.contains("no address of the address family"),
+        "{family}"
+    );
     let few = refusal(|options| {
         options.connections = 200;
         options.reach.source_ports = Some(40_000..=40_099);

@@ -473,7 +473,7 @@ mod tests {
         assert!(said("{\"schema\": 1}").contains("missing field `machine`"));
         assert_eq!(
             said("{\"schema\": 2}"),
-            "environment.json is of version 2: this program reads version 1; use the one that wrote it, or a newer one"
+            "environment.json has version 2, but this program reads version 1: use the version that wrote it, or a newer one"
         );
         assert!(said("{\"machine\": {}}").contains("missing field `schema`"));
     }

@@ -146,7 +146,7 @@ fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
         return Some("had a disturbed control client");
     }
     if round.is_client_limit && is_rate_or_latency && !is_of_control {
-        return Some("had the client as their limit");
+        return Some("were limited by the client");
     }
     if round.is_unsteady && is_rate_or_latency {
         return Some("were not steady");
@@ -175,7 +175,7 @@ impl Rows {
         )?;
         if !text.ends_with('\n') {
             let last = text.lines().count() as u64;
-            let what = "the file ends within it: expected a whole line; it was cut, or is still being written";
+            let what = "the file ends within this line: it is truncated, or still being written";
             return Err(Unusable::line(path, last, what));
         }
         let mut rows = Rows::default();
@@ -213,7 +213,7 @@ impl Rows {
         if place == self.entrants.len() {
             if place == ENTRANTS_MAX {
                 return Err(format!(
-                    "more than {ENTRANTS_MAX} variants of works: expected fewer, since an experiment has no more"
+                    "more than {ENTRANTS_MAX} variants of works: an experiment is limited to that number"
                 ));
             }
             self.entrants.push(Entrant {
@@ -225,7 +225,7 @@ impl Rows {
         let entrant = &mut self.entrants[place];
         if entrant.is_ours != is_ours {
             return Err(format!(
-                "{} is ours in one line and a peer's in another: expected the same in all",
+                "{} is marked as ours in one line and as a peer's in another: expected the same in all",
                 entrant.subject
             ));
         }
@@ -233,7 +233,7 @@ impl Rows {
         let rounds = entrant.metrics.entry(metric.to_owned()).or_default();
         if rounds.iter().any(|other| other.number == round.number) {
             return Err(format!(
-                "round {} of {metric} of {} is there a second time: expected it once",
+                "round {} of {metric} of {} occurs twice: expected it once",
                 round.number, entrant.subject
             ));
         }
@@ -341,7 +341,7 @@ fn unread(path: &Path, error: &csv::Error) -> Unusable {
     let what = match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
-        } => format!("{len} fields: expected {expected_len}, as the first line has"),
+        } => format!("{len} fields: expected {expected_len}, as in the first line"),
         _ => error.to_string(),
     };
     Unusable::line(path, line, what)
@@ -405,7 +405,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(numbers("rps"), [1]);
-        assert_eq!(sound("rps").without, Some("had the client as their limit"));
+        assert_eq!(sound("rps").without, Some("were limited by the client"));
         assert_eq!(numbers("server.cpu_us_per_request"), [1, 4, 5]);
         assert_eq!(numbers("server.memory_per_connection"), [1, 3, 4, 5]);
         assert_eq!(numbers("latency.mean"), [0; 0]);

@@ -58,7 +58,7 @@ impl fmt::Display for Unusable {
         match self {
             Unusable::NoDirectory(path) => write!(
                 out,
-                "{} is no directory: expected one that onrush bench wrote",
+                "{} is not a directory: expected one that onrush bench wrote",
                 path.display()
             ),
             Unusable::NoResult(path, name) => write!(
@@ -72,7 +72,8 @@ impl fmt::Display for Unusable {
             }
             Unusable::Version { path, found } => write!(
                 out,
-                "{} is of version {found}: this program reads version {}; use the one that wrote it, or a newer one",
+                "{} has version {found}, but this program reads version {}: use the version that wrote it, or a newer \
+                 one",
                 path.display(),
                 crate::outcome::SCHEMA
             ),

@@ -42,10 +42,10 @@ impl Frequency {
         let mut cpuinfo = root.proc("cpuinfo");
         let text = cpuinfo.read(&mut buffer).unwrap_or_default();
         if is_virtual(&text) {
-            return Frequency::Absent("a virtual machine does not tell it");
+            return Frequency::Absent("a virtual machine does not report it");
         }
         if megahertz(&text).next().is_none() {
-            return Frequency::Absent("neither cpufreq nor /proc/cpuinfo has it");
+            return Frequency::Absent("neither cpufreq nor /proc/cpuinfo contains it");
         }
         Frequency::Cpuinfo(cpuinfo)
     }

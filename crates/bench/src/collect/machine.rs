@@ -54,7 +54,7 @@ impl Machine {
         }
         if waiting.is_empty() {
             left_out
-                .push("pressure (the kernel was made without it, or started with psi=0)".into());
+                .push("pressure (the kernel was built without PSI, or started with psi=0)".into());
         }
         let interrupts = Interrupts::find(root);
         left_out.extend(interrupts.left_out());
@@ -64,7 +64,7 @@ impl Machine {
         }
         let group = ControlGroup::find(root, "self");
         if group.is_absent() {
-            left_out.push("the control group (none is mounted)".into());
+            left_out.push("the control group (no cgroup file system is mounted)".into());
         }
         Machine {
             files,

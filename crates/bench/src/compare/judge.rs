@@ -119,20 +119,20 @@ impl Judge {
         let figures = self.together;
         let is_outside = effect.low > 1.0 + self.smallest || effect.high < 1.0 - self.smallest;
         match (is_outside, surely, needed) {
-            (true, Surely::Yes, _) => format!("of {figures} figures chance makes one look so"),
+            (true, Surely::Yes, _) => format!("with {figures} figures, one may look like this by chance"),
             (true, Surely::No, _) => {
                 format!(
-                    "too few rounds to be sure of one of {figures} figures; --only asks for fewer"
+                    "too few rounds to be sure of one of {figures} figures; compare fewer with --only"
                 )
             }
             (false, _, None) => {
-                "as far apart are two runs of one system; it takes a reference with enough rounds in both"
+                "two runs of one system differ as much; a reference with enough rounds in both runs is needed"
                     .into()
             }
             (false, _, Some(rounds)) if rounds > ROUNDS_MAX as usize => {
-                "its rounds vary too much for any number of them".into()
+                "its rounds vary too much; no number of rounds would decide".into()
             }
-            (false, _, Some(rounds)) => format!("about {rounds} rounds would tell"),
+            (false, _, Some(rounds)) => format!("about {rounds} rounds would decide"),
         }
     }
 

@@ -168,7 +168,7 @@ fn enough(sound: &[Sound; 2]) -> Result<(), String> {
                 None => String::new(),
             };
             return Err(format!(
-                "{name} has {good} rounds{reason}: it takes {ROUNDS_COMPARED_MIN}"
+                "{name} has {good} rounds{reason}: at least {ROUNDS_COMPARED_MIN} are needed"
             ));
         }
     }

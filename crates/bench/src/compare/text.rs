@@ -33,8 +33,9 @@ impl Comparison {
         if self.together > 0 {
             writeln!(
                 out,
-                "Changes are B against A with the interval that holds at 90 %; no difference: it lies within {}. Better and \
-                 worse are said where all figures judged ({}) hold together at 95 %, and their interval is that one.",
+                "Changes are B relative to A with their 90 % interval; no difference: the interval is within {}. \
+                 Better and worse are given where all figures judged ({}) hold together at 95 %, \
+                 with that interval.",
                 within(self.smallest),
                 self.together
             )?;
@@ -42,7 +43,7 @@ impl Comparison {
         if !self.without_direction.is_empty() {
             writeln!(
                 out,
-                "Not compared, but for what `--only` names whole: {}",
+                "Not compared, unless named in full by `--only`: {}",
                 some(&self.without_direction)
             )?;
         }
@@ -72,7 +73,7 @@ fn write_differences(out: &mut fmt::Formatter<'_>, differences: &[Difference]) -
     }
     match differences.len().saturating_sub(NAMES_SHOWN) {
         0 => Ok(()),
-        more => writeln!(out, "  and {more} more, which the JSON has"),
+        more => writeln!(out, "  and {more} more, listed in the JSON"),
     }
 }
 
@@ -85,7 +86,7 @@ pub(super) fn sentence(difference: &Difference) -> String {
         forbids,
     } = difference;
     let forbids = match forbids {
-        Forbids::Everything => ": nothing can be compared",
+        Forbids::Everything => ": cannot be compared",
         Forbids::Variant => ": this variant cannot be compared",
         Forbids::Nothing => "",
     };
@@ -139,12 +140,12 @@ fn write_references(out: &mut fmt::Formatter<'_>, references: &[Moved]) -> fmt::
     }
     writeln!(
         out,
-        "\nreferences, which have not changed, moved by themselves:"
+        "\nreferences, which were not changed, differ themselves:"
     )?;
     for moved in references.iter().take(NAMES_SHOWN) {
         let remark = match moved.is_same {
             true => "",
-            false => "  (another version, or told something else: nothing is set beside it)",
+            false => "  (another version or other options: not compared)",
         };
         writeln!(
             out,
@@ -156,6 +157,6 @@ fn write_references(out: &mut fmt::Formatter<'_>, references: &[Moved]) -> fmt::
     }
     match references.len().saturating_sub(NAMES_SHOWN) {
         0 => Ok(()),
-        more => writeln!(out, "  and {more} more, which the JSON has"),
+        more => writeln!(out, "  and {more} more, listed in the JSON"),
     }
 }

@@ -66,7 +66,7 @@ impl Counts {
             .map(|(verdict, count)| format!("{count} {}", verdict.says()))
             .collect();
         match parts.is_empty() {
-            true => "no figure is in both".to_owned(),
+            true => "no figure is in both runs".to_owned(),
             false => parts.join(", "),
         }
     }

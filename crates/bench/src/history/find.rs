@@ -105,7 +105,7 @@ fn dated(directory: &Path) -> Result<Dated, String> {
         .or_else(|| date_in(&run.name))
         .ok_or_else(|| {
             format!(
-                "{}: nothing says when it was made: expected a result.json, or a date such as 2026-11-21 in its name",
+                "{}: no date found: expected a result.json, or a date such as 2026-11-21 in its name",
                 run.name
             )
         })?;

@@ -94,7 +94,7 @@ fn machines(runs: &[Dated]) -> Vec<String> {
             more => format!(", and {more} more"),
         };
         said.push(format!(
-            "{}: {} is of another machine than {} ({}: {:?} and {:?}{more}); its series are others",
+            "{}: {} was measured on another machine than {} ({}: {:?} and {:?}{more}); its series are separate",
             run.experiment, run.run.name, before.run.name, first.what, first.a, first.b
         ));
     }
@@ -109,7 +109,7 @@ impl History {
 
     /// The history as JSON.
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self).expect("numbers, text and lists");
+        let text = serde_json::to_string_pretty(self).expect("numbers, strings and lists");
         format!("{text}\n")
     }
 }

@@ -215,9 +215,7 @@ fn what_cannot_be_read_is_left_out_with_its_file_and_line() {
         },
         1,
     );
-    assert!(
-        undated.history(&Options::default()).left_out[0].contains("nothing says when it was made")
-    );
+    assert!(undated.history(&Options::default()).left_out[0].contains("no date found"));
     undated.write(
         "x",
         "result.json",

@@ -67,7 +67,7 @@ impl Machine {
             application = application.union(node);
         }
         if application.is_empty() {
-            return Err("a machine without a CPU: expected at least one".to_owned());
+            return Err("a machine without CPUs: expected at least one".to_owned());
         }
         Ok(Machine {
             nodes,
@@ -97,7 +97,7 @@ impl Machine {
         let name = &interface.name;
         if self.interfaces.iter().any(|known| known.name == *name) {
             return Err(format!(
-                "there are two interfaces `{name}`: expected a `name` of its own for each"
+                "there are two interfaces `{name}`: expected a different `name` for each"
             ));
         }
         for queue in &interface.queues {
@@ -140,7 +140,7 @@ impl Machine {
         }
         if !cpus.is_subset(&all) {
             return Err(format!(
-                "{what} is on CPU {cpus} and the machine has {all}: expected CPUs of its nodes"
+                "{what} is on CPU {cpus}, but the machine has {all}: expected CPUs of its nodes"
             ));
         }
         Ok(cpus)

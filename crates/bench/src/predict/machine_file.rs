@@ -152,7 +152,8 @@ fn queues(section: &Section<'_>) -> Read<Vec<Queue>> {
         None => CpuSet::default(),
     };
     if let (Some(table), true) = (tables.first(), irq_cpus.is_some() || count.is_some()) {
-        let message = "[[queue]] says it queue by queue: expected that or `irq_cpus`, not both";
+        let message =
+            "[[queue]] gives the CPU of each queue: expected that or `irq_cpus`, not both";
         return Err(section.source.mistake(table.span.clone(), message));
     }
     let mut queues = Vec::new();
@@ -264,7 +265,7 @@ mod tests {
         let interface = |line: &str| format!("nodes = [\"0-3\"]\n[[interface]]\n{line}\n");
         for (text, place, said) in [
             (String::new(), "m.toml:1:1:", "`nodes` is missing"),
-            ("nodes = []".into(), "m.toml:1:1:", "without a CPU"),
+            ("nodes = []".into(), "m.toml:1:1:", "without CPUs"),
             (
                 "nodes = [\"0-1\", \"1\"]".into(),
                 "m.toml:1:10:",
@@ -298,7 +299,7 @@ mod tests {
             (
                 interface("link = \"fast\""),
                 "m.toml:3:8:",
-                "no rate of a link",
+                "not a link rate",
             ),
             (interface("mtu = 67"), "m.toml:3:7:", "from 68 to 65535"),
             (

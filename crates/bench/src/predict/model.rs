@@ -180,7 +180,7 @@ impl PacketWork {
             }
             let beside = self.wakes.contains(cpu) && programs.contains(cpu);
             let (share, what) = match beside {
-                true => (SHARE_BESIDE_A_PROGRAM, ", and takes turns with a program"),
+                true => (SHARE_BESIDE_A_PROGRAM, ", and shares it with a program"),
                 false => (1.0, ""),
             };
             limits.push(Limit {
@@ -341,7 +341,7 @@ fn packet_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
             limiter: Limiter::PacketLimit,
             rps: packets_max * interfaces / each,
             reason: format!(
-                "{} lets {packets_max:.0} packets/s pass in each direction, and a request has {each}",
+                "{} passes {packets_max:.0} packets/s in each direction, and a request has {each}",
                 interface.name
             ),
         })
@@ -353,7 +353,7 @@ fn packet_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
             limiter: Limiter::PacketLimit,
             rps: packets_max / both,
             reason: format!(
-                "the machine has {packets_max:.0} packets/s in both directions together, and a request has {both}"
+                "the machine passes {packets_max:.0} packets/s in both directions together, and a request has {both}"
             ),
         }
     }));
@@ -391,7 +391,7 @@ fn client_limit(machine: &Machine, cost: &Cost) -> Option<Limit> {
         limiter: Limiter::Client,
         rps: rps * f64::from(machine.clients()),
         reason: format!(
-            "{} machines ask, each for {rps:.0} requests/s at most",
+            "{} machines send requests, each {rps:.0} requests/s at most",
             machine.clients()
         ),
     })

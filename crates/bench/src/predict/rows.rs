@@ -240,7 +240,7 @@ pub(super) fn number(
 fn needed(section: &Section<'_>, key: &str) -> Read<String> {
     let text = section.text(key)?;
     text.map(|text| text.value)
-        .ok_or_else(|| section.missing(key, "a text in quotes"))
+        .ok_or_else(|| section.missing(key, "a string in quotes"))
 }
 
 fn limiter(word: &str) -> Result<Limiter, String> {

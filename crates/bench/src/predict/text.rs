@@ -45,8 +45,8 @@ pub fn packet_costs(cost: &Cost) -> String {
         return String::new();
     };
     format!(
-        "\nA packet costs {:.2} us of its interrupt's CPU, {:.2} us in the stack, and another CPU told of packets {:.2} us, of \
-         another\nnode {:.2} us. Published figures say so where no file of costs does (docs/predict.md).\n",
+        "\nA packet costs {:.2} us of its interrupt's CPU, {:.2} us in the stack; notifying another CPU costs {:.2} us, one of \
+         another\nnode {:.2} us. Published figures are used where the cost file has none (docs/predict.md).\n",
         packet.driver_us, packet.stack_us, packet.interrupt_us, packet.far_interrupt_us
     )
 }
@@ -162,7 +162,7 @@ pub fn measured(checked: &[Checked<Measured>]) -> String {
         .count();
     if disturbed > 0 {
         text.push_str(&format!(
-            "{disturbed} rows were disturbed in every round: their figures are what others left of the machine\n"
+            "{disturbed} rows were disturbed in every round: other programs used part of the machine\n"
         ));
     }
     text

@@ -47,7 +47,7 @@ impl Size {
         match amount::size(text) {
             Ok(bytes @ FRAME_BYTES_MIN..MTU_MIN) => Ok(Size::Frame(bytes)),
             Ok(bytes @ MTU_MIN..=MTU_MAX) => Ok(Size::Mtu(bytes)),
-            Ok(_) | Err(_) => Err(format!("`{text}` is no size of a packet: {expected}")),
+            Ok(_) | Err(_) => Err(format!("`{text}` is not a packet size: {expected}")),
         }
     }
 
@@ -93,7 +93,7 @@ impl LinkRate {
         match amount::number(text) {
             Ok(bits) if (1.0..=LINK_BITS_MAX).contains(&bits) => Ok(LinkRate(bits)),
             Ok(_) | Err(_) => Err(format!(
-                "`{text}` is no rate of a link: expected bits a second such as 100M, 2.5G or 10G, at most 10T"
+                "`{text}` is not a link rate: expected bits per second such as 100M, 2.5G or 10G, at most 10T"
             )),
         }
     }
@@ -121,7 +121,7 @@ impl PacketsPerRequest {
                 Ok(PacketsPerRequest(packets))
             }
             Ok(_) | Err(_) => Err(format!(
-                "`{text}` is no number of packets: expected one above 0, and at most {PACKETS_PER_REQUEST_MAX}"
+                "`{text}` is not a number of packets: expected one above 0, and at most {PACKETS_PER_REQUEST_MAX}"
             )),
         }
     }

@@ -34,7 +34,7 @@ pub fn list(experiment: &Experiment, onrush: &Path) -> String {
             Launch::Onrush(_) => "this program".to_owned(),
             Launch::Idle(count) => format!("{count} idle connections"),
             Launch::Command(command) if is_here(experiment, program, onrush) => command[0].clone(),
-            Launch::Command(command) => format!("{}, which is not here", command[0]),
+            Launch::Command(command) => format!("{}, which is not installed", command[0]),
         };
         let _ = writeln!(text, "  {name:<24} {what}");
     }

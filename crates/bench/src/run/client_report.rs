@@ -64,12 +64,14 @@ pub(super) fn read_report(
         (Some(Err(error)), _) => (Err(error.to_string()), None),
         (Some(Ok(text)), _) => (client::read(results, &text), Some(last_lines(&text))),
         (None, results) if results.is_ours() => {
-            (Err("it wrote none into `{json}`".to_owned()), None)
+            (Err("it wrote no report into `{json}`".to_owned()), None)
         }
         (None, _) => (client::read(results, &printed), None),
     };
     report.or_else(|why| {
-        let file = ending.map_or_else(String::new, |lines| format!("; its file ends: {lines}"));
+        let file = ending.map_or_else(String::new, |lines| {
+            format!("; its file ends with: {lines}")
+        });
         let name = role.name();
         let ended = client.failure();
         let ended = ended.map_or_else(String::new, |ended| format!("; it ended with {ended}"));

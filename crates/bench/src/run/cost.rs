@@ -60,8 +60,8 @@ pub(super) fn unknown(window: &Window) -> impl Iterator<Item = String> {
     let failed = window.roles.iter().filter(|(_, used)| used.failed > 0);
     failed.map(|(role, used)| {
         format!(
-            "the CPU time of the {} is unknown: {} readings failed, such as of a process that ended without being \
-             waited for",
+            "the CPU time of the {} is unknown: {} readings failed, for example of a process whose exit status was not \
+             collected",
             role.name(),
             used.failed
         )

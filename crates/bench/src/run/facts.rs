@@ -67,7 +67,7 @@ pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
     add("collector.cpu_share".into(), collector.cpu_share);
     if collector.cpu_share > COLLECTOR_SHARE_NOTED {
         trial.notes.push(format!(
-            "the measuring itself used {:.1} % of a CPU",
+            "the measurement itself used {:.1} % of a CPU",
             collector.cpu_share * 100.0
         ));
     }
@@ -163,7 +163,7 @@ mod tests {
             ..window()
         };
         collected(&mut trial, costly, 0);
-        assert_eq!(trial.notes, ["the measuring itself used 1.5 % of a CPU"]);
+        assert_eq!(trial.notes, ["the measurement itself used 1.5 % of a CPU"]);
         assert!(trial.metrics.values().all(|value| value.is_finite()));
         assert!(!trial.metrics.contains_key("packets_per_request.lo"));
     }

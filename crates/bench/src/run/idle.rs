@@ -100,8 +100,8 @@ pub(super) fn check_open_files(connections: u32, open_files_max: u64) -> Result<
         return Ok(());
     }
     Err(format!(
-        "{connections} connections need {needed} open files and the hard limit is {open_files_max}; \
-         raise it with `ulimit -Hn {needed}` as root, or LimitNOFILE= of the service"
+        "{connections} connections need {needed} open files, but the hard limit is {open_files_max}; raise it with \
+         `ulimit -Hn {needed}` as root, or LimitNOFILE= of the service"
     ))
 }
 

@@ -111,7 +111,7 @@ impl Earlier {
                 source => Error::Read(path.clone(), source),
             })?;
         let damaged = |line: usize, error: serde_json::Error| {
-            let said = format!("{NAME}:{line}: {error}; start the experiment anew");
+            let said = format!("{NAME}:{line}: {error}; start the experiment again");
             Error::Resume(directory.to_owned(), said)
         };
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
@@ -120,7 +120,8 @@ impl Earlier {
         let header: Header = serde_json::from_str(first).map_err(|error| damaged(1, error))?;
         if header.schema != SCHEMA {
             let said = format!(
-                "{NAME} has version {} and this program writes {SCHEMA}: go on with the program that began it",
+                "{NAME} has version {}, but this program writes version {SCHEMA}: resume with the program that started \
+                 it",
                 header.schema
             );
             return Err(Error::Resume(directory.to_owned(), said));
@@ -139,7 +140,7 @@ impl Earlier {
             let is_twice = lines[..index].iter().any(|other| is_same(&other));
             if line.trial.round == 0 || is_twice {
                 let said = format!(
-                    "{NAME}:{}: round {} of `{}` / `{}` is there twice or none; start the experiment anew",
+                    "{NAME}:{}: round {} of `{}` / `{}` is 0 or occurs twice; start the experiment again",
                     index + 2,
                     line.trial.round,
                     title(&line.work, &line.point),
@@ -150,7 +151,7 @@ impl Earlier {
         }
         // Half a million years: larger values are not times.
         if !(0.0..1.6e13).contains(&header.started) {
-            let said = format!("{NAME}:1: `started` is no time; start the experiment anew");
+            let said = format!("{NAME}:1: `started` is not a time; start the experiment again");
             return Err(Error::Resume(directory.to_owned(), said));
         }
         Ok(Earlier {
@@ -212,7 +213,7 @@ impl Journal {
                     .map_or("none".to_owned(), |text| format!("`{text}`"))
             };
             let said = format!(
-                "its {name} was {} and is {} now: trials of both cannot be compared, start the experiment anew",
+                "its {name} was {} and is now {}: trials of both cannot be compared, start the experiment again",
                 text(before),
                 text(&now)
             );

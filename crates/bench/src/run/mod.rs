@@ -212,7 +212,7 @@ pub fn measure(
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
     rounds.take_over(lines).map_err(|name| {
-        let said = format!("its experiment has no {name}; start it anew");
+        let said = format!("its experiment has no {name}; start it again");
         Error::Resume(out.to_owned(), said)
     })?;
     let mut context = Context {
@@ -248,7 +248,7 @@ fn first_notes(
     let mut notes: Vec<String> = warning.into_iter().chain(left_out).collect();
     if made > 0 {
         notes.push(format!(
-            "Resumed: {made} trials were made before this run was interrupted, from {} on.",
+            "Resumed: {made} trials were finished before this run was interrupted, from {} on.",
             rfc3339(started)
         ));
     }

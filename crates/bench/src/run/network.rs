@@ -49,7 +49,9 @@ pub(super) fn obstacle() -> Option<String> {
         ("nsenter", "util-linux"),
     ] {
         if file_of(program).is_none() {
-            return Some(format!("{program} is not here: apt-get install {package}"));
+            return Some(format!(
+                "{program} is not installed: apt-get install {package}"
+            ));
         }
     }
     let mut tried = Command::new("unshare");
@@ -58,10 +60,10 @@ pub(super) fn obstacle() -> Option<String> {
     match outcome {
         Ok(outcome) if outcome.status.success() => None,
         Ok(outcome) => Some(format!(
-            "network namespaces cannot be made ({}): run it as root",
+            "cannot create network namespaces ({}): run it as root",
             first_line(&outcome.stderr)
         )),
-        Err(error) => Some(format!("unshare cannot be run: {error}")),
+        Err(error) => Some(format!("cannot run unshare: {error}")),
     }
 }
 
@@ -177,8 +179,8 @@ impl<'a> Made<'a> {
             if !complaint.is_empty() {
                 let host = &host.name;
                 return failed(format!(
-                    "`{setting}` is not in force on host `{host}`: a namespace may only read this setting, since it is one of \
-                     the whole machine (sysctl says: {complaint})"
+                    "`{setting}` is not in force on host `{host}`: it is a setting of the whole machine, which a \
+                     namespace can only read (sysctl reports: {complaint})"
                 ));
             }
         }
@@ -197,14 +199,16 @@ impl<'a> Made<'a> {
             .args(&line[1..])
             .stdin(Stdio::null())
             .output()
-            .or_else(|error| failed(format!("cannot make the network: `{said}`: {error}")))?;
+            .or_else(|error| failed(format!("cannot create the network: `{said}`: {error}")))?;
         let complaint = first_line(&outcome.stderr);
         if !outcome.status.success() {
             let why = match complaint.as_str() {
-                "" => "no word about it",
+                "" => "it printed no reason",
                 why => why,
             };
-            return failed(format!("cannot make the network: `{said}` says: {why}"));
+            return failed(format!(
+                "cannot create the network: `{said}` reports: {why}"
+            ));
         }
         self.commands.push(said);
         Ok(complaint)
@@ -293,7 +297,7 @@ fn wait_for_holder(host: &Host, holder: &Child, interrupt: &Interrupt) -> Try<()
         }
         if holder.has_ended() || Instant::now() > deadline {
             return failed(format!(
-                "host `{}` could not be made; {}",
+                "cannot create host `{}`; {}",
                 host.name,
                 holder.last_words()
             ));

@@ -20,21 +20,22 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
         // Lost hosts and full disks are noted where they occur.
         Ending::Complete | Ending::Lost | Ending::NoRoom => {}
         Ending::Interrupted => notes.push(
-            "Incomplete: stopped by a signal before every round was made; `--resume` goes on with it."
+            "Incomplete: stopped by a signal before all rounds were finished; `--resume` continues it."
                 .to_owned(),
         ),
         Ending::Budget => notes.push(format!(
-            "The budget of time was enough for {}.",
+            "The time budget was enough for {}.",
             plural(u64::from(outcome.rounds), "round")
         )),
         Ending::Precise => notes.push(format!(
-            "Every figure was known closely enough after {}.",
+            "All figures were precise enough after {}.",
             plural(u64::from(outcome.rounds), "round")
         )),
     }
     if outcome.quick {
         notes.push(
-            "A quick run: it checks that the experiment works and proves nothing.".to_owned(),
+            "A quick run: it checks that the experiment works; its figures are not evidence."
+                .to_owned(),
         );
     }
     let disturbed: Vec<f64> = trials.iter().filter_map(|trial| trial.disturbed).collect();
@@ -52,7 +53,7 @@ pub(super) fn notes(outcome: &Outcome, ending: Ending) -> Vec<String> {
     notes.extend(disagreeing(outcome));
     if trials.iter().any(|trial| !trial.profiles.is_empty()) {
         notes.push(format!(
-            "Profiled: perf took {PROFILE_HERTZ} samples a second of each role, which the roles paid for."
+            "Profiled: perf took {PROFILE_HERTZ} samples per second of each role, at the cost of the roles."
         ));
     }
     notes.extend(left_out(&trials));
@@ -65,8 +66,8 @@ fn unsteady(trials: &[&Trial]) -> Option<String> {
     let count = changes.count();
     (count > 0).then(|| {
         format!(
-            "Not steady: in {count} of {} trials the rate rose or fell within the window, by up to {:.0} %: a longer `warm_up` \
-             may help.",
+            "Not steady: in {count} of {} trials the rate rose or fell within the window, by up to {:.0} %: a longer \
+             `warm_up` may help.",
             trials.len(),
             most * 100.0
         )
@@ -80,7 +81,8 @@ fn control_disturbed(trials: &[&Trial]) -> Option<String> {
         .filter(|trial| !trial.control_disturbed.is_empty());
     let first = disturbed.next()?;
     Some(format!(
-        "Control client disturbed: in {} of {} trials its numbers are its own and not the system's; in the first of them: {}.",
+        "Control client disturbed: in {} of {} trials its figures are its own and not the system's; in the first of \
+         them: {}.",
         1 + disturbed.count(),
         trials.len(),
         first.control_disturbed.join("; ")

@@ -56,7 +56,7 @@ pub(super) fn prepare(
     let around = around(context, subject, role, &directory);
     let values = values(context, subject, role, ports, length, &around);
     let Some(program) = subject.program(context.experiment, role) else {
-        return failed(format!("nobody takes the role {}", role.name()));
+        return failed(format!("no program has the role {}", role.name()));
     };
     for (name, template) in &program.files {
         let text = render(template, &values);

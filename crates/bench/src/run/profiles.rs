@@ -66,7 +66,7 @@ impl Profiles {
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))
         };
         fs::create_dir_all(&directory)
-            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+            .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
         write("folded", &folded.text)?;
         write("svg", &flame_graph(&folded.text))?;
         Ok(format!("{DIRECTORY}/{name}.folded"))
@@ -105,6 +105,6 @@ mod tests {
     fn what_cannot_be_written_is_said_with_its_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let why = Profiles::below(file.path()).write(["a", "b", "1", "client"], &Folded::default());
-        assert!(why.is_err_and(|why| why.contains("cannot make") && why.contains("profile")));
+        assert!(why.is_err_and(|why| why.contains("cannot create") && why.contains("profile")));
     }
 }

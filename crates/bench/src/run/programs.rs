@@ -23,11 +23,11 @@ impl Missing {
     pub(super) fn sentences(&self) -> Vec<String> {
         let programs = self.programs.iter();
         let programs =
-            programs.map(|(name, why)| format!("variants with the program `{name}`, since {why}"));
+            programs.map(|(name, why)| format!("variants with the program `{name}`: {why}"));
         let hosts = self.hosts.iter();
-        let hosts = hosts.map(|why| format!("variants with hosts of their own, since {why}"));
+        let hosts = hosts.map(|why| format!("variants with network namespaces as hosts: {why}"));
         let remote = self.remote.values();
-        let remote = remote.map(|why| format!("variants that need it, since {why}"));
+        let remote = remote.map(|why| format!("variants that need it: {why}"));
         programs.chain(hosts).chain(remote).collect()
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn look_for(
         if file_of(&file).is_none() {
             missing.programs.insert(
                 name.clone(),
-                format!("{file} is not here: {}", remedy(program)),
+                format!("{file} is not installed: {}", remedy(program)),
             );
         }
     }
@@ -152,7 +152,7 @@ fn remedy(program: &Program) -> String {
     match (&program.package, &program.hint) {
         (_, Some(hint)) => hint.clone(),
         (Some(package), None) => format!("apt-get install {package}"),
-        (None, None) => "install it, or take it out of the experiment".into(),
+        (None, None) => "install it, or remove it from the experiment".into(),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn rate(works: &[WorkOutcome], work: &Work) -> Result<Option<f64>, St
     match Rounds::of(&rates) {
         Some(rounds) => Ok(Some((rounds.median * share).max(1.0))),
         None => Err(format!(
-            "its rate is a share of `{}` / `{of_variant}`, which gave none",
+            "its rate is a share of that of `{}` / `{of_variant}`, which was not measured",
             title(of_work, of_point)
         )),
     }

@@ -126,7 +126,7 @@ impl Recording {
         let directory = self.directory(role);
         let data = directory.join("data");
         let Some(perf) = self.perf.as_ref().filter(|_| data.exists()) else {
-            return Ok(Err(format!("perf refused; {}", recorder.last_words())));
+            return Ok(Err(format!("perf failed; {}", recorder.last_words())));
         };
         let line = [
             perf.display().to_string(),
@@ -147,7 +147,7 @@ impl Recording {
             if Instant::now() > deadline {
                 let seconds = PROFILE_READ_WAIT_MAX.as_secs();
                 return Ok(Err(format!(
-                    "perf did not name its functions within {seconds} s"
+                    "perf did not resolve function names within {seconds} s"
                 )));
             }
             nap(POLL, deadline);

@@ -170,7 +170,7 @@ impl Rounds<'_> {
             Err(Failure::Lost(why)) => {
                 context.progress.end(&format!("LOST: {why}"));
                 let label = self.label(round, cell);
-                let note = format!("Ended early, in {label}: {why}; `--resume` goes on with it.");
+                let note = format!("Stopped early, in {label}: {why}; `--resume` continues it.");
                 self.notes.push(note);
                 self.lost = Some(why);
                 return Some(Ending::Lost);
@@ -200,7 +200,7 @@ impl Rounds<'_> {
     }
 
     fn no_room(&mut self, why: &str) -> Ending {
-        let note = format!("Ended early: {why}: free some room; `--resume` goes on with it.");
+        let note = format!("Stopped early: {why}: free some space; `--resume` continues it.");
         let _ = writeln!(std::io::stderr(), "onrush bench: {note}");
         self.notes.push(note);
         self.no_room = Some(why.to_owned());
@@ -244,9 +244,9 @@ impl Rounds<'_> {
 fn left_behind(strays: usize) -> Option<String> {
     match strays {
         0 => None,
-        1 => Some("a process that a program had started and left behind was killed".to_owned()),
+        1 => Some("a process that a program had started and not stopped was killed".to_owned()),
         more => Some(format!(
-            "{more} processes that programs had started and left behind were killed"
+            "{more} processes that programs had started and not stopped were killed"
         )),
     }
 }

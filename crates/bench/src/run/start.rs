@@ -35,7 +35,7 @@ pub(super) fn launch(
     }
     let part = prepare(context, subject, role, ports, length)?;
     let Some(program) = subject.program(context.experiment, role) else {
-        return failed(format!("nobody takes the role {}", role.name()));
+        return failed(format!("no program has the role {}", role.name()));
     };
     start(context, subject, role, program, &part).map(Running::Here)
 }
@@ -65,7 +65,7 @@ fn start(
             }
             command
         }
-        Launch::Idle(_) => return failed("idle connections are no program"),
+        Launch::Idle(_) => return failed("idle connections are not a program"),
     };
     let line = pinned(subject.placement.of(role), command);
     let line = match subject.network {

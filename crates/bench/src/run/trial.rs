@@ -113,7 +113,7 @@ fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
 fn cut_in_words(role: Role) -> String {
     let most = OUTPUT_BYTES_MAX >> 20;
     format!(
-        "the {} printed more than {most} MiB: what it had printed was cut off",
+        "the {} printed more than {most} MiB: its output was truncated",
         role.name()
     )
 }
@@ -257,11 +257,11 @@ fn idle(
 ) -> Try<Trial> {
     check_open_files(count, context.open_files_max).map_err(Failure::Failed)?;
     if subject.network.is_some() || subject.variant.remote.is_some() {
-        return failed("idle connections are opened on this machine only, not on hosts");
+        return failed("idle connections can only be opened on this machine, not on hosts");
     }
     let target = ports.get(&Role::Proxy).or(ports.get(&Role::Server));
     let Some(port) = target.copied() else {
-        return failed("nobody listens");
+        return failed("no server to connect to");
     };
     thread::sleep(SETTLE);
     let root = Root::of_machine();

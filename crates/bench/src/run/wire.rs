@@ -233,10 +233,12 @@ pub fn hear_anything(bytes: &[u8]) {
 
 fn said_again<T: Serialize + DeserializeOwned>(value: &T) {
     let mut text = Vec::new();
-    say(&mut text, value).expect("memory takes what was understood");
+    say(&mut text, value).expect("the buffer fits into memory");
     let line = hear(&mut &text[..]);
-    let line = line.expect("it fits where it came from").expect("a line");
-    understand::<T>(&line).expect("what was understood once is understood again");
+    let line = line
+        .expect("it fits into the message it came from")
+        .expect("a line");
+    understand::<T>(&line).expect("what was parsed once can be parsed again");
 }
 
 #[cfg(test)]

@@ -38,8 +38,8 @@ fn by_packets(cpus: &[CpuUse]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "CPU {} spent {:.0} % of its time on packets while CPU {} had room: steer packets there (`steering`, rps_cpus {}), \
-         or give the interface more queues",
+        "CPU {} spent {:.0} % of its time on packets while CPU {} had time left: steer packets there (`steering`, \
+         rps_cpus {}), or give the interface more queues",
         full.cpu,
         share * 100.0,
         crate::environment::cpu_list(&with_room),
@@ -60,7 +60,7 @@ fn by_client(trial: &Trial, placement: &Placement, under_test: Role) -> Option<S
     };
     (under_test != Role::Client && is_full(Role::Client) && !is_full(under_test)).then(|| {
         format!(
-            "the client was full and the {} was not: give the client more CPUs, or take a second one",
+            "the client was full and the {} was not: give the client more CPUs, or use a second client",
             under_test.name()
         )
     })

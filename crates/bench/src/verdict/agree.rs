@@ -63,7 +63,7 @@ pub(super) fn undecided(metric: &Metric, values: &[f64], target: Bound) -> Optio
     let is_between = target.holds(at(&sorted, 0.25)) != target.holds(at(&sorted, 0.75));
     is_between.then(|| {
         format!(
-            "its rounds do not agree: they lie {} apart (bar {}), and the target lies between them",
+            "its rounds do not agree: they differ by {} (limit {}), and the target is between them",
             percent(apart),
             percent(bar)
         )
@@ -102,7 +102,7 @@ pub fn remedy(trials: &[Trial]) -> &'static str {
         return "end the other programs that used its CPUs";
     }
     if any(|trial| trial.unsteady.is_some()) {
-        return "give it a longer `warm_up`, its rate still changed";
+        return "give it a longer `warm_up`: its rate still changed";
     }
     "make `measure` longer and `rounds` more, and look at `samples.csv` of a low and a high round"
 }

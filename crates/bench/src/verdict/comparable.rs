@@ -33,7 +33,7 @@ pub(super) fn incomparable(
     }
     if is_per_request && ours.counted != theirs.counted {
         let (own, other) = (ours.counted.plural(), theirs.counted.plural());
-        return Some(format!("its client counts {other}, ours {own}"));
+        return Some(format!("its client counts {other}, ours counts {own}"));
     }
     if let Some(why) = definitions(&figure.metric, ours, theirs).filter(|_| is_latency) {
         return Some(why);

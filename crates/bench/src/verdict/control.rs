@@ -45,7 +45,7 @@ pub fn judge_control(trial: &mut Trial, placement: &Placement, end: &ControlEnd)
     reasons.extend(lack_of_cpu(trial, placement, end.requests.unwrap_or(0)));
     if !reasons.is_empty() {
         trial.notes.push(format!(
-            "the control client was disturbed, its numbers are not the system's: {}",
+            "the control client was disturbed, its figures are not the system's: {}",
             reasons.join("; ")
         ));
     }
@@ -63,7 +63,7 @@ fn lack_of_cpu(trial: &Trial, placement: &Placement, requests: u64) -> Option<St
     let steal = mean_use(&trial.cpus, cpus).map_or(0.0, |mean| mean.steal);
     if steal > STEAL_MAX {
         let share = percent(steal);
-        return Some(format!("the hypervisor took {share} of CPU {words} away"));
+        return Some(format!("the hypervisor took {share} of CPU {words}"));
     }
     let others = others_on(trial, placement, cpus).unwrap_or(0.0);
     if others > OTHERS_MAX {

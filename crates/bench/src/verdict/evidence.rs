@@ -20,34 +20,34 @@ pub(super) fn losses(trial: &Trial) -> Option<String> {
     let dropped = of_all_cpus(&trial.totals, "softnet_dropped");
     if dropped > 0.0 {
         parts.push(format!(
-            "{} lost at a full backlog of a CPU (softnet)",
+            "{} dropped at a full backlog of a CPU (softnet)",
             plural(dropped as u64, "packet")
         ));
     }
     let overflows = total("tcp", "ListenOverflows");
     if overflows > 0.0 {
         parts.push(format!(
-            "{} met a full queue of their listener (ListenOverflows)",
+            "{} dropped at a full accept queue (ListenOverflows)",
             plural(overflows as u64, "connection")
         ));
     }
     let (again, sent) = (total("tcp", "RetransSegs"), total("tcp", "OutSegs"));
     if again > sent * SENT_AGAIN_MIN {
         parts.push(format!(
-            "{} segments were sent again (RetransSegs)",
+            "{} segments were retransmitted (RetransSegs)",
             count(again as u64)
         ));
     }
     let throttled = total("cgroup", "throttled_s");
     if throttled > trial.window_s * THROTTLED_MIN {
         parts.push(format!(
-            "the quota of the control group held threads up for {throttled:.1} s (throttled)"
+            "the control group's CPU quota stopped threads for {throttled:.1} s (throttled)"
         ));
     }
     if parts.is_empty() {
         return None;
     }
-    Some(format!("In the window {}.", parts.join(", ")))
+    Some(format!("In the window: {}.", parts.join(", ")))
 }
 
 pub(crate) fn of_all_cpus(totals: &BySubject, measure: &str) -> f64 {
@@ -88,8 +88,8 @@ mod tests {
         assert_eq!(
             sentence.as_deref(),
             Some(
-                "In the window 7 packets lost at a full backlog of a CPU (softnet), \
-                 12 connections met a full queue of their listener (ListenOverflows)."
+                "In the window: 7 packets dropped at a full backlog of a CPU (softnet), \
+                 12 connections dropped at a full accept queue (ListenOverflows)."
             )
         );
         let sentence = said(&[("cgroup", "throttled_s", 2.5)]).expect("a quota");

@@ -141,7 +141,7 @@ fn what_is_shown(
 ) -> Option<String> {
     let some_count = pairs.iter().any(|pair| pair.spoilt.is_none());
     (standing == Standing::Falls && some_count && shown.len() > 1)
-        .then(|| "the numbers here are of all rounds, too few of which count".to_owned())
+        .then(|| "the figures include all rounds, because too few are valid".to_owned())
 }
 
 /// Why a side was not measured at all.
@@ -470,7 +470,7 @@ mod tests {
             line.notes,
             [
                 "rounds 1, 2: 3 requests failed",
-                "the numbers here are of all rounds, too few of which count"
+                "the figures include all rounds, because too few are valid"
             ]
         );
     }
@@ -538,7 +538,7 @@ mod tests {
         let between = line(&two_states, Bound::AtLeast(120.0));
         assert_eq!(between.verdict, Verdict::Invalid);
         assert!(
-            between.notes[0].starts_with("its rounds do not agree: they lie 29 % apart"),
+            between.notes[0].starts_with("its rounds do not agree: they differ by 29 %"),
             "{:?}",
             between.notes
         );
@@ -575,13 +575,13 @@ mod tests {
     #[test]
     fn a_side_that_was_left_out_is_named_with_the_reason() {
         let mut theirs = variant("theirs", &[]);
-        theirs.left_out = Some("nginx is not here: apt-get install nginx-light".into());
+        theirs.left_out = Some("nginx is not installed: apt-get install nginx-light".into());
         let variants = [variant("ours", &[1.0]), theirs];
         let line = &figure_lines(&figure(Some("theirs"), None), &variants)[0];
         assert_eq!(line.verdict, Verdict::NotMeasured);
         assert_eq!(
             line.notes,
-            ["theirs: nginx is not here: apt-get install nginx-light"]
+            ["theirs: nginx is not installed: apt-get install nginx-light"]
         );
     }
 

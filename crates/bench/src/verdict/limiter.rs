@@ -43,7 +43,7 @@ fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
             roles: Vec::new(),
             advice: None,
             sentence: format!(
-                "The hypervisor took {} of CPU {} away.",
+                "The hypervisor took {} of CPU {}.",
                 percent(cpu.steal),
                 cpu.cpu
             ),
@@ -57,7 +57,7 @@ fn fullest(trial: &Trial, placement: &Placement) -> Limiter {
             roles: Vec::new(),
             advice: None,
             sentence: format!(
-                "Others were at work: {} of {} went to programs that are not part of this.",
+                "Other programs used the CPUs: {} of {} went to programs outside of this experiment.",
                 percent(share),
                 cpu_words(&cpus)
             ),
@@ -175,7 +175,7 @@ fn full(share: &Share<'_>, trial: &Trial) -> Limiter {
     let mut sentence = format!("{subject} full: {who} ({parts}).");
     if let Some(rate) = trial.rate.filter(|rate| trial.rps < rate * RATE_KEPT) {
         sentence.push_str(&format!(
-            " The rate asked for, {}, was not reached.",
+            " The requested rate, {}, was not reached.",
             onrush_measure::units::rate(rate)
         ));
     }
@@ -200,22 +200,22 @@ fn not_full(trial: &Trial, used: &[&CpuUse]) -> Limiter {
         Some(rate) if trial.rps >= rate * RATE_KEPT => (
             LimiterKind::Rate,
             format!(
-                "The rate asked for, {}, was kept; the fullest, {busiest}.",
+                "The requested rate, {}, was reached; the busiest CPU, {busiest}.",
                 onrush_measure::units::rate(rate)
             ),
         ),
         Some(rate) => (
             LimiterKind::Waiting,
             format!(
-                "The rate asked for, {}, was not reached although no CPU was full ({busiest}): \
-                 the connections waited for responses.",
+                "The requested rate, {}, was not reached although no CPU was full ({busiest}): the connections waited \
+                 for responses.",
                 onrush_measure::units::rate(rate)
             ),
         ),
         None => (
             LimiterKind::Waiting,
             format!(
-                "No CPU was full ({busiest}): the time went into waiting, for wake-ups or for a clock."
+                "No CPU was full ({busiest}): the time was spent waiting, for wake-ups or for a timer."
             ),
         ),
     };
@@ -332,7 +332,7 @@ mod tests {
         let found = limiter(&trial, &placement);
         assert!(
             found.sentence.ends_with(
-                "for wake-ups or for a clock. In the window 5 connections met a full queue of their listener \
+                "for wake-ups or for a timer. In the window: 5 connections dropped at a full accept queue \
                  (ListenOverflows)."
             ),
             "{}",

@@ -16,7 +16,7 @@ pub(super) fn judge_standstill(trial: &mut Trial) {
         let seconds = stood_still_s(&trial.samples, role);
         (seconds > 0.0).then(|| {
             format!(
-                "the {} stood still for {seconds:.0} s of the window: it used no CPU time at all",
+                "the {} was stalled for {seconds:.0} s of the window: it used no CPU time at all",
                 role.name()
             )
         })
@@ -24,7 +24,7 @@ pub(super) fn judge_standstill(trial: &mut Trial) {
     let late = trial.samples.iter().filter(|row| row.span_s >= LATE_S);
     let late = late.map(|row| {
         let missed = row.span_s - 1.0;
-        format!("nothing was sampled for {missed:.1} s: this machine or bench itself stood still")
+        format!("no samples for {missed:.1} s: this machine or bench itself was stalled")
     });
     let reasons: Vec<String> = still.chain(late).collect();
     trial.invalid.extend(reasons);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn seconds_without_any_cpu_time_are_a_standstill() {
         let said = judged(&[0.5, 0.6, 0.0, 0.0, 0.6, 0.5]);
-        let reason = "the server stood still for 2 s of the window: it used no CPU time at all";
+        let reason = "the server was stalled for 2 s of the window: it used no CPU time at all";
         assert_eq!(said, [reason]);
         assert!(judged(&[0.5, 0.6, 0.0001, 0.6, 0.5]).is_empty());
     }
@@ -103,7 +103,7 @@ mod tests {
             counters: BTreeMap::new(),
         });
         judge_standstill(&mut trial);
-        let reason = "nothing was sampled for 2.5 s: this machine or bench itself stood still";
+        let reason = "no samples for 2.5 s: this machine or bench itself was stalled";
         assert_eq!(trial.invalid, [reason]);
     }
 }

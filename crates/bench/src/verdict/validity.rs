@@ -75,7 +75,7 @@ fn judge_report(trial: &mut Trial, under_test: Role) {
         .contains(&seconds);
     if trial.requests >= REQUESTS_MIN && !is_of_window {
         trial.invalid.push(format!(
-            "the report contradicts itself: {} {} at {:.0}/s are {seconds:.1} s, and the window had {:.1} s",
+            "the report contradicts itself: {} {} at {:.0}/s take {seconds:.1} s, but the window had {:.1} s",
             trial.requests,
             trial.counted.plural(),
             trial.rps,
@@ -100,7 +100,7 @@ fn judge_length(trial: &mut Trial, asked_s: f64) {
     let is_of_window = seconds <= trial.window_s * REPORTED_SHARE_MAX;
     if trial.requests >= REQUESTS_MIN && seconds > longest && is_of_window {
         trial.invalid.push(format!(
-            "the client measured for {seconds:.1} s, and {asked_s:.0} s were asked for"
+            "the client measured for {seconds:.1} s, but {asked_s:.0} s were requested"
         ));
     } else if trial.window_s > longest {
         trial.notes.push(format!(
@@ -124,8 +124,8 @@ fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
         under_test != Role::Client && (thread_full || cpu_full) && room_left && !kept_rate;
     if trial.client_is_limit {
         trial.notes.push(format!(
-            "the client was the limit (the {} used {} of its CPU): rate and latency are the client's, \
-             CPU per request stands",
+            "the client was the limit (the {} used {} of its CPU): rate and latency are the client's, CPU per request \
+             is valid",
             under_test.name(),
             percent(busy(under_test))
         ));
@@ -245,7 +245,7 @@ mod tests {
             trial.window_s = 5.0;
             trial.rps = 20_000.0;
         });
-        let reason = "the client measured for 5.0 s, and 2 s were asked for";
+        let reason = "the client measured for 5.0 s, but 2 s were requested";
         assert_eq!(longer.invalid, [reason]);
         let slow_to_end = judged(0.9, 0.99, |trial| trial.window_s = 4.0);
         assert!(slow_to_end.invalid.is_empty());

@@ -492,13 +492,13 @@ mod tests {
                 "memcached://a --protocol binary",
                 "deprecated it since 1.6.0",
             ),
-            ("memcached://a --ratio x", "is no ratio"),
+            ("memcached://a --ratio x", "is not a ratio"),
             ("memcached://a --expiry 500ms", "expected whole seconds"),
-            ("memcached://a --hit-ratio 2", "is no share"),
+            ("memcached://a --hit-ratio 2", "is out of range"),
             ("memcached://a --key-size 251", "is no size of keys"),
             (
                 "memcached://a --key-distribution gauss",
-                "is no distribution of keys",
+                "is not a key distribution",
             ),
         ] {
             let error = options(line).unwrap_err();

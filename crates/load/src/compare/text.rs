@@ -54,10 +54,11 @@ impl fmt::Display for Comparison {
         }
         draw(out, &self.response_us)?;
         let finding = match self.is_same() {
-            true if self.response_us.is_empty() => "nothing can be said: the runs are too short",
-            true => "no difference: nothing here is more than chance would explain",
+            true if self.response_us.is_empty() => "cannot compare: the runs are too short",
+            true => "no difference beyond chance",
             false => {
-                "the figures marked with a direction differ by more than chance between these two runs; repeat both to see whether it stays"
+                "the figures marked with a direction differ by more than chance between these two runs; repeat both \
+                 runs to confirm"
             }
         };
         writeln!(out, "\n{finding}")

@@ -140,7 +140,7 @@ impl Socket {
 
     fn codec(&self) -> &Codec {
         let codec = self.core_run.codec.over_datagrams();
-        codec.expect("there are sockets where the protocol is spoken over datagrams")
+        codec.expect("datagram protocols have sockets")
     }
 
     async fn ask_all(&self, lane: Lane, work: &mut Work) {
@@ -202,7 +202,7 @@ impl Socket {
                 })),
                 Step::Refused(reason) => Poll::Ready(Err(NoAnswer::Refused(reason))),
                 Step::Partial(_) if wait.assembly.is_whole() => {
-                    Poll::Ready(Err(NoAnswer::Refused("an answer that ends too early")))
+                    Poll::Ready(Err(NoAnswer::Refused("a truncated response")))
                 }
                 Step::Partial(_) => {
                     wait.await_more(context);

@@ -62,7 +62,7 @@ async fn send(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
             Err(match come {
                 Ok(0) => Lost::Ended,
                 Ok(_) => Lost::Refused(
-                    "bytes came back: what is there is no sink, leave --one-way out for an echo",
+                    "received bytes from the target, which is therefore not a sink: for an echo leave --one-way out",
                 ),
                 Err(error) => Lost::Failed(error),
             })

@@ -40,10 +40,11 @@ pub(super) fn unsynchronized(parts: &[Part], span: &Span) -> Option<Reason> {
             .collect();
         Reason {
             state: State::Suspect,
-            what: "clocks of the generators' machines are not kept synchronized".to_owned(),
+            what: "clocks of the generators' machines are not synchronized".to_owned(),
             measured: names.join(", "),
-            bound: "all are".to_owned(),
-            remedy: "the generators may not have run together, and seconds of the sum may be those of different times: run chrony or ntpd on each machine".to_owned(),
+            bound: "all synchronized".to_owned(),
+            remedy: "the generators may not have run together, and seconds of the sum may combine different times: run \
+                chrony or ntpd on each machine".to_owned(),
         }
     })
 }

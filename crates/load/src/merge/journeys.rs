@@ -16,13 +16,13 @@ pub(super) fn sum(parts: &[Part]) -> Result<(Option<JourneyRow>, Vec<JourneyRow>
     for other in others {
         let wrong = |why: &str| {
             format!(
-                "{} and {} cannot be merged: {why}; only generators of one load add up",
+                "{} and {} cannot be merged: {why}; only generators of one load can be merged",
                 first.name, other.name
             )
         };
         let report = &other.report;
         if journeys.len() != report.journeys.len() || setup.is_some() != report.setup.is_some() {
-            return Err(wrong("they are not of the same journeys"));
+            return Err(wrong("they have different journeys"));
         }
         let sums = setup.iter_mut().chain(&mut journeys);
         let more = report.setup.iter().chain(&report.journeys);

@@ -69,7 +69,8 @@ fn check_distinct(members: impl Iterator<Item = (String, PartRow)>) -> Result<()
     for (name, row) in members {
         if let Some(other) = known.insert(row.digest, name.clone()) {
             return Err(format!(
-                "{other} and {name} cannot be merged: they are the same result, or have one in common, which would count twice; name each generator's once, and no sum beside its parts"
+                "{other} and {name} cannot be merged: they are the same result, or share a part, which would count \
+                 twice; name the file of each generator once, and no sum beside its parts"
             ));
         }
     }
@@ -92,7 +93,7 @@ fn check_shards(members: impl Iterator<Item = (String, PartRow)>) -> Result<(), 
         }
         if let Some(other_name) = made.insert(shard, name.clone()) {
             return Err(format!(
-                "{other_name} and {name} cannot be merged: both are or have part {part} of {of}, which was so made twice"
+                "{other_name} and {name} cannot be merged: both contain part {part} of {of}, which was run twice"
             ));
         }
     }
@@ -113,7 +114,8 @@ pub(super) fn missing(rows: &[PartRow]) -> Option<Reason> {
         measured: format!("{} of {of}", of - shards.len() as u64),
         bound: "none".to_owned(),
         remedy: format!(
-            "the load was smaller than it was to be, or its results are: name the files of all parts, such as that of --shard {first}/{of}"
+            "the load was smaller than planned, or result files are missing: name the files of all parts, such as that \
+             of --shard {first}/{of}"
         ),
     })
 }

@@ -18,7 +18,8 @@ pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String>
         .max(1.0);
     if count > MERGE_ROWS_MAX as f64 {
         return Err(format!(
-            "these cannot be merged: from the first start to the last end are {:.0} s, so the clocks of their machines differ",
+            "cannot merge: the time from the first start to the last end is {:.0} s, so the clocks of the machines \
+             differ",
             span.length()
         ));
     }

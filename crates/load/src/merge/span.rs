@@ -22,7 +22,8 @@ impl Span {
         let mut first_end = f64::INFINITY;
         for part in parts {
             let began = part.report.began_unix_s.ok_or_else(|| {
-                format!("{} cannot be merged: it does not say when it began, so it was ended before, or an older onrush wrote it", part.name)
+                format!("{} cannot be merged: it has no start time, so it was stopped before the start, or an older \
+                    onrush wrote it", part.name)
             })?;
             let ended = began + part.report.duration_s;
             span.began = span.began.min(began);
@@ -31,7 +32,8 @@ impl Span {
             first_end = first_end.min(ended);
         }
         if first_end <= span.last_start {
-            return Err("these cannot be merged: one had ended before another began, so they were not one load (or the clocks of their machines differ). To set one beside the other: onrush load compare".to_owned());
+            return Err("cannot merge: one run ended before another began, so they were not one load (or the clocks of \
+                their machines differ). To compare the runs: onrush load compare".to_owned());
         }
         span.together = first_end - span.last_start;
         Ok(span)

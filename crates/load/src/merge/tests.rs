@@ -90,7 +90,7 @@ fn a_copy_of_a_result_is_refused() {
         name: "all".to_owned(),
         report: all,
     };
-    assert!(refusal(&[again, sum]).contains("have one in common"));
+    assert!(refusal(&[again, sum]).contains("share a part"));
     let said = refusal(&[one.clone(), other.clone(), copy]);
     assert!(
         said.starts_with("a and b cannot be merged: they are the same"),
@@ -291,7 +291,7 @@ fn what_is_not_one_load_is_refused_with_its_reason() {
         ),
         (
             |r| r.began_unix_s = Some(2000.0),
-            "one had ended before another began",
+            "one run ended before another began",
         ),
         (
             |r| r.histograms = None,

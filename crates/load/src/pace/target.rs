@@ -63,7 +63,8 @@ impl Target {
     pub fn of_url(url: &str) -> Result<Target, String> {
         let invalid = |why: &str| {
             format!(
-                "{url:?} is not a URL to load: {why}; expected one such as http://127.0.0.1:8080/, unix:/run/a.sock:/ or udp://127.0.0.1:9000"
+                "{url:?} is not a target URL: {why}; expected one such as http://127.0.0.1:8080/, unix:/run/a.sock:/ \
+                 or udp://127.0.0.1:9000"
             )
         };
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
@@ -82,7 +83,8 @@ impl Target {
         if let Scheme::Memcached | Scheme::Memcacheds = scheme {
             let place = Target::of_memcached(url, scheme, rest);
             return place.map_err(|why| {
-                format!("{url:?} is no server of memcached: {why}; expected one such as memcached://127.0.0.1:11211 or memcached://unix:/run/memcached.sock")
+                format!("{url:?} is not a memcached server: {why}; expected one such as memcached://127.0.0.1:11211 or \
+                    memcached://unix:/run/memcached.sock")
             });
         }
         // A fragment is never sent (RFC 9110 section 4.2.5).
@@ -93,7 +95,7 @@ impl Target {
         }
         .map_err(|why| invalid(&why))?;
         if let (Scheme::Udp | Scheme::Tcp, false) = (scheme, path.is_empty() || path == "/") {
-            return Err(invalid("there is no path without HTTP"));
+            return Err(invalid("only HTTP targets have a path"));
         }
         let path = if path.starts_with('/') {
             path.to_owned()
@@ -119,13 +121,13 @@ impl Target {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let place = match rest.strip_prefix("unix:") {
             Some(path) if path.starts_with('/') => Place::Unix(PathBuf::from(path)),
-            Some(_) => return Err("the path of a Unix socket is absolute".to_owned()),
+            Some(_) => return Err("the path of a Unix socket must be absolute".to_owned()),
             None if rest.contains('@') => {
-                return Err("user and password are not sent: they are SASL's, which exists in the binary protocol only, and that one is not spoken".to_owned());
+                return Err("user and password are not supported: SASL needs the binary protocol, which is not supported".to_owned());
             }
             None if rest.contains(['/', '?', '#']) => {
                 return Err(
-                    "it has a path, and memcached has none: keys are made by --keys and --key-size"
+                    "it has a path, but memcached has none: --keys and --key-size generate the keys"
                         .to_owned(),
                 );
             }
@@ -164,12 +166,13 @@ impl Place {
     pub fn parse(text: &str) -> Result<Place, String> {
         let place = match text.strip_prefix("unix:") {
             Some(path) if path.starts_with('/') => Ok(Place::Unix(PathBuf::from(path))),
-            Some(_) => Err("the path of a Unix socket is absolute".to_owned()),
+            Some(_) => Err("the path of a Unix socket must be absolute".to_owned()),
             None if text.contains(['/', '?']) => Err("it has a path".to_owned()),
             None => authority(text, None).map(|(host, port)| Place::Tcp(host.to_owned(), port)),
         };
         place.map_err(|why| {
-            format!("{text:?} is no place to connect to: {why}; expected one such as 10.0.0.1:8080, [::1]:8080 or unix:/run/a.sock")
+            format!("{text:?} is not an address to connect to: {why}; expected one such as 10.0.0.1:8080, [::1]:8080 \
+                or unix:/run/a.sock")
         })
     }
 }
@@ -189,7 +192,7 @@ type Parts<'u> = (Place, String, &'u str);
 fn unix(rest: &str) -> Result<Parts<'_>, String> {
     let (socket, path) = rest.split_once(':').unwrap_or((rest, "/"));
     if !socket.starts_with('/') {
-        return Err("the path of a Unix socket is absolute".to_owned());
+        return Err("the path of a Unix socket must be absolute".to_owned());
     }
     Ok((
         Place::Unix(PathBuf::from(socket)),
@@ -214,7 +217,7 @@ fn authority(authority: &str, default: Option<u16>) -> Result<(&str, u16), Strin
         Some(bracketed) => {
             let (host, port) = bracketed
                 .split_once(']')
-                .ok_or("the bracket of an IPv6 address is not closed")?;
+                .ok_or("the IPv6 address lacks its closing bracket")?;
             if host.parse::<Ipv6Addr>().is_err() {
                 return Err(format!("{host:?} is not an IPv6 address"));
             }
@@ -225,21 +228,21 @@ fn authority(authority: &str, default: Option<u16>) -> Result<(&str, u16), Strin
     if port.matches(':').count() > 1 {
         let brackets = match authority.rsplit_once(':') {
             Some((host, port)) if host.parse::<Ipv6Addr>().is_ok() && is_number(port) => {
-                format!("an IPv6 address stands in brackets, such as [{host}]:{port}")
+                format!("an IPv6 address needs brackets, such as [{host}]:{port}")
             }
-            _ => "an IPv6 address stands in brackets".to_owned(),
+            _ => "an IPv6 address needs brackets".to_owned(),
         };
         return Err(brackets);
     }
     if host.is_empty() {
-        return Err("it names no host".to_owned());
+        return Err("it has no host".to_owned());
     }
     let port = match port.strip_prefix(':') {
         None | Some("") if port.len() < 2 => default.ok_or("it has no port")?,
         Some(digits) if is_number(digits) => digits.parse().ok().filter(|&port| port > 0).ok_or(
-            format!("port {digits} is out of range, which is 1 to 65535"),
+            format!("port {digits} is out of range: expected 1 to 65535"),
         )?,
-        _ => return Err(format!("{port:?} is not a port")),
+        _ => return Err(format!("{port:?} is not a port: expected 1 to 65535")),
     };
     Ok((host, port))
 }
@@ -309,26 +312,26 @@ mod tests {
             ("", "does not begin with http://"),
             ("a b", "' ' must be percent-encoded"),
             ("ftp://a/", "does not begin with http://"),
-            ("http://", "names no host"),
-            ("http://:80/", "names no host"),
+            ("http://", "has no host"),
+            ("http://:80/", "has no host"),
             ("http://a:0/", "port 0 is out of range"),
             (
                 "http://a:65536/",
-                "port 65536 is out of range, which is 1 to 65535",
+                "port 65536 is out of range: expected 1 to 65535",
             ),
             ("http://a:+1/", "is not a port"),
-            ("http://::1/", "in brackets"),
+            ("http://::1/", "needs brackets"),
             ("::1:80", "such as [::1]:80"),
-            ("http://[::1/", "not closed"),
+            ("http://[::1/", "lacks its closing bracket"),
             ("http://[a]/", "not an IPv6 address"),
             ("http://[::1]80/", "is not a port"),
             ("http://u:p@a/", "user and password"),
             ("http://a/b c", "' ' must be percent-encoded"),
             ("http://a/\r\nX: y", "must be percent-encoded"),
             ("http://a/\u{e9}", "must be percent-encoded"),
-            ("unix:run/a.sock", "is absolute"),
-            ("memcached://", "names no host"),
-            ("memcached://unix:m.sock", "is absolute"),
+            ("unix:run/a.sock", "must be absolute"),
+            ("memcached://", "has no host"),
+            ("memcached://unix:m.sock", "must be absolute"),
             ("memcached://a/key", "memcached has none"),
             ("memcached://u:p@a", "SASL"),
         ] {
@@ -344,12 +347,12 @@ mod tests {
             ("[::1]:81", Ok("[::1]:81")),
             ("unix:/run/a.sock", Ok("unix:/run/a.sock")),
             ("a.example", Err("has no port")),
-            ("::1", Err("in brackets")),
+            ("::1", Err("needs brackets")),
             ("a:0", Err("port 0 is out of range")),
-            (":80", Err("names no host")),
+            (":80", Err("has no host")),
             ("a:80/b", Err("has a path")),
             ("http://a:80", Err("has a path")),
-            ("unix:run/a.sock", Err("is absolute")),
+            ("unix:run/a.sock", Err("must be absolute")),
         ] {
             match (Place::parse(text), expected) {
                 (Ok(place), Ok(expected)) => assert_eq!(place.to_string(), expected),

@@ -59,7 +59,8 @@ impl WallTime {
             }
         };
         read.map(WallTime).ok_or_else(|| {
-            format!("{text:?} is no moment: expected one such as 2026-11-22T12:00:00Z, 2026-11-22T13:00:00.5+01:00, or seconds since 1970 such as 1795348800.5 (date +%s)")
+            format!("{text:?} is not a time: expected one such as 2026-11-22T12:00:00Z, 2026-11-22T13:00:00.5+01:00, \
+                or seconds since 1970 such as 1795348800.5 (date +%s)")
         })
     }
 
@@ -75,7 +76,7 @@ impl WallTime {
         let moment = moment.unwrap_or(OffsetDateTime::UNIX_EPOCH);
         moment
             .format(format)
-            .expect("a date has all that is asked for")
+            .expect("a date has all formatted parts")
     }
 }
 

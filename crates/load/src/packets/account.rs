@@ -82,15 +82,18 @@ impl Losses {
             (Way::RoundTrip, None) => Rest::new(0, lost, facts.per_packet),
         };
         rest.explain_there(
-            "the far end's socket had no room (SO_RXQ_OVFL)",
+            "dropped by the target's full socket buffer (SO_RXQ_OVFL)",
             facts.far_dropped,
         );
         // If the target is in this namespace, the namespace's counter includes the drops of the target's sockets.
         let own = facts.own_receive_buffer;
-        rest.explain_back("sockets here had no room (RcvbufErrors)", own);
-        rest.explain("interfaces here (drops of /proc/net/dev)", facts.interfaces);
+        rest.explain_back("dropped by full socket buffers here (RcvbufErrors)", own);
         rest.explain(
-            "queues of this machine's CPUs (softnet_stat)",
+            "dropped by interfaces here (/proc/net/dev)",
+            facts.interfaces,
+        );
+        rest.explain(
+            "dropped by the CPUs' backlog queues here (softnet_stat)",
             facts.backlog,
         );
         let back = there.map(|there| lost - there);
@@ -123,13 +126,13 @@ impl Losses {
             .collect();
         if self.unaccounted > 0 {
             parts.push(format!(
-                "{} in no counter here",
+                "{} not counted by any counter here",
                 units::count(self.unaccounted)
             ));
         }
         let ways = match (self.there, self.back) {
             (Some(there), Some(back)) => format!(
-                "; {} on the way there, {} on the way back",
+                "; {} on the way to the target, {} on the way back",
                 units::count(there),
                 units::count(back)
             ),
@@ -242,7 +245,11 @@ mod tests {
         })
         .unwrap();
         assert_eq!((losses.lost, losses.unaccounted), (40, 35));
-        assert!(losses.line(100).contains("35 in no counter here"));
+        assert!(
+            losses
+                .line(100)
+                .contains("35 not counted by any counter here")
+        );
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(super) fn of_flows(
     let size = task.plan.options.sizes.largest();
     let of_flow = |(flow, local): (Flow, SocketAddr)| {
         let at = task.plan.path_of(flow.number);
-        let at = at.expect("the plan has an interface for frames");
+        let at = at.expect("a plan for frames has an interface");
         let header = Header {
             kind: Kind::Data,
             flow,
@@ -133,7 +133,7 @@ fn numbered(
 ) -> Result<NumberedFrame, Error> {
     let source_mac = path.link.mac.ok_or_else(|| {
         Error::Invalid(format!(
-            "--interface {} is no Ethernet, and frames are",
+            "--interface {} is not an Ethernet interface: --via xdp sends Ethernet frames",
             path.link.name
         ))
     })?;
@@ -145,7 +145,7 @@ fn numbered(
     };
     let frame = Frame::new(&ends, header, size).ok_or_else(|| {
         Error::Invalid(format!(
-            "datagrams of {size} bytes from {source} to {target} are no frames"
+            "datagrams of {size} bytes from {source} to {target} do not fit into frames"
         ))
     })?;
     Ok(NumberedFrame {
@@ -167,7 +167,8 @@ fn check_length(path: &Path, target: IpAddr, size: u16) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "--size {size} is too long for a frame of --interface {}: use {} at most (its MTU is {}, and with --via xdp nobody parts datagrams)",
+        "--size {size} is too large for a frame of --interface {}: use {} at most (its MTU is {}, and --via xdp does \
+         not fragment)",
         path.link.name,
         most.saturating_sub(head),
         path.link.mtu
@@ -195,7 +196,7 @@ fn resolve(
     loop {
         let known = path.link.neighbour(next).map_err(|error| {
             Error::Invalid(format!(
-                "the kernel does not tell of {next} on {name}: {error}"
+                "the kernel cannot look up {next} on {name}: {error}"
             ))
         })?;
         if let Some(address) = known {
@@ -208,7 +209,8 @@ fn resolve(
         }
         if clock::now() >= deadline {
             return Err(Error::Unreachable(format!(
-                "{next} does not say its MAC address on --interface {name}: it is not there, or a program on its interface drops ARP (then: ip neigh add {next} lladdr MAC dev {name})"
+                "{next} does not answer ARP on --interface {name}: it is down, or a program on its interface drops ARP \
+                 (then: ip neigh add {next} lladdr MAC dev {name})"
             )));
         }
         thread::sleep(NEIGHBOUR_LOOK);
@@ -219,13 +221,14 @@ fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
     let name = &path.link.name;
     Error::Invalid(match reason {
         Some(Errno::OPNOTSUPP | Errno::NXIO) => format!(
-            "--interface {name} takes no frames: its driver does not send by XDP, or it is one of a pair of virtual interfaces (veth) whose other end has neither GRO nor an XDP program: there, ethtool -K PEER gro on"
+            "--interface {name} cannot send frames: its driver does not support XDP transmission, or it is a veth \
+             whose peer has neither GRO nor an XDP program: on the peer, ethtool -K PEER gro on"
         ),
         Some(Errno::NETDOWN) => {
-            format!("--interface {name} takes no frames: it is down (ip link set {name} up)")
+            format!("--interface {name} cannot send frames: it is down (ip link set {name} up)")
         }
-        Some(other) => format!("--interface {name} takes no frames: {other}"),
-        None => format!("--interface {name} takes no frames, and the kernel does not say why"),
+        Some(other) => format!("--interface {name} cannot send frames: {other}"),
+        None => format!("--interface {name} cannot send frames, and the kernel gives no reason"),
     })
 }
 

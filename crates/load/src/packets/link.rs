@@ -40,7 +40,7 @@ impl Link {
     pub(crate) fn named(name: &str) -> Result<Link, String> {
         let missing = || {
             format!(
-                "--interface {name}: there is no such interface in this network namespace; ip link shows those there are"
+                "--interface {name}: no such interface in this network namespace; ip link lists the interfaces"
             )
         };
         if name.is_empty() || name.len() > INTERFACE_NAME_MAX {
@@ -51,7 +51,7 @@ impl Link {
         let said = ask(RouteNetlinkMessage::GetLink(question)).map_err(|error| {
             match error.raw_os_error() == Some(NO_DEVICE) {
                 true => missing(),
-                false => format!("--interface {name}: the kernel does not tell of it: {error}"),
+                false => format!("--interface {name}: the kernel cannot report its state: {error}"),
             }
         })?;
         let RouteNetlinkMessage::NewLink(link) = said else {
@@ -63,7 +63,7 @@ impl Link {
             .contains(LinkFlags::Up | LinkFlags::LowerUp)
         {
             return Err(format!(
-                "--interface {name} is down, or has no carrier: ip link set {name} up, and see what it is connected to"
+                "--interface {name} is down or has no carrier: ip link set {name} up, and check its cable or peer"
             ));
         }
         let mac = link
@@ -96,7 +96,8 @@ impl Link {
         let name = &self.name;
         let unreachable = |why: String| {
             format!(
-                "{target} cannot be reached by --interface {name}: {why}; ip route get {target} oif {name} shows the route"
+                "{target} cannot be reached through --interface {name}: {why}; ip route get {target} oif {name} shows \
+                 the route"
             )
         };
         let mut question = RouteMessage::default();
@@ -110,14 +111,14 @@ impl Link {
         let said =
             said.map_err(|error| unreachable(format!("the kernel has no route ({error})")))?;
         let RouteNetlinkMessage::NewRoute(route) = said else {
-            return Err(unreachable("the kernel says nothing of a route".to_owned()));
+            return Err(unreachable("the kernel returned no route".to_owned()));
         };
         match route.header.kind {
             RouteType::Unicast => {}
             RouteType::Local => {
                 return Err(unreachable("it is an address of this machine".to_owned()));
             }
-            other => return Err(unreachable(format!("its route is of the kind {other:?}"))),
+            other => return Err(unreachable(format!("its route has the type {other:?}"))),
         }
         let (mut gateway, mut source, mut interface) = (None, None, None);
         for attribute in &route.attributes {
@@ -129,9 +130,7 @@ impl Link {
             }
         }
         if interface != Some(self.index) {
-            return Err(unreachable(
-                "its route leads to another interface".to_owned(),
-            ));
+            return Err(unreachable("its route uses another interface".to_owned()));
         }
         let source = source
             .ok_or_else(|| unreachable("the interface has no address of that family".to_owned()))?;

@@ -103,7 +103,7 @@ impl fmt::Display for Origin {
             write!(out, ", {received} received, {lost} lost")?;
         }
         match self.bound {
-            Some(Bound::Address) => out.write_str("; kept to it by its address only"),
+            Some(Bound::Address) => out.write_str("; bound to it by its address only"),
             Some(Bound::Interface) | None => Ok(()),
         }
     }

@@ -128,7 +128,7 @@ impl Part {
             .map(|number| {
                 let socket = open(core, task, number).map_err(|error| {
                     let target = task.target;
-                    format!("a socket for datagrams to {target} cannot be made: {error}")
+                    format!("cannot create a socket for datagrams to {target}: {error}")
                 })?;
                 let id = header::Flow {
                     run: task.run,

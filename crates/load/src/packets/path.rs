@@ -45,7 +45,7 @@ impl Path {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Bound::Address,
             Err(error) => {
                 return Err(Error::Invalid(format!(
-                    "sockets cannot be bound to --interface {name}: {error}"
+                    "cannot bind sockets to --interface {name}: {error}"
                 )));
             }
         };
@@ -80,14 +80,13 @@ pub(crate) fn asking(
     let source = options.sources.nth(number);
     let address = bind_address(source, path, target.ip());
     let socket = UdpSocket::bind((address, 0))
-        .map_err(|error| Error::Invalid(format!("--source {address} cannot be used: {error}")))?;
+        .map_err(|error| Error::Invalid(format!("cannot use --source {address}: {error}")))?;
     let connected = match bind_index(path) {
         Some(index) => bind_to_interface(&socket, index),
         None => Ok(()),
     };
     let connected = connected.and_then(|()| socket.connect(target));
-    connected.map_err(|error| {
-        Error::Invalid(format!("datagrams to {target} cannot be sent: {error}"))
-    })?;
+    connected
+        .map_err(|error| Error::Invalid(format!("cannot send datagrams to {target}: {error}")))?;
     Ok(socket)
 }

@@ -195,7 +195,7 @@ impl Plan {
 fn check_timeout(timeout: Duration) -> Result<(), String> {
     match timeout.is_zero() {
         true => {
-            Err("a timeout of no time leaves none for an echo: expected one such as 1s".to_owned())
+            Err("a timeout of 0 leaves no time for an echo: expected one such as 1s".to_owned())
         }
         false => Ok(()),
     }
@@ -212,13 +212,13 @@ fn check(options: &Options) -> Result<(), String> {
     in_range("threads", options.threads, THREADS_MAX)?;
     if options.depth.saturating_mul(options.flows as u64) > FLIGHT_ALL_MAX {
         return Err(format!(
-            "--depth {} of {} sockets are more datagrams on their way than {FLIGHT_ALL_MAX}: use fewer of either",
+            "--depth {} with {} sockets is more than {FLIGHT_ALL_MAX} datagrams in flight: reduce either",
             options.depth, options.flows
         ));
     }
     if options.threads > options.flows {
         return Err(format!(
-            "{0} threads have nothing to do with {1} sockets: use -c {0} or more, or fewer threads",
+            "{0} threads are more than {1} sockets: use -c {0} or more, or fewer threads",
             options.threads, options.flows
         ));
     }
@@ -232,13 +232,15 @@ fn check(options: &Options) -> Result<(), String> {
     let smallest = options.sizes.smallest();
     if usize::from(smallest) < HEADER_BYTES {
         return Err(format!(
-            "--size {}: {smallest} bytes have no room for the header of {HEADER_BYTES} bytes that tells datagrams apart: use {HEADER_BYTES} or more",
+            "--size {}: {smallest} bytes are too few for the header of {HEADER_BYTES} bytes that identifies datagrams: \
+             use {HEADER_BYTES} or more",
             options.sizes
         ));
     }
     if options.departure == Departure::Offload && options.sizes.only().is_none() {
         return Err(format!(
-            "--send offload parts a message into datagrams of one size, and {} are several: use one size, or --send batch",
+            "--send offload splits a message into datagrams of one size, but {} are several sizes: use one size, or \
+             --send batch",
             options.sizes
         ));
     }
@@ -254,19 +256,20 @@ fn check(options: &Options) -> Result<(), String> {
                 .rate_asked(1)
                 .is_some_and(|rate| rate > RATE_MAX as f64) =>
         {
-            return Err(format!("a rate is at most {RATE_MAX} a second"));
+            return Err(format!("a rate is limited to {RATE_MAX} per second"));
         }
         Pace::Open(_) => {}
         Pace::Think(_) | Pace::EachConnection(_) => {
             return Err(
-                "datagrams leave at a rate (-R, --stairs, --burst) or as fast as they go: leave --rate-per-connection and -T out"
+                "--rate-per-connection and -T do not apply to datagrams, which are sent at a rate (-R, --stairs, \
+                 --burst) or as fast as possible: leave them out"
                     .to_owned(),
             );
         }
     }
     match options.stop.after {
         Some(after) if after > DURATION_MAX => {
-            Err("a run lasts a year at most: see the unit of -d".to_owned())
+            Err("a run is limited to one year: check the unit of -d".to_owned())
         }
         _ => Ok(()),
     }
@@ -276,7 +279,7 @@ fn check_interfaces(options: &Options) -> Result<(), String> {
     let interfaces = &options.interfaces;
     if interfaces.len() > INTERFACES_MAX {
         return Err(format!(
-            "--interface: {} are more than {INTERFACES_MAX}: make several runs at the same time",
+            "--interface: {} are more than {INTERFACES_MAX}: start several runs at the same time",
             interfaces.len()
         ));
     }
@@ -286,7 +289,7 @@ fn check_interfaces(options: &Options) -> Result<(), String> {
     }
     match interfaces.len() > options.flows {
         true => Err(format!(
-            "{0} interfaces need a socket each: use -c {0} or more",
+            "{0} interfaces need one socket each: use -c {0} or more",
             interfaces.len()
         )),
         false => Ok(()),
@@ -296,25 +299,26 @@ fn check_interfaces(options: &Options) -> Result<(), String> {
 fn check_frames(options: &Options) -> Result<(), String> {
     if options.interfaces.is_empty() {
         return Err(
-            "--via xdp sends frames past the routes: name the interface that they leave by (--interface NAME)"
+            "--via xdp bypasses the routing table: name the outgoing interface (--interface NAME)"
                 .to_owned(),
         );
     }
     if options.way == Some(Way::RoundTrip) {
         return Err(
-            "--via xdp goes one way: leave --round-trip out, or --via xdp for round trips"
+            "--via xdp is one-way: leave --round-trip out, or leave --via xdp out for round trips"
                 .to_owned(),
         );
     }
     if options.sizes.only().is_none() {
         return Err(format!(
-            "--via xdp sends frames of one size, and {} are several: use one, such as 64",
+            "--via xdp sends frames of one size, but {} are several sizes: use one, such as 64",
             options.sizes
         ));
     }
     match options.flows > FRAME_FLOWS_MAX {
         true => Err(format!(
-            "{} sockets are more than {FRAME_FLOWS_MAX}, each of which has a program in the kernel with --via xdp",
+            "{} sockets are more than {FRAME_FLOWS_MAX}, the limit with --via xdp, where each has its own program in \
+             the kernel",
             options.flows
         )),
         false => Ok(()),
@@ -349,7 +353,7 @@ mod tests {
             timeout: Duration::ZERO,
             ..options()
         };
-        assert!(refused(hasty).contains("a timeout of no time"));
+        assert!(refused(hasty).contains("a timeout of 0"));
         let sizes = Options {
             sizes: Sizes::parse("64-100").unwrap(),
             departure: Departure::Offload,
@@ -371,7 +375,7 @@ mod tests {
             flows: 65,
             ..options()
         };
-        assert!(refused(much).contains("use fewer of either"));
+        assert!(refused(much).contains("datagrams in flight: reduce either"));
     }
 
     #[test]
@@ -396,7 +400,7 @@ mod tests {
                     way: Some(Way::RoundTrip),
                     ..frames.clone()
                 },
-                "goes one way",
+                "is one-way",
             ),
             (
                 Options {
@@ -417,7 +421,7 @@ mod tests {
                     interfaces: names(&["a", "b"]),
                     ..options()
                 },
-                "2 interfaces need a socket each: use -c 2",
+                "2 interfaces need one socket each: use -c 2",
             ),
             (
                 Options {

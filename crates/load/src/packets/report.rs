@@ -309,7 +309,7 @@ impl Report {
     /// Evaluates a threshold. One about received datagrams is undecided if their number is unknown.
     pub fn judge(&self, condition: &Threshold) -> threshold::Outcome {
         if !self.is_counted() && condition.is_about_receipt() {
-            return condition.undecided("nobody says how many datagrams came".to_owned());
+            return condition.undecided("the number of received datagrams is not known".to_owned());
         }
         condition.judge(&self.figures())
     }

@@ -78,7 +78,7 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
     let (host, kernel) = (HostTime::now(), KernelCounters::now());
     let main = move |core| run_core(&core, &their_task, &their_gate, &sender);
     let cores = onrush_engine::start(&setup, main)
-        .map_err(|error| Error::Invalid(format!("the threads cannot be started: {error}")))?;
+        .map_err(|error| Error::Invalid(format!("cannot start the threads: {error}")))?;
     Ok(Running {
         cores,
         messages,
@@ -96,7 +96,7 @@ fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     let url = &options.target.url;
     if let Place::Unix(_) = options.target.place {
         return Err(Error::Invalid(format!(
-            "{url} is a Unix socket, and datagrams go over UDP: expected udp://HOST:PORT"
+            "{url} is a Unix socket, but datagrams use UDP: expected udp://HOST:PORT"
         )));
     }
     // UDP cannot test which address works, so the first is used.
@@ -104,7 +104,7 @@ fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     match fit.first() {
         Some(address) => Ok((*address, lookup)),
         None => Err(Error::Invalid(format!(
-            "{url} has no address of the family of --source"
+            "{url} has no address of the address family of --source"
         ))),
     }
 }
@@ -132,7 +132,7 @@ fn far_end(
             if plan.options.departure == Departure::Xdp =>
         {
             Err(Error::Invalid(format!(
-                "{url} is an echo, and --via xdp goes one way: run onrush serve --sink there, or leave --via xdp out"
+                "{url} is an echo, but --via xdp is one-way: run onrush serve --sink there, or leave --via xdp out"
             )))
         }
         (Some(Greeting::Reports(Role::Echo)), None | Some(Way::RoundTrip)) => {
@@ -148,7 +148,8 @@ fn far_end(
         }
         (None, Some(way)) => Ok((way, FarEnd::Silent)),
         (None, None) => Err(Error::Invalid(format!(
-            "nobody at {url} says whether it counts datagrams or sends them back: start onrush serve --sink or --echo there, or say --one-way or --round-trip"
+            "{url} does not report whether it counts datagrams or sends them back: start onrush serve --sink or --echo \
+             there, or pass --one-way or --round-trip"
         ))),
     }
 }
@@ -187,7 +188,7 @@ fn greet(
             Ok(count) => &bytes[..count],
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 return Err(Error::Unreachable(format!(
-                    "nobody listens at {target} over UDP (ICMP port unreachable)"
+                    "{target} refused the UDP datagrams (ICMP port unreachable)"
                 )));
             }
             Err(error)
@@ -255,7 +256,7 @@ impl Running {
         let options = &plan.options;
         let far = match (way, far) {
             (Way::OneWay, FarEnd::Reports) => "to a sink that counts them",
-            (Way::OneWay, FarEnd::Silent) => "one way, to somebody who says nothing",
+            (Way::OneWay, FarEnd::Silent) => "one way, to a target that sends nothing",
             (Way::RoundTrip, FarEnd::Reports) => "to an echo that counts them",
             (Way::RoundTrip, FarEnd::Silent) => "to an echo",
         };

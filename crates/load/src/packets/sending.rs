@@ -91,10 +91,7 @@ impl Sending {
                 size: size as u64,
             });
             let pushed = self.batch.push(message);
-            debug_assert!(
-                pushed.is_ok(),
-                "a call takes as many as there is memory for"
-            );
+            debug_assert!(pushed.is_ok(), "one call sends as many as fit into memory");
         }
         all
     }

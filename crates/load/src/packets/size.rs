@@ -51,17 +51,20 @@ impl Sizes {
     pub fn parse(text: &str) -> Result<Sizes, String> {
         let expected = |why: String| {
             format!(
-                "{text:?} is no size of datagrams: {why}; expected bytes of payload up to {DATAGRAM_BYTES_MAX} such as 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix"
+                "{text:?} is not a datagram size: {why}; expected bytes of payload up to {DATAGRAM_BYTES_MAX} such as \
+                 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix"
             )
         };
         let one = |text: &str| -> Result<u16, String> {
             let bytes = amount::size(text).map_err(|why| why.to_string())?;
             if bytes == 0 {
-                return Err("0 bytes are nothing to tell apart".to_owned());
+                return Err("0 bytes cannot identify a datagram".to_owned());
             }
             match u16::try_from(bytes) {
                 Ok(size) if usize::from(size) <= DATAGRAM_BYTES_MAX => Ok(size),
-                Ok(_) | Err(_) => Err(format!("{bytes} bytes are more than UDP takes over IPv4")),
+                Ok(_) | Err(_) => Err(format!(
+                    "{bytes} bytes are more than UDP over IPv4 can carry"
+                )),
             }
         };
         let kind = match text.split_once('-') {
@@ -195,9 +198,9 @@ mod tests {
     #[test]
     fn what_is_no_size_is_named() {
         for (text, part) in [
-            ("0", "nothing to tell apart"),
-            ("65508", "more than UDP takes"),
-            ("99999", "99999 bytes are more than UDP takes"),
+            ("0", "cannot identify a datagram"),
+            ("65508", "more than UDP over IPv4 can carry"),
+            ("99999", "99999 bytes are more than UDP over IPv4 can carry"),
             ("", "is not a size"),
             ("64-", "is not a size"),
             ("100-64", "ends before it begins"),

@@ -55,21 +55,21 @@ impl fmt::Display for Report {
 impl Report {
     fn write_unsent(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.datagrams_per_message {
-            1 if self.departure == "xdp" => "xdp (each a frame)".to_owned(),
-            1 => format!("{} (each a message)", self.departure),
-            count => format!("{} ({count} datagrams a message)", self.departure),
+            1 if self.departure == "xdp" => "xdp (one per frame)".to_owned(),
+            1 => format!("{} (one per message)", self.departure),
+            count => format!("{} ({count} datagrams per message)", self.departure),
         };
         writeln!(out, "departure    {how}")?;
         if let Some(rate) = self.rate_asked {
             writeln!(
                 out,
-                "rate         {} asked for; {} skipped",
+                "rate         {} requested; {} skipped",
                 units::rate(rate),
                 units::count(self.skipped)
             )?;
         }
         for (reason, count) in &self.unsent {
-            writeln!(out, "not taken    {}: {reason}", units::count(*count))?;
+            writeln!(out, "not sent     {}: {reason}", units::count(*count))?;
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Report {
         if self.late > 0 {
             writeln!(
                 out,
-                "late         {} behind their timeout",
+                "late         {} after their timeout",
                 units::count(self.late)
             )?;
         }
@@ -152,7 +152,7 @@ impl Report {
             .collect();
         let far = self
             .far_cpu_us_per_datagram
-            .map_or(String::new(), |far| format!("; the far end {far:.3} us"));
+            .map_or(String::new(), |far| format!("; the target {far:.3} us"));
         writeln!(
             out,
             "own CPU      {own:.3} us per datagram{far}; threads busy {}",

@@ -45,10 +45,10 @@ fn refused(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Invalid,
-        "the network said that nobody listens (ICMP port unreachable)",
+        "the target refused datagrams (ICMP port unreachable)",
         units::plural(report.refused, "time"),
         "never",
-        "the far end was not there all the time: see why it ended",
+        "the target was not running all the time: check why it ended",
     )
 }
 
@@ -58,10 +58,11 @@ fn nothing_came(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Invalid,
-        "of all datagrams none came",
+        "no datagram was received",
         format!("0 of {}", units::count(report.sent)),
         "some",
-        "the far end sends nothing back, or everything is lost on the way: see what it is and what stands between (a packet filter)",
+        "the target sends nothing back, or everything is lost on the way: check the target and any packet filter on \
+         the path",
     )
 }
 
@@ -71,10 +72,10 @@ fn not_counted(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Suspect,
-        "what came is not known",
+        "the number of received datagrams is not known",
         format!("{} sent", units::count(report.sent)),
-        "a far end that counts",
-        "nobody there says: run onrush serve --sink there, or read its counters",
+        "a target that counts",
+        "the target does not report it: run onrush serve --sink there, or read its counters",
     )
 }
 
@@ -82,13 +83,13 @@ fn unsent(report: &Report) -> Option<Reason> {
     let (reason_of_system, _) = report.unsent.iter().max_by_key(|(_, count)| **count)?;
     reason(
         State::Suspect,
-        "datagrams that the kernel did not take",
+        "datagrams that the kernel refused to send",
         format!(
             "{}, mostly: {reason_of_system}",
             units::count(report.unsent())
         ),
         "none",
-        "they are not among those sent: see the reason",
+        "they are not included in the sent ones: see the reason",
     )
 }
 
@@ -104,7 +105,7 @@ fn skipped(report: &Report) -> Option<Reason> {
     };
     reason(
         state,
-        "datagrams that were due and could not be sent in time",
+        "datagrams that could not be sent in time",
         format!("{} ({:.2} %)", units::count(report.skipped), share * 100.0),
         &format!("at most {:.1} %", bound * 100.0),
         "use more threads (-t) and sockets (-c), --send batch or offload, or a lower rate",
@@ -118,7 +119,7 @@ fn cpu(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Suspect,
-        "the generator was the limit: its busiest thread's CPU",
+        "the generator was the limit: CPU of its busiest thread",
         format!("{:.0} %", share * 100.0),
         &format!("below {:.0} % at a set rate", CPU_SHARE_INVALID * 100.0),
         "use more threads (-t) on CPUs of their own (--cpus), --send batch or offload, or a lower rate",
@@ -134,10 +135,11 @@ fn stalled(report: &Report) -> Option<Reason> {
     };
     reason(
         state,
-        "a thread of the generator saw nothing that happened",
+        "a thread of the generator was stalled",
         format!("{:.1} % of the run", share * 100.0),
         &format!("at most {:.0} %", bound * 100.0),
-        "it was stopped or had no CPU: datagrams left late, and what came back may have found its socket full; leave it running, on CPUs of its own (--cpus)",
+        "it was stopped or had no CPU: datagrams were sent late, and socket buffers may have overflowed; keep it \
+         running, on CPUs of its own (--cpus)",
     )
 }
 
@@ -147,10 +149,10 @@ fn by_program(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Suspect,
-        "the kernel did not part messages into datagrams, and this program did",
-        "each was sent by itself".to_owned(),
-        "parted by the kernel (UDP_SEGMENT)",
-        "the interface makes no checksums, or datagrams are longer than its MTU: see ethtool -k and ip link",
+        "the kernel did not split messages into datagrams; this program did",
+        "each sent separately".to_owned(),
+        "split by the kernel (UDP_SEGMENT)",
+        "the interface does not compute checksums, or datagrams are larger than its MTU: see ethtool -k and ip link",
     )
 }
 
@@ -160,10 +162,10 @@ fn wrong_length(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Suspect,
-        "echoes with another length than they were sent with",
+        "echoes whose length differs from the datagram sent",
         units::count(report.wrong_length),
         "none",
-        "the far end cuts or pads datagrams: it is no plain echo",
+        "the target truncates or pads datagrams: it is not a plain echo",
     )
 }
 
@@ -171,10 +173,10 @@ fn too_late(report: &Report) -> Option<Reason> {
     let too_late = report.too_late.filter(|count| *count > 0)?;
     reason(
         State::Suspect,
-        "datagrams so late that it is not known whether they had come before",
+        "datagrams so late that they cannot be checked for duplicates",
         units::count(too_late),
         "none",
-        "they count as received and may be duplicates: something on the way holds datagrams back for long",
+        "they count as received and may be duplicates: something on the path delays datagrams for long",
     )
 }
 
@@ -184,10 +186,10 @@ fn foreign(report: &Report) -> Option<Reason> {
     }
     reason(
         State::Suspect,
-        "datagrams that are none of this run",
+        "datagrams that do not belong to this run",
         units::count(report.foreign),
         "none",
-        "another run, or another program, sends to these ports; they are counted nowhere else",
+        "another run or program sends to these ports; they are not counted elsewhere",
     )
 }
 
@@ -198,6 +200,6 @@ fn stolen(steal: Option<f64>) -> Option<Reason> {
         "the hypervisor gave this machine's CPU time to others",
         format!("{:.1} %", share * 100.0),
         &format!("at most {:.1} %", STEAL_SHARE_MAX * 100.0),
-        "measure again when the host is quiet, or on a machine of its own",
+        "measure again when the host is idle, or on a dedicated machine",
     )
 }

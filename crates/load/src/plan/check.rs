@@ -37,16 +37,17 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
         let of = options.shard.count;
         return Err(match of {
             1 => format!(
-                "{threads} threads have nothing to do with {connections} connections: use -c {threads} or more, or fewer threads"
+                "{threads} threads are more than {connections} connections: use -c {threads} or more, or fewer threads"
             ),
             _ => format!(
-                "{threads} threads have nothing to do with the {own} connections of this part of {connections}: use -c {} or more, or fewer threads",
+                "{threads} threads are more than the {own} connections of this part of {connections}: use -c {} or \
+                 more, or fewer threads",
                 threads as u64 * of
             ),
         });
     }
     if options.pipeline == 0 || options.requests_per_connection == Some(0) {
-        return Err("a connection sends at least one request at a time and in all".to_owned());
+        return Err("a connection sends at least one request at a time and in total".to_owned());
     }
     check_journeys(options)?;
     check_closing(options)?;
@@ -58,7 +59,8 @@ pub(super) fn check(options: &Options) -> Result<(), String> {
 fn check_streams(options: &Options) -> Result<(), String> {
     if options.descriptors.is_some() && !options.target.scheme.is_grpc() {
         return Err(format!(
-            "descriptors are of messages of gRPC, and {} is not: use grpc:// or grpcs://, or leave --descriptors out",
+            "--descriptors describe gRPC messages, and {} is not gRPC: use grpc:// or grpcs://, or leave --descriptors \
+             out",
             options.target.url
         ));
     }
@@ -67,7 +69,9 @@ fn check_streams(options: &Options) -> Result<(), String> {
     };
     let url = &options.target.url;
     if !options.target.scheme.is_http() {
-        return Err(format!("--http2 is HTTP, and {url} is not: leave it out"));
+        return Err(format!(
+            "--http2 needs HTTP, and {url} is not HTTP: leave it out"
+        ));
     }
     if !(1..=STREAMS_MAX).contains(&streams) {
         return Err(format!(
@@ -76,22 +80,22 @@ fn check_streams(options: &Options) -> Result<(), String> {
     }
     if options.journeys.is_some() {
         return Err(
-            "journeys are made over HTTP/1.1: use http:// or https://, and leave --http2 out"
-                .to_owned(),
+            "journeys need HTTP/1.1: use http:// or https://, and leave --http2 out".to_owned(),
         );
     }
     if options.pipeline > 1 {
         return Err(
-            "--pipeline is of HTTP/1.1, whose responses come in order: over HTTP/2 use --streams"
+            "--pipeline needs HTTP/1.1, whose responses are in order: over HTTP/2 use --streams"
                 .to_owned(),
         );
     }
     if options.target.scheme.is_grpc() && options.asks.cookies {
-        return Err("calls of gRPC have no cookies: leave --cookies out".to_owned());
+        return Err("gRPC calls have no cookies: leave --cookies out".to_owned());
     }
     if streams > 1 && matches!(options.pace, Pace::EachConnection(_)) {
         return Err(
-            "--rate-per-connection is of connections that wait for each response, and --streams of those that do not: use -R, or leave --streams out".to_owned(),
+            "--rate-per-connection needs connections that wait for each response, which --streams do not: use -R, or \
+             leave --streams out".to_owned(),
         );
     }
     Ok(())
@@ -103,7 +107,8 @@ fn check_closing(options: &Options) -> Result<(), String> {
     let closes =
         says_close(&options.headers) || requests.any(|request| says_close(&request.headers));
     match closes && options.pipeline > 1 {
-        true => Err("a request with Connection: close is its connection's last: leave --pipeline or the field out".to_owned()),
+        true => Err("a request with Connection: close is the last one of its connection: leave --pipeline or the \
+            header out".to_owned()),
         false => Ok(()),
     }
 }
@@ -117,13 +122,14 @@ fn check_journeys(options: &Options) -> Result<(), String> {
     }
     if options.requests_per_connection.is_some() {
         return Err(
-            "how long users keep their connections is said in the file (connection = \"per journey\", or \"new\" at a step): leave -r and --connections-per-second out"
+            "the journey file sets how long users keep their connections (connection = \"per journey\", or \"new\" at \
+                a step): leave -r and --connections-per-second out"
                 .to_owned(),
         );
     }
     match options.pace {
         Pace::Open(ArrivalPlan::Listed(_)) => {
-            Err("the times of a log are those of its own requests: a journey has none".to_owned())
+            Err("the times of an access log belong to its own requests: leave the journeys or the access log out".to_owned())
         }
         Pace::Closed | Pace::Think(_) | Pace::Open(_) | Pace::EachConnection(_) => Ok(()),
     }
@@ -133,22 +139,22 @@ pub(super) fn check_times(options: &Options) -> Result<(), String> {
     if let Some(after) = options.stop.after
         && (after.is_zero() || after > DURATION_MAX)
     {
-        return Err("a run takes more than no time and less than a year".to_owned());
+        return Err("a run must last more than 0 s and less than a year".to_owned());
     }
     if options.stop.count == Some(0) {
-        return Err("a run of no requests has no result: use -n 1 or more".to_owned());
+        return Err("a run of 0 requests has no result: use -n 1 or more".to_owned());
     }
     if options.timeout.is_zero() {
-        return Err("a timeout of no time leaves none for a response".to_owned());
+        return Err("a timeout of 0 leaves no time for a response".to_owned());
     }
     if options.start.duration() > START_MAX {
-        return Err("a start takes at most a day".to_owned());
+        return Err("a start (ramp) is limited to one day".to_owned());
     }
     if let Some(after) = options.stop.after {
         let unmeasured = options.start.duration() + options.warm_up;
         if unmeasured >= after {
             return Err(format!(
-                "nothing is measured in the first {unmeasured:?} and the run is over after {after:?}: use a longer -d"
+                "the first {unmeasured:?} are not measured, but the run ends after {after:?}: use a longer -d"
             ));
         }
     }
@@ -160,7 +166,7 @@ pub(super) fn check_shard(Shard { index, count }: Shard) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "there is no part {index} of {count}: they are numbered from 0 to {}",
+        "there is no part {index} of {count}: expected 0 to {}",
         count.saturating_sub(1)
     ))
 }
@@ -177,12 +183,12 @@ pub(super) fn check_pace(options: &Options) -> Result<(), String> {
     if let Pace::Open(ArrivalPlan::Bursts { size, every }) = &options.pace
         && (*size == 0 || every.is_zero())
     {
-        return Err("a burst has at least one request, and the next comes later".to_owned());
+        return Err("a burst has at least one request, and an interval above 0".to_owned());
     }
     let is_open = matches!(options.pace, Pace::Open(_));
     if options.catch_up.is_some() && !is_open {
         return Err(
-            "only an open loop can fall behind: --catch-up wants a rate (-R) over all connections"
+            "--catch-up needs a rate (-R) over all connections: a closed loop cannot fall behind"
                 .to_owned(),
         );
     }
@@ -194,13 +200,14 @@ pub(super) fn check_datagrams(options: &Options, bytes: usize) -> Result<(), Str
     let url = &options.target.url;
     if options.target.scheme == Scheme::Memcacheds {
         return Err(format!(
-            "--udp has no TLS, and {url} wants it: use memcached://, or leave --udp out"
+            "--udp has no TLS, but {url} needs it: use memcached://, or leave --udp out"
         ));
     }
     let place = options.reach.connect_to.as_ref();
     if let Place::Unix(_) = place.unwrap_or(&options.target.place) {
         return Err(format!(
-            "--udp goes to an address and a port, and {url} leads to a Unix socket: use memcached://host:port, or leave --udp out"
+            "--udp needs an address and a port, but {url} is a Unix socket: use memcached://host:port, or leave --udp \
+             out"
         ));
     }
     for (flag, is_given) in [
@@ -213,19 +220,21 @@ pub(super) fn check_datagrams(options: &Options, bytes: usize) -> Result<(), Str
     ] {
         if is_given {
             return Err(format!(
-                "{flag} is about connections, and there are none with --udp: leave it out"
+                "{flag} applies to connections, and --udp has none: leave it out"
             ));
         }
     }
     if options.pipeline > 1 && matches!(options.pace, Pace::EachConnection(_)) {
         return Err(
-            "--rate-per-connection is of sockets that wait for each answer, and --pipeline of those that do not: over UDP use -R, or leave --pipeline out".to_owned(),
+            "--rate-per-connection needs sockets that wait for each response, which --pipeline does not: over UDP use \
+             -R, or leave --pipeline out".to_owned(),
         );
     }
     let most = DATAGRAM_BYTES_MAX - FRAME_BYTES;
     if bytes > most {
         return Err(format!(
-            "a request over UDP is one datagram, of {} bytes at most beside its frame, and those asked for may have {}: use shorter values (--value-size) or fewer keys of a get (--multiget)",
+            "a request over UDP is one datagram of {} bytes at most without its frame header, but these requests may \
+             have {}: use shorter values (--value-size) or fewer keys per get (--multiget)",
             units::count(most as u64),
             units::count(bytes as u64)
         ));
@@ -234,7 +243,8 @@ pub(super) fn check_datagrams(options: &Options, bytes: usize) -> Result<(), Str
     let most = ids_of(sockets) as u64 / IDS_PER_REQUEST;
     if options.pipeline > most {
         return Err(format!(
-            "--pipeline {} over UDP is more than the {} requests that each of {} may have on its way, since answers are told apart by 16 bits: use {} at most, or fewer sockets (-c)",
+            "--pipeline {} over UDP is more than the {} requests that each of {} may have in flight, since responses \
+             are identified by 16 bits: use {} at most, or fewer sockets (-c)",
             options.pipeline,
             units::count(most),
             units::plural(sockets, "socket"),

@@ -69,13 +69,13 @@ impl Reach {
         let comes_from = !self.sources.is_empty() || self.source_ports.is_some();
         if let (true, Place::Unix(path)) = (comes_from, place) {
             return Err(format!(
-                "connections to the Unix socket {} come from no address: leave out --source and --source-ports",
+                "connections to the Unix socket {} have no source address: leave out --source and --source-ports",
                 path.display()
             ));
         }
         match &self.source_ports {
             Some(ports) if ports.is_empty() || *ports.start() == 0 => Err(format!(
-                "there are no source ports from {} to {}: expected a range such as 40000-60000",
+                "source ports {} to {} are not a range: expected a range such as 40000-60000",
                 ports.start(),
                 ports.end()
             )),
@@ -122,7 +122,8 @@ impl Reach {
 
     fn without_address(&self, place: &Place) -> Error {
         Error::Invalid(format!(
-            "{place} has no address of the family of --source {}: give addresses of the other one, IPv4 or IPv6",
+            "{place} has no address of the address family of --source {}: give source addresses of the other family, \
+             IPv4 or IPv6",
             self.sources
         ))
     }
@@ -170,7 +171,8 @@ pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
     for address in &addresses {
         if let Err(error) = UdpSocket::bind(SocketAddr::new(*address, 0)) {
             return Err(Error::Invalid(format!(
-                "--source {address} cannot be used ({error}): this machine needs it, for example by ip address add {address} dev lo, or by ip route add local with its network; or leave it out"
+                "cannot use --source {address} ({error}): add it to this machine, for example by ip address add \
+                 {address} dev lo, or by ip route add local with its network; or leave it out"
             )));
         }
     }
@@ -207,7 +209,8 @@ fn check_ports(
     let ports = ports.unwrap_or_else(|| allowed.clone());
     if !allowed.contains(ports.start()) || !allowed.contains(ports.end()) {
         return Err(format!(
-            "--source-ports: this machine gives connections the ports {}-{} only, and no others of {}-{}: widen net.ipv4.ip_local_port_range (sysctl), or stay within it",
+            "--source-ports: this machine uses the local ports {}-{}, which do not include all of {}-{}: widen \
+             net.ipv4.ip_local_port_range (sysctl), or stay within it",
             allowed.start(),
             allowed.end(),
             ports.start(),
@@ -220,7 +223,8 @@ fn check_ports(
         return Ok(());
     }
     Err(format!(
-        "{} connections to {target} need as many local ports, and there are {} ({} on each of {}): use --source with {} addresses of this machine, or widen net.ipv4.ip_local_port_range",
+        "{} connections to {target} need as many local ports, but there are {} ({} on each of {}): use --source with \
+         {} addresses of this machine, or widen net.ipv4.ip_local_port_range",
         units::count(connections),
         units::count(there_are),
         units::count(each),
@@ -278,7 +282,7 @@ impl Way {
     /// As [`Datagram::bind`] and [`Datagram::connect`].
     pub(crate) fn open_datagrams(&self, core: &Core) -> Result<Datagram, onrush_engine::Error> {
         let Address::Tcp(target) = self.address else {
-            unreachable!("no plan sends datagrams to a Unix socket");
+            unreachable!("datagram plans have no Unix sockets");
         };
         let socket = Datagram::bind(core, source_of(self.source().address, &target))?;
         socket.connect(target)?;
@@ -325,7 +329,7 @@ fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
         ProxyVersion::V1 => write_v1(origin, &mut room),
         ProxyVersion::V2 => write_v2(origin, None, &mut room),
     };
-    room[..bytes.expect("there is room for the longest")].into()
+    room[..bytes.expect("the buffer fits the longest address")].into()
 }
 
 #[cfg(test)]

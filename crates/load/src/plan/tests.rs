@@ -84,7 +84,9 @@ fn impossible_combinations_are_refused_with_their_reason() {
     refused("at least one request", |options| {
         options.requests_per_connection = Some(0);
     });
-    refused("no requests", |options| options.stop.count = Some(0));
+    refused("a run of 0 requests", |options| {
+        options.stop.count = Some(0)
+    });
     refused("no time", |options| {
         options.stop.after = Some(Duration::ZERO)
     });

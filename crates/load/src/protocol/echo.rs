@@ -133,7 +133,7 @@ impl Incoming<'_> {
         let here = input.len().min(self.left.len());
         let (come, left) = self.left.split_at(here);
         if input[..here] != *come {
-            return (0, Step::Refused("other bytes than those that are due"));
+            return (0, Step::Refused("other bytes than expected"));
         }
         self.left = left;
         if !left.is_empty() {

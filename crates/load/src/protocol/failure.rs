@@ -209,17 +209,17 @@ pub(crate) enum NotConnected {
 
 impl fmt::Display for NotConnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HINT: &str = "switch HTTP/2 on there, or leave --http2 out";
+        const HINT: &str = "enable HTTP/2 on the server, or leave --http2 out";
         match self {
             NotConnected::Failed(error) => error.fmt(f),
             NotConnected::Handshake(error) => error.fmt(f),
             NotConnected::NoHttp2(None) => write!(
                 f,
-                "the server chose no protocol (ALPN) where h2 was offered: {HINT}"
+                "the server selected no protocol (ALPN) although h2 was offered: {HINT}"
             ),
             NotConnected::NoHttp2(Some(other)) => write!(
                 f,
-                "the server chose {} (ALPN) where h2 was offered: {HINT}",
+                "the server selected {} (ALPN) although h2 was offered: {HINT}",
                 other.escape_ascii()
             ),
         }

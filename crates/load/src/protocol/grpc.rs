@@ -62,7 +62,7 @@ impl Call {
         match value(fields, "grpc-encoding") {
             None | Some(b"identity") => {}
             Some(_) => {
-                return Err("a response has a grpc-encoding, where only identity was accepted");
+                return Err("a response has a grpc-encoding, but only identity was accepted");
             }
         }
         if end == End::Stream {
@@ -97,7 +97,7 @@ impl Call {
             // Ambiguous, even if both are the same.
             return Err("a response with more than one grpc-status");
         }
-        let code = code::parse(value).ok_or("a grpc-status that is no number from 0 to 16")?;
+        let code = code::parse(value).ok_or("a grpc-status that is not a number from 0 to 16")?;
         self.code = Some(code);
         Ok(())
     }

@@ -200,7 +200,7 @@ fn sends_whole(
         return false;
     }
     let sent = connection.send_body(stream, body, End::Stream, out);
-    sent.expect("it was opened for a body");
+    sent.expect("it was created for a body");
     true
 }
 

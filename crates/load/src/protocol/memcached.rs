@@ -33,7 +33,7 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     noun: "",
     name: |number| Said::ALL[usize::from(number)].name().to_owned(),
     is_refusal: |number| Said::ALL[usize::from(number)].is_error(),
-    refusals: "were errors of the server",
+    refusals: "were server errors",
     is_unaccepted: |_| false,
     is_failure: |number| Said::ALL[usize::from(number)].is_error(),
     is_false: |number| Said::ALL[usize::from(number)] == Said::WrongValue,

@@ -10,7 +10,7 @@ use crate::report::Report;
 /// When the result has no histograms, or one cannot be decoded.
 pub(crate) fn times_of(report: &Report) -> Result<Times, String> {
     let histograms = report.histograms.as_ref().ok_or(
-        "it has no histograms, so an older onrush wrote it; percentiles alone neither add up nor compare",
+        "it has no histograms, so an older onrush wrote it; percentiles alone can be neither merged nor compared",
     )?;
     let mut times = histograms.times()?;
     for kind in Kind::ALL {

@@ -43,7 +43,7 @@ pub fn page(report: &Report) -> String {
     body.push_str("</div>\n");
     if report.requests == 0 {
         body.push_str(
-            "<p class=\"about\">There were no responses, so there is nothing to draw of them.</p>\n",
+            "<p class=\"about\">There were no responses, so there are no charts of them.</p>\n",
         );
     }
     without_response(&mut body, report, times.as_ref(), &waits);
@@ -64,7 +64,7 @@ fn header(body: &mut String, report: &Report) {
         State::Invalid => "bad",
     };
     let pace = match options.rate {
-        Some(rate) => format!("{} per second asked for", units::plural(rate, "request")),
+        Some(rate) => format!("{} per second requested", units::plural(rate, "request")),
         None => "closed loop".to_owned(),
     };
     let began = report.began_unix_s.map_or(String::new(), |began| {
@@ -91,7 +91,7 @@ fn tiles(body: &mut String, report: &Report) {
         "responses",
         match report.requests {
             0 => "no responses".to_owned(),
-            requests => format!("{} in all", units::count(requests)),
+            requests => format!("{} in total", units::count(requests)),
         },
     )];
     for (percentile, what) in [("50", "median response"), ("99", "p99"), ("99.9", "p99.9")] {
@@ -111,7 +111,7 @@ fn tiles(body: &mut String, report: &Report) {
         all.push((
             units::count(report.unfinished),
             "unfinished",
-            format!("{} behind it", units::plural(report.late, "response")),
+            format!("{} after it", units::plural(report.late, "response")),
         ));
     }
     let tile = |(value, what, beside): &(String, &str, String)| {
@@ -187,18 +187,18 @@ fn without_response(body: &mut String, report: &Report, times: Option<&Times>, w
     });
     let from = match first {
         Some((percentile, _)) => format!(
-            "From {} on response times are only known to be at least so much: with “≥” before figures, dashed in the chart by percentile.",
+            "From {} on, response times are lower bounds: “≥” before figures, dashed in the chart by percentile.",
             charts::percentile_text(onrush_chart::tail(percentile))
         ),
         None if report.latency_us.is_at_least("max") => {
-            "They change no percentile that is shown; the largest time is only known to be at least so much.".to_owned()
+            "They change no percentile shown here; the largest time is a lower bound.".to_owned()
         }
-        None => "They change no figure that is shown.".to_owned(),
+        None => "They change no figure shown here.".to_owned(),
     };
     let _ = writeln!(
         body,
-        "<p class=\"about\">{} had no response: failed, unfinished at the end, timed out, or due and never sent. Their times are in no \
-         second and not in the distribution, but it is known how long they had waited. {from}</p>",
+        "<p class=\"about\">{} had no response: failed, unfinished at the end, timed out, or due and never sent. Their \
+            times are in no second and not in the distribution, but their waiting times are known. {from}</p>",
         units::plural(count, "request")
     );
 }
@@ -247,7 +247,8 @@ fn percentiles(body: &mut String, report: &Report) {
         .any(|(_, latency)| !latency.at_least.is_empty());
     let bounded = match is_bounded {
         true => {
-            " A figure with “≥” is a lower bound: requests without a response may have made it larger. The mean is of responses alone."
+            "A figure with “≥” is a lower bound: requests without a response may have made it larger. The mean is of \
+             responses only."
         }
         false => "",
     };
@@ -318,7 +319,7 @@ fn asked(body: &mut String, report: &Report) {
     let options = &report.options;
     let mut facts: Vec<(&str, String)> = vec![
         ("method", options.method.clone()),
-        ("connections made", units::count(report.connections)),
+        ("connections opened", units::count(report.connections)),
         (
             "sent again after the server had closed",
             units::count(report.resent_after_close()),

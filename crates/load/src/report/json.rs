@@ -11,7 +11,7 @@ impl Report {
     /// When a value is missing or invalid, with its position.
     pub fn from_json(text: &str) -> Result<Report, String> {
         let report: Report = serde_json::from_str(text)
-            .map_err(|error| format!("not the JSON of onrush load --json: {error}"))?;
+            .map_err(|error| format!("not JSON output of onrush load --json: {error}"))?;
         // Each entry has a histogram, which is small in the file and large in memory.
         if report.by_request.len() > KINDS_SHOWN_MAX {
             return Err(format!(

@@ -110,7 +110,7 @@ impl MemcachedRow {
 
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
         let errors = self.errors.iter().map(|(words, count)| {
-            format!("the server said {}: {words}", units::plural(*count, "time"))
+            format!("the server sent {}: {words}", units::plural(*count, "time"))
         });
         let populated = self.populated.as_ref().and_then(Filled::complaint);
         populated.into_iter().chain(errors)

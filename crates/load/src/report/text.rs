@@ -32,7 +32,8 @@ impl fmt::Display for Report {
         if self.unfinished > 0 {
             writeln!(
                 out,
-                "unfinished   {} without a response at the end; {} of the responses came within the half second behind it",
+                "unfinished   {} without a response at the end; {} of the responses were received in the half second \
+                 after it",
                 units::plural(self.unfinished, "request"),
                 units::count(self.late)
             )?;
@@ -50,7 +51,7 @@ impl fmt::Display for Report {
                 .collect();
             let busy = match self.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
                 // CPU time is counted in steps that may be longer than the run.
-                true => "the run was too short to say how busy threads were".to_owned(),
+                true => "the run was too short to measure the CPU use of threads".to_owned(),
                 false => format!("threads busy {}", shares.join(", ")),
             };
             writeln!(out, "own CPU      {cpu_us:.2} us per request; {busy}")?;
@@ -70,8 +71,11 @@ impl Report {
     fn write_connections(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "connections  {}", units::count(self.connections))?;
         let again = [
-            (self.resent_after_close(), "the server had closed"),
-            (self.refused, "the server had refused a stream"),
+            (
+                self.resent_after_close(),
+                "the server closed the connection",
+            ),
+            (self.refused, "the server refused a stream"),
         ];
         for (requests, what) in again.iter().filter(|(requests, _)| *requests > 0) {
             let requests = units::plural(*requests, "request");
@@ -80,7 +84,7 @@ impl Report {
         let connect_us = self.connect_us.mean.unwrap_or_default();
         if let Some(own) = own_part(self.connect_own_us.unwrap_or_default(), connect_us) {
             let mean = units::nanoseconds(connect_us * 1000.0);
-            write!(out, "; made in {mean} on average, {own}")?;
+            write!(out, "; opened in {mean} on average, {own}")?;
         }
         writeln!(out)?;
         self.write_ports(out)?;
@@ -134,7 +138,7 @@ impl Report {
         let all = lost + self.times.response.count();
         writeln!(
             out,
-            "no response  {} of {}: percentiles count each as longer than it had waited; the mean leaves them out",
+            "no response  {} of {}: percentiles count each as longer than it had waited; the mean excludes them",
             units::count(lost),
             units::plural(all, "request")
         )
@@ -195,9 +199,9 @@ impl Report {
             || self.options.shard.is_some();
         let time = |us: f64| units::nanoseconds(us * 1000.0);
         let state = match clock.synchronized {
-            None => "of which the kernel says nothing",
-            Some(false) => "that nothing keeps synchronized",
-            Some(true) => "that is kept synchronized",
+            None => "of unknown synchronization",
+            Some(false) => "that is not synchronized",
+            Some(true) => "that is synchronized",
         };
         let spread = clock.spread_us.map_or(String::new(), |us| {
             format!(", the last within {} of the first,", time(us))
@@ -206,12 +210,12 @@ impl Report {
             (Some(true), Some(offset), Some(most)) => {
                 let sign = if offset < 0.0 { "-" } else { "" };
                 format!(
-                    " (offset {sign}{}, off by {} at most)",
+                    " (offset {sign}{}, error at most {})",
                     time(offset.abs()),
                     time(most)
                 )
             }
-            (Some(true), None, Some(most)) => format!(" (off by {} at most)", time(most)),
+            (Some(true), None, Some(most)) => format!(" (error at most {})", time(most)),
             _ => String::new(),
         };
         is_of_interest.then(|| format!("{started}{spread} by a clock {state}{wrong}"))
@@ -249,7 +253,7 @@ fn own_part(own_us: f64, mean_us: f64) -> Option<String> {
     let is_told = share > OWN_SHARE_SUSPECT && own_us > OWN_MIN_US;
     is_told.then(|| {
         format!(
-            "up to {:.0} % of it the generator's own queue",
+            "up to {:.0} % of it in the generator's own queue",
             share * 100.0
         )
     })
@@ -267,17 +271,17 @@ mod tests {
             (
                 2,
                 0,
-                "connections  3; 2 requests sent again after the server had closed\n",
+                "connections  3; 2 requests sent again after the server closed the connection\n",
             ),
             (
                 1,
                 1,
-                "connections  3; 1 request sent again after the server had refused a stream\n",
+                "connections  3; 1 request sent again after the server refused a stream\n",
             ),
             (
                 5,
                 4,
-                "connections  3; 1 request sent again after the server had closed; 4 requests sent again after the server had refused a stream\n",
+                "connections  3; 1 request sent again after the server closed the connection; 4 requests sent again after the server refused a stream\n",
             ),
         ] {
             let report = Report {
@@ -310,8 +314,8 @@ mod tests {
         };
         let told = text(1500.0, 1200.0);
         for expected in [
-            "connections  50; made in 1.50 ms on average, up to 80 % of it the generator's own queue\n",
-            "50 handshakes, 0 resumed, mean 1.50 ms, up to 80 % of it the generator's own queue;",
+            "connections  50; opened in 1.50 ms on average, up to 80 % of it in the generator's own queue\n",
+            "50 handshakes, 0 resumed, mean 1.50 ms, up to 80 % of it in the generator's own queue;",
         ] {
             assert!(told.contains(expected), "{told}");
         }

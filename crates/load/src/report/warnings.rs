@@ -21,13 +21,13 @@ pub(super) fn warnings(
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     if prospect == Prospect::Lost {
-        warnings.push("ended early: for a long time no connection could be made".to_owned());
+        warnings.push("stopped early: no connection could be opened for a long time".to_owned());
     } else if report.stopped_because.is_none() && is_early(report, plan, record) {
-        warnings.push("ended early, before what was asked for was done".to_owned());
+        warnings.push("stopped early, before the requested load was complete".to_owned());
     }
     warnings.extend(rate_missed(report, plan, record));
     if let Some(error) = &record.connect_error {
-        warnings.push(format!("not all connections could be made: {error}"));
+        warnings.push(format!("not all connections could be opened: {error}"));
     }
     warnings.extend(ports_taken(report));
     if let Some(reason) = record.protocol_error {
@@ -36,12 +36,12 @@ pub(super) fn warnings(
     }
     if let Some(code) = record.cancelled {
         warnings.push(format!(
-            "the server ended streams or connections before their responses, the last time for {code}"
+            "the server closed streams or connections before their responses, the last time with {code}"
         ));
     }
     if let Some(first) = &record.unexpected {
         warnings.push(format!(
-            "{} not as expected, the first of a core: {first}",
+            "{} not as expected, the first of a thread: {first}",
             match record.tally.unexpected {
                 1 => "1 response was".to_owned(),
                 count => format!("{} responses were", units::count(count)),
@@ -59,7 +59,7 @@ pub(super) fn warnings(
     let lost = record.failures_of(Failure::LostAnswer);
     if lost > 0 {
         warnings.push(format!(
-            "{} had no answer within {} s and {} lost: percentiles count such requests as longer than that",
+            "{} had no response within {} s and {} lost: percentiles count such requests as longer than that",
             units::plural(lost, "request"),
             report.options.timeout_s,
             if lost == 1 { "is" } else { "are" },
@@ -76,7 +76,7 @@ pub(super) fn warnings(
     }
     warnings.extend(report.memcached.iter().flat_map(MemcachedRow::warnings));
     if let Some(reason) = &report.stopped_because {
-        warnings.push(format!("ended early: {reason}"));
+        warnings.push(format!("stopped early: {reason}"));
     }
     warnings
 }
@@ -90,7 +90,8 @@ fn rate_missed(report: &Report, plan: &Plan, record: &Record) -> Option<String> 
     let is_missed = asked - finished > in_flight.max(asked * RATE_MISSED_SHARE);
     is_missed.then(|| {
         format!(
-            "{} {} per second were asked for and {:.0} finished: the wait of those that started late is part of their latency",
+            "{} {} per second were requested and {:.0} completed: the wait of those that started late is part of their \
+             latency",
             units::count((asked / report.duration_s).round() as u64),
             match record.journeys {
                 None => "requests",
@@ -107,7 +108,9 @@ fn ports_taken(report: &Report) -> Option<String> {
         .ports
         .filter(|ports| ports.share() > PORTS_SHARE_MAX)?;
     Some(format!(
-        "{} in TIME_WAIT keep more than {:.0} % of the {} local ports for a minute, and where none is free connections fail (connect_no_local_port): give more addresses (--source 10.0.0.2-10.0.0.9), widen net.ipv4.ip_local_port_range, or make fewer connections per second",
+        "{} in TIME_WAIT occupy more than {:.0} % of the {} local ports for a minute, and connections fail when none \
+         is free (connect_no_local_port): use more source addresses (--source 10.0.0.2-10.0.0.9), widen \
+         net.ipv4.ip_local_port_range, or open fewer connections per second",
         units::plural(ports.time_wait_after, "connection"),
         PORTS_SHARE_MAX * 100.0,
         units::count(ports.local * ports.addresses),

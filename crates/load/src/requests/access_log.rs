@@ -65,7 +65,8 @@ pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Repl
     }
     if lines.is_empty() {
         return Err(format!(
-            "{name}: there is no GET, HEAD or OPTIONS in it that can be asked for ({unsafe_methods} lines have other methods, {unreadable} are not of the common or combined log format)"
+            "{name}: no GET, HEAD or OPTIONS request that can be sent ({unsafe_methods} lines have other methods, \
+             {unreadable} are not in the common or combined log format)"
         ));
     }
     // Lines are written when responses end, and so not always in order of their times.

@@ -56,16 +56,21 @@ fn make_one(request: &mut Request, descriptors: Option<&Descriptors>) -> Result<
         (Body::None, _) => framed(&[]),
         (Body::Bytes(bytes), _) => framed(bytes),
         (Body::Text(text), _) if text.contains("{{") => {
-            return Err("a message has a variable ({{…}}), and messages are made once, before the run: list several in a file (--requests-file), or use variables in fields (-H)".to_owned());
+            return Err("a message has a variable ({{…}}), but messages are encoded once, before the run: list several \
+                in a file (--requests-file), or use variables in headers (-H)".to_owned());
         }
         (Body::Text(text), Some(descriptors)) => framed(&descriptors.encode(path, text)?),
         (Body::Text(_), None) => {
-            return Err("a message as JSON needs to be known by its descriptors, and no server is asked for them (reflection): give the file that protoc --include_imports --descriptor_set_out=FILE writes (--descriptors FILE), or the message's bytes (--body-file FILE)".to_owned());
+            return Err("a message as JSON needs its descriptors, which are not requested from the server (reflection): \
+                give the file that protoc --include_imports --descriptor_set_out=FILE writes (--descriptors FILE), or \
+                the message's bytes (--body-file FILE)".to_owned());
         }
     };
     let message = message.filter(|message| message.len() <= BODY_BYTES_MAX);
     let message = message.ok_or_else(|| {
-        format!("a message is too large: expected {BODY_BYTES_MAX} bytes at most, with its prefix")
+        format!(
+            "a message is too large: expected {BODY_BYTES_MAX} bytes at most, including its prefix"
+        )
     })?;
     "POST".clone_into(&mut request.method);
     request.body = Body::Bytes(message.into());
@@ -85,27 +90,27 @@ fn check_path(path: &str) -> Result<(), String> {
             Ok(())
         }
         _ => Err(format!(
-            "{path:?} names no method: expected /package.Service/Method, such as /grpc.health.v1.Health/Check"
+            "{path:?} is not a method: expected /package.Service/Method, such as /grpc.health.v1.Health/Check"
         )),
     }
 }
 
 fn check_fields(fields: &[(String, String)]) -> Result<(), String> {
     for (name, value) in fields {
-        let wrong = |why: &str| Err(format!("header {name:?} says {value:?}: {why}"));
+        let wrong = |why: &str| Err(format!("header {name:?} has the value {value:?}: {why}"));
         match &*name.to_ascii_lowercase() {
             "content-type" if !is_grpc(value.as_bytes()) => {
                 return wrong(
-                    "calls are application/grpc, with +proto or another format behind it, or they are none",
+                    "gRPC needs application/grpc, perhaps with +proto or another format after it: leave it out",
                 );
             }
             "grpc-encoding" if value != "identity" => {
-                return wrong("messages are sent as they are: leave it out");
+                return wrong("messages are sent uncompressed: leave it out");
             }
             "grpc-accept-encoding" if value != "identity" => {
-                return wrong("messages that are compressed are not read: leave it out");
+                return wrong("compressed messages are not supported: leave it out");
             }
-            "te" if value != "trailers" => return wrong("servers of gRPC want trailers there"),
+            "te" if value != "trailers" => return wrong("gRPC servers need trailers there"),
             _ => {}
         }
     }

@@ -30,7 +30,7 @@ impl Data {
         }
         if values.is_empty() {
             return Err(format!(
-                "{name}: there are no rows: expected a line with the names of the columns, and the values below"
+                "{name}: no rows: expected a line with the names of the columns, followed by lines of values"
             ));
         }
         Ok(Data {
@@ -43,7 +43,7 @@ impl Data {
         let found = self.columns.iter().position(|column| column == name);
         found.ok_or_else(|| {
             let columns = self.columns.join(", ");
-            format!("the data have no column {name:?}: expected one of {columns}")
+            format!("the data has no column {name:?}: expected one of {columns}")
         })
     }
 
@@ -68,7 +68,7 @@ impl Data {
         match self.values_of(column).find(|(_, value)| !fits(value)) {
             None => Ok(()),
             Some((row, value)) => Err(format!(
-                "row {} of the data has \"{}\" in the column {:?}, which cannot stand in {place}",
+                "row {} of the data has \"{}\" in the column {:?}, which is not allowed in {place}",
                 row + 1,
                 value.escape_ascii(),
                 self.columns[column],
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn files_that_are_no_table_are_refused_with_their_line() {
         for (text, part) in [
-            ("", "there are no rows"),
-            ("id\n", "there are no rows"),
+            ("", "no rows"),
+            ("id\n", "no rows"),
             ("a,b\n1,2\n1\n", "line: 3"),
         ] {
             let error = Data::parse(text, "d.csv").unwrap_err();

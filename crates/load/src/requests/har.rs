@@ -96,7 +96,8 @@ impl PostData {
                 .map_err(|error| format!("its body is not Base64: {error}"))?,
             (text, _) if !text.is_empty() || self.params.is_empty() => text.into_bytes(),
             _ if self.media_type.starts_with("multipart/") => {
-                return Err("its body has several parts, and the recording has names of them alone: record it with postData.text".to_owned());
+                return Err("its body has several parts, but the recording has only their names: record it with \
+                    postData.text".to_owned());
             }
             _ => form(&self.params).into_bytes(),
         };
@@ -143,7 +144,7 @@ pub struct Har {
 /// A sentence with the file and the mistake.
 pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
     let archive: Archive = serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(text))
-        .map_err(|error| format!("{name}: this is not a HAR file: {error}"))?;
+        .map_err(|error| format!("{name}: not a HAR file: {error}"))?;
     let mut har = Har {
         requests: Vec::new(),
         elsewhere: 0,
@@ -166,7 +167,7 @@ pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
     }
     if har.requests.is_empty() {
         return Err(format!(
-            "{name}: none of its {} entries asks {}: give a URL of the server that the recording asks",
+            "{name}: none of its {} entries is for {}: give a URL of the server in the recording",
             har.elsewhere + har.unsent,
             target.url
         ));
@@ -299,12 +300,12 @@ mod tests {
         assert!(
             parsed(other)
                 .unwrap_err()
-                .contains("none of its 1 entries asks https://a/")
+                .contains("none of its 1 entries is for https://a/")
         );
         assert!(
             parsed("{}")
                 .unwrap_err()
-                .contains("r.har: this is not a HAR file: missing field `request`")
+                .contains("r.har: not a HAR file: missing field `request`")
         );
     }
 }

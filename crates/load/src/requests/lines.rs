@@ -96,7 +96,7 @@ pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Lines, String> 
     }
     if lines.requests.is_empty() {
         return Err(format!(
-            "{}: there are no requests: expected a JSON object in each line, such as {{\"url\": \"/\"}}",
+            "{}: no requests: expected a JSON object in each line, such as {{\"url\": \"/\"}}",
             path.display()
         ));
     }
@@ -126,18 +126,18 @@ fn parse_line(
     let message = line.message.map(|message| message.get().to_owned());
     if message.is_some() && line.body.is_some() {
         return Err(wrong(
-            "body and message are two bodies: leave one of them out".to_owned(),
+            "body and message both give a body: leave one of them out".to_owned(),
         ));
     }
     if message.is_some() && !target.scheme.is_grpc() {
         return Err(wrong(
-            "message is that of a call of gRPC: use grpc://, or body".to_owned(),
+            "message is for gRPC calls: use grpc://, or body".to_owned(),
         ));
     }
     let body = match (line.body.or(message), line.body_file) {
         (Some(_), Some(_)) => {
             return Err(wrong(
-                "body and body_file are two bodies: leave one of them out".to_owned(),
+                "body and body_file both give a body: leave one of them out".to_owned(),
             ));
         }
         (Some(text), None) => Body::Text(text),
@@ -179,7 +179,7 @@ fn mistyped(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     let Value::Object(keys) = &line else {
         return Some(format!(
-            "{} stands here: expected an object such as {{\"url\": \"/\"}}",
+            "found {}: expected an object such as {{\"url\": \"/\"}}",
             kind(&line)
         ));
     };
@@ -216,7 +216,7 @@ fn mistyped(line: &str) -> Option<String> {
                     return wrong(
                         &format!("{name:?} in headers"),
                         value,
-                        "a text, or a list of them",
+                        "a string, or a list of them",
                     );
                 }
             }
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn wrong_lines_are_named_with_their_place() {
         for (text, parts) in [
-            ("", ["r.jsonl: ", "there are no requests"]),
+            ("", ["r.jsonl: ", "no requests: expected"]),
             (
                 "{\"url\": \"/\"}\n{\"ulr\": \"/\"}",
                 ["r.jsonl:2:6: ", "unknown field `ulr`"],
@@ -375,7 +375,7 @@ mod tests {
             ),
             (
                 r#"{"url": "/", "body": "a", "body_file": "b"}"#,
-                ["r.jsonl:1: ", "two bodies"],
+                ["r.jsonl:1: ", "both give a body"],
             ),
             (
                 r#"{"url": "/", "body_file": "b"}"#,
@@ -383,7 +383,7 @@ mod tests {
             ),
             (
                 r#"{"url": "/", "expect": {"status": "x"}}"#,
-                ["r.jsonl:1: ", "is no status"],
+                ["r.jsonl:1: ", "is not a response status"],
             ),
         ] {
             let error = parsed(text).unwrap_err();

@@ -109,9 +109,11 @@ impl Dialect {
             "text" => Ok(Dialect::Text),
             "meta" => Ok(Dialect::Meta),
             "meta-quiet" => Ok(Dialect::MetaQuiet),
-            "binary" => Err("the binary protocol is not spoken: memcached has deprecated it since 1.6.0, and it gets no new commands; its quiet commands are those of meta-quiet".to_owned()),
-            "sasl" => Err("SASL is not spoken: it exists in the binary protocol only, which memcached has deprecated since 1.6.0; give the server of a test no -S".to_owned()),
-            _ => Err(format!("{text:?} is no protocol of memcached: expected text, meta or meta-quiet")),
+            "binary" => Err("the binary protocol is not supported: memcached has deprecated it since 1.6.0; meta-quiet \
+                replaces its quiet commands".to_owned()),
+            "sasl" => Err("SASL is not supported: it needs the binary protocol, which memcached has deprecated since \
+                1.6.0; start the test server without -S".to_owned()),
+            _ => Err(format!("{text:?} is not a memcached protocol: expected text, meta or meta-quiet")),
         }
     }
 }
@@ -167,7 +169,7 @@ mod tests {
         }
         for (text, part) in [
             ("binary", "deprecated it since 1.6.0"),
-            ("sasl", "in the binary protocol only"),
+            ("sasl", "needs the binary protocol"),
             ("redis", "expected text, meta or meta-quiet"),
         ] {
             let error = Dialect::parse(text).unwrap_err();

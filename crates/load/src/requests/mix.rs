@@ -218,7 +218,9 @@ impl Recipe {
             ));
         }
         if request.method == "CONNECT" {
-            return Err("CONNECT asks a proxy for a tunnel and has neither a path nor a response that ends (RFC 9110 9.3.6): choose another method; to load a proxy, give the target as URL and the proxy as --connect-to".to_owned());
+            return Err("CONNECT opens a tunnel through a proxy, and has neither a path nor a response that ends (RFC \
+                9110 9.3.6): use another method; to load a proxy, give the target as URL and the \
+                proxy as --connect-to".to_owned());
         }
         let has = |fields: &[(String, String)], wanted: &str| {
             let mut names = fields.iter().map(|(name, _)| name);
@@ -321,9 +323,9 @@ fn content(request: &Request, is_announced: bool, names: Names<'_>) -> Result<Co
             Ok(Content::Empty)
         }
         Body::None => Ok(Content::Nothing),
-        _ if is_announced => Err(
-            "the length of a body is counted here: leave the field Content-Length out".to_owned(),
-        ),
+        _ if is_announced => {
+            Err("the length of a body is computed: leave the header Content-Length out".to_owned())
+        }
         Body::Text(text) => {
             let body = Template::parse(text, names, Place::Other)?;
             match body.bytes_max(names.data) {
@@ -346,24 +348,25 @@ fn check_fields(fields: &[(String, String)], cookies: bool) -> Result<(), String
         let count = named.filter(|(name, _)| name.eq_ignore_ascii_case(single));
         if count.count() > 1 {
             return Err(format!(
-                "the request has more than one {single} field, and servers refuse it or choose one of them (RFC 9112 3.2, RFC 9110 5.3): give one, with -H, -u, --bearer or the file"
+                "the request has more than one {single} header, which servers reject or resolve to one of them (RFC \
+                 9112 3.2, RFC 9110 5.3): give one, with -H, -u, --bearer or the file"
             ));
         }
     }
     for (name, value) in fields {
         if name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(format!(
-                "header {name:?} announces a body in pieces, and bodies are sent whole here: leave it out"
+                "header {name:?} announces a chunked body, but bodies are sent whole: leave it out"
             ));
         }
         if name.eq_ignore_ascii_case("content-length") && value != "0" {
             return Err(format!(
-                "header {name:?} announces a body: give the body, with --body or --body-file, and its length is counted"
+                "header {name:?} announces a body: give the body with --body or --body-file, and its length is computed"
             ));
         }
         if cookies && name.eq_ignore_ascii_case("cookie") {
             return Err(format!(
-                "header {name:?} and --cookies both say which cookies are sent: leave one of them out"
+                "header {name:?} and --cookies both set cookies: leave one of them out"
             ));
         }
     }

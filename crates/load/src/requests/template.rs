@@ -63,7 +63,7 @@ impl Template {
         while let Some((before, behind)) = rest.split_once("{{") {
             bytes.extend_from_slice(before.as_bytes());
             let (name, behind) = behind.split_once("}}").ok_or_else(|| {
-                format!("a variable begins with {{{{ in {text:?} and does not end with }}}}")
+                format!("the variable that starts with {{{{ in {text:?} lacks its closing }}}}")
             })?;
             match name {
                 // An escaped pair of braces.
@@ -136,7 +136,7 @@ impl Template {
                     out.extend_from_slice(digits.format(number).as_bytes());
                 }
                 Piece::Data(column) => {
-                    let data = values.data.expect("a column is of data that is there");
+                    let data = values.data.expect("the column exists in the data");
                     out.extend_from_slice(data.value(values.number, *column));
                 }
                 Piece::Taken(number, Place::Other) => out.extend_from_slice(&taken[*number]),
@@ -183,13 +183,13 @@ fn variable(name: &str, names: Names<'_>, place: Place) -> Result<Piece, String>
             Some(Piece::Random { low, count })
         });
         return numbers.ok_or_else(|| {
-            format!("{{{{{name}}}}} is no range: expected one such as {{{{random:1-1000}}}}")
+            format!("{{{{{name}}}}} is not a range: expected one such as {{{{random:1-1000}}}}")
         });
     }
     if let Some(column) = name.strip_prefix("data:") {
         let Some(data) = data else {
             return Err(format!(
-                "{{{{{name}}}}} wants data: give a CSV file with --data"
+                "{{{{{name}}}}} needs data: give a CSV file with --data"
             ));
         };
         return data.column(column).map(Piece::Data);
@@ -200,7 +200,7 @@ fn variable(name: &str, names: Names<'_>, place: Place) -> Result<Piece, String>
     let or_taken = match taken {
         [] => String::new(),
         _ => format!(
-            ", a value that a step takes ({})",
+            ", a value extracted by a step ({})",
             taken
                 .iter()
                 .map(|name| format!("{{{{{name}}}}}"))
@@ -209,7 +209,8 @@ fn variable(name: &str, names: Names<'_>, place: Place) -> Result<Piece, String>
         ),
     };
     Err(format!(
-        "{{{{{name}}}}} is no variable: expected {{{{counter}}}}, {{{{random:LOW-HIGH}}}} or {{{{data:COLUMN}}}}{or_taken}, and {{{{}}}} for two braces"
+        "{{{{{name}}}}} is not a variable: expected {{{{counter}}}}, {{{{random:LOW-HIGH}}}} or \
+         {{{{data:COLUMN}}}}{or_taken}, and {{{{}}}} for two braces"
     ))
 }
 
@@ -301,10 +302,10 @@ mod tests {
         let data = data();
         for (text, part) in [
             ("{{count}}", "expected {{counter}}"),
-            ("{{counter", "does not end with }}"),
-            ("{{random:2-1}}", "is no range"),
-            ("{{random:x}}", "is no range"),
-            ("{{random:0-18446744073709551615}}", "is no range"),
+            ("{{counter", "lacks its closing }}"),
+            ("{{random:2-1}}", "is not a range"),
+            ("{{random:x}}", "is not a range"),
+            ("{{random:0-18446744073709551615}}", "is not a range"),
             ("{{data:name}}", "expected one of user, word"),
         ] {
             let error = Template::parse(text, names(Some(&data)), Place::Other).unwrap_err();

@@ -19,7 +19,7 @@ pub fn text(moment: &Moment<'_>) -> String {
     let mut out = String::new();
     let view = &moment.view;
     let target = [("target", view.plan.target())];
-    family(&mut out, "run_info", "gauge", "What is loaded.");
+    family(&mut out, "run_info", "gauge", "Target under load.");
     sample(&mut out, "run_info", &target, 1.0);
     let seconds = view.elapsed.as_secs_f64();
     one(
@@ -32,17 +32,17 @@ pub fn text(moment: &Moment<'_>) -> String {
     said(&mut out, moment);
     counted(&mut out, moment);
     if let Some(rate) = view.rate_asked() {
-        let help = "Requests, or journeys, that were to begin in the last second.";
+        let help = "Requests, or journeys, scheduled in the last second.";
         one(&mut out, "rate_asked", "gauge", help, rate);
     }
-    let response = "From when a request should have started to the last byte of its response.";
+    let response = "Time from the scheduled start of a request to the last byte of its response.";
     histogram(
         &mut out,
         "response_seconds",
         response,
         &moment.times.response,
     );
-    let service = "From when a request was written to the last byte of its response.";
+    let service = "Time from writing a request to the last byte of its response.";
     histogram(&mut out, "service_seconds", service, &moment.times.service);
     out
 }
@@ -54,7 +54,7 @@ fn said(out: &mut String, moment: &Moment<'_>) {
         out,
         "responses_total",
         "counter",
-        "Responses, by what they say.",
+        "Responses by status, class or code.",
     );
     for (class, count) in classes.iter().zip(moment.statuses) {
         if !class.is_empty() {
@@ -83,25 +83,25 @@ fn counted(out: &mut String, moment: &Moment<'_>) {
         (
             "connections_total",
             "counter",
-            "Connections that were attempted.",
+            "Connections attempted.",
             second.connections,
         ),
         (
             "resent_total",
             "counter",
-            "Requests sent again, for which the server did nothing.",
+            "Requests sent again after the server had not processed them.",
             standing.resent,
         ),
         (
             "missed_total",
             "counter",
-            "Requests that were due and left out.",
+            "Scheduled requests that were never sent.",
             standing.missed,
         ),
         (
             "connections_open",
             "gauge",
-            "Connections that are open.",
+            "Open connections.",
             second.connections_open,
         ),
         (
@@ -113,7 +113,7 @@ fn counted(out: &mut String, moment: &Moment<'_>) {
         (
             "requests_waiting",
             "gauge",
-            "Requests that are due and not sent yet.",
+            "Scheduled requests that are not sent yet.",
             moment.waiting(),
         ),
     ] {

@@ -34,9 +34,9 @@ pub(crate) fn find(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
 fn greet(plan: &Plan, address: SocketAddr) -> Result<(), String> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused => format!(
-            "nobody listens at {address} over UDP (the port is refused): memcached has UDP off unless it is given -U PORT"
+            "{address} refused the UDP datagram (port unreachable): memcached serves UDP only with -U PORT"
         ),
-        _ => format!("nothing could be sent to {address} over UDP: {error}"),
+        _ => format!("cannot send to {address} over UDP: {error}"),
     };
     let from = plan
         .options
@@ -57,7 +57,8 @@ fn greet(plan: &Plan, address: SocketAddr) -> Result<(), String> {
         }
     }
     Err(format!(
-        "nothing answers at {address} over UDP: it was asked for its version {ASKED_TIMES} times; memcached has UDP off unless it is given -U PORT, and a packet filter may be on the way"
+        "{address} did not respond over UDP to {ASKED_TIMES} version requests: memcached serves UDP only with -U PORT, \
+         or a packet filter drops the datagrams"
     ))
 }
 
@@ -76,11 +77,11 @@ fn judge(address: SocketAddr, answer: &[u8]) -> Result<(), String> {
     match payload {
         Ok(payload) if payload.starts_with(ANSWER) => Ok(()),
         Ok(payload) => Err(format!(
-            "what answers at {address} over UDP is no memcached: asked for its version it says {:?}",
+            "the server at {address} over UDP is not memcached: its response to a version request is {:?}",
             line::shown(payload, ERROR_BYTES_MAX)
         )),
         Err(_) => Err(format!(
-            "what answers at {address} over UDP is no memcached: its datagrams do not begin with the frame of 8 bytes"
+            "the server at {address} over UDP is not memcached: its datagrams lack the frame header of 8 bytes"
         )),
     }
 }
@@ -101,6 +102,6 @@ mod tests {
         let error = judge(QUESTION).unwrap_err();
         assert!(error.contains("it says \"version??\""), "{error}");
         let error = super::judge(address, b"hello").unwrap_err();
-        assert!(error.contains("frame of 8 bytes"), "{error}");
+        assert!(error.contains("frame header of 8 bytes"), "{error}");
     }
 }

@@ -181,7 +181,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
             let requests = units::plural(total, "request");
             format!(" {elapsed:.0} s, {requests} in all")
         }
-        (None, None) => format!(" {elapsed:.0} s, until you end it"),
+        (None, None) => format!(" {elapsed:.0} s, until stopped"),
     };
     match live.progress() {
         None => frame.render_widget(Line::from(label), progress),

@@ -89,7 +89,7 @@ fn fill(options: &Options) -> Result<Filled, Error> {
         answers = moment.responses;
         // Otherwise the requests in flight would time out one after the other.
         if silent >= FILL_SILENCE_S {
-            stopper.stop_because("nothing was stored any more");
+            stopper.stop_because("no value was stored for too long");
         }
     })?;
     Ok(filled(keys, &report))

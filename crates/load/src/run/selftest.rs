@@ -189,7 +189,7 @@ fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
         let share = lost as f64 / last.nanoseconds_since(begun) as f64;
         Gaps { lengths, share }
     })
-    .map_err(|error| Error::Invalid(format!("a thread cannot be started: {error}")))?;
+    .map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
     Ok(cores.join())
 }
 
@@ -224,7 +224,7 @@ fn slip(io: Io, time: Duration) -> Result<Histogram, Error> {
         core.run();
         slips.take()
     })
-    .map_err(|error| Error::Invalid(format!("a thread cannot be started: {error}")))?;
+    .map_err(|error| Error::Invalid(format!("cannot start a thread: {error}")))?;
     Ok(cores.join().pop().unwrap_or_default())
 }
 

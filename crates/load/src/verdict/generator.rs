@@ -23,10 +23,11 @@ pub(super) fn start(evidence: &Evidence) -> Option<Reason> {
     let late = evidence.start_late_s?;
     (late > START_LATE_MAX.as_secs_f64()).then(|| {
         suspect(
-            "the run began after the moment that was set",
+            "the run started after the time that was set",
             format!("{late:.3} s"),
             format!("at most {} ms", START_LATE_MAX.as_millis()),
-            "its connections were not made in time: set --start-at further ahead, and look at what keeps connections from being made",
+            "its connections were not opened in time: set --start-at further ahead, and check what delays the \
+             connections",
         )
     })
 }
@@ -38,7 +39,7 @@ pub(super) fn cpu(evidence: &Evidence) -> Option<Reason> {
     let remedy = "use more threads (-t) on CPUs of their own (--cpus), or a lower rate";
     if evidence.rate_asked.is_some() && share >= CPU_SHARE_INVALID {
         return Some(invalid(
-            "the generator was the limit: its busiest thread's CPU",
+            "the generator was the limit: CPU of its busiest thread",
             per_cent(share),
             format!("below {} at a set rate", per_cent(CPU_SHARE_INVALID)),
             remedy,
@@ -50,7 +51,7 @@ pub(super) fn cpu(evidence: &Evidence) -> Option<Reason> {
     };
     (share >= bound).then(|| {
         suspect(
-            "the generator was the limit: its busiest thread's CPU",
+            "the generator was the limit: CPU of its busiest thread",
             per_cent(share),
             format!("below {}", per_cent(bound)),
             remedy,
@@ -64,14 +65,14 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
     let missed_share = evidence.missed as f64 / due.max(1.0);
     if missed_share > MISSED_SHARE_INVALID {
         return Some(invalid(
-            "requests that were due and never sent",
+            "scheduled requests that were never sent",
             format!(
                 "{} ({})",
                 units::count(evidence.missed),
                 per_cent(missed_share)
             ),
             format!("at most {}", per_cent(MISSED_SHARE_INVALID)),
-            "the percentiles lack them: use more threads (-t) or connections (-c), or a lower rate",
+            "the percentiles do not include them: use more threads (-t) or connections (-c), or a lower rate",
         ));
     }
     let short = 1.0 - evidence.rate_achieved / asked;
@@ -80,9 +81,10 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Reason> {
     (short > RATE_MISSED_SHARE.max(in_flight)).then(|| {
         suspect(
             "requests per second started",
-            format!("{:.0} of {:.0} asked for", evidence.rate_achieved, asked),
+            format!("{:.0} of {:.0} requested", evidence.rate_achieved, asked),
             format!("at most {} fewer", per_cent(RATE_MISSED_SHARE)),
-            "the wait of those that started late is part of their latency: use more connections (-c), or take it as the target's limit",
+            "the wait of those that started late is part of their latency: use more connections (-c), or treat the \
+             result as the target's limit",
         )
     })
 }
@@ -102,14 +104,14 @@ pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
     let exceeds = |bound: f64| share > bound || (of_mean > bound && of_mean * mean_us > OWN_MIN_US);
     let reason = |judge: Judge, bound: f64| {
         judge(
-            "a thread that could have run waited for a CPU",
+            "a runnable thread waited for a CPU",
             format!(
                 "{} of the time, up to {} of the mean response time",
                 per_cent(share),
                 per_cent(of_mean)
             ),
             format!("at most {}", per_cent(bound)),
-            "give the generator CPUs of its own (--cpus), away from the server",
+            "give the generator CPUs of its own (--cpus), apart from the server's",
         )
     };
     match () {
@@ -150,7 +152,8 @@ pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
                 time(part.response_us)
             ),
             format!("at most {}", per_cent(bound)),
-            "it sent or read late, since it was stopped, had no CPU or too much to do: give it CPUs of its own (--cpus) or more threads (-t)",
+            "it sent or read late, because it was stopped, had no CPU or too much work: give it CPUs of its own \
+             (--cpus) or more threads (-t)",
         )
     };
     if let Some(part) = worst(wrong.collect()) {
@@ -168,14 +171,14 @@ pub(super) fn stalls(evidence: &Evidence) -> Option<Reason> {
         _ => return None,
     };
     Some(judge(
-        "a thread of the generator saw nothing that happened",
+        "a thread of the generator was stalled",
         format!(
             "{} of the run, {} at a time",
             per_cent(share),
             units::nanoseconds(longest * 1000.0)
         ),
         format!("at most {}", per_cent(bound)),
-        "it was stopped or had no CPU, and made no load meanwhile: leave it running, on CPUs of its own (--cpus)",
+        "it was stopped or had no CPU, and sent no load meanwhile: keep it running, on CPUs of its own (--cpus)",
     ))
 }
 
@@ -184,10 +187,10 @@ pub(super) fn connections(evidence: &Evidence) -> Option<Reason> {
     let is_short = (achieved as f64) < asked as f64 * CONNECTIONS_SHARE_MIN;
     (asked > 0 && is_short).then(|| {
         suspect(
-            "connections open at once",
+            "connections open at the same time",
             format!("{} of {}", units::count(achieved), units::count(asked)),
             format!("at least {}", per_cent(CONNECTIONS_SHARE_MIN)),
-            "the load came over fewer connections than asked for: see the errors, and the target's limit on connections",
+            "the load used fewer connections than requested: see the errors, and the target's limit on connections",
         )
     })
 }
@@ -198,7 +201,7 @@ pub(super) fn ports(evidence: &Evidence) -> Option<Reason> {
             "connections without a free local port",
             units::count(evidence.no_local_port),
             "none".to_owned(),
-            "keep connections alive, widen net.ipv4.ip_local_port_range, or use more source addresses",
+            "use keep-alive connections, widen net.ipv4.ip_local_port_range, or use more source addresses",
         )
     })
 }
@@ -207,10 +210,10 @@ pub(super) fn fairness(evidence: &Evidence) -> Option<Reason> {
     let fairness = evidence.fairness?;
     (fairness < FAIRNESS_MIN).then(|| {
         suspect(
-            "responses were spread unevenly over the connections: Jain's index",
+            "responses were distributed unevenly over the connections: Jain's index",
             format!("{fairness:.2}"),
             format!("at least {FAIRNESS_MIN:.2}"),
-            "some connections hardly worked: look at the target's threads, or at its limits per connection",
+            "some connections had hardly any responses: check the target's threads and its limits per connection",
         )
     })
 }
@@ -222,7 +225,7 @@ pub(super) fn steal(evidence: &Evidence) -> Option<Reason> {
             "the hypervisor gave this machine's CPU time to others",
             per_cent(share),
             format!("at most {}", per_cent(STEAL_SHARE_MAX)),
-            "measure again when the host is quiet, or on a machine of its own",
+            "measure again when the host is idle, or on a dedicated machine",
         )
     })
 }
@@ -232,7 +235,7 @@ pub(super) fn throttling(evidence: &Evidence) -> Option<Reason> {
     let share = throttled / evidence.duration_s;
     (share > THROTTLED_SHARE_MAX).then(|| {
         suspect(
-            "the control group's CPU quota held the generator back",
+            "the control group's CPU quota throttled the generator",
             format!("{throttled:.2} s, {} of the run", per_cent(share)),
             format!("at most {}", per_cent(THROTTLED_SHARE_MAX)),
             "raise the quota (cpu.max; in Kubernetes the CPU limit) or use fewer threads",
@@ -245,10 +248,11 @@ pub(super) fn retransmits(evidence: &Evidence) -> Option<Reason> {
     let share = again as f64 / out.max(1) as f64;
     (out >= SEGMENTS_MIN && share > RETRANSMIT_SHARE_MAX).then(|| {
         suspect(
-            "TCP segments sent again",
+            "retransmitted TCP segments",
             format!("{} of {}", units::count(again), units::count(out)),
             format!("at most {}", per_cent(RETRANSMIT_SHARE_MAX)),
-            "the network lost packets, and each cost 200 ms or more: look for drops (ip -s link, nstat) before believing the tail",
+            "the network lost packets, and each loss cost 200 ms or more: check for drops (ip -s link, nstat) before \
+             relying on high percentiles",
         )
     })
 }

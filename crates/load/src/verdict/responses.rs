@@ -19,7 +19,7 @@ pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
                 units::count(accounted)
             ),
             "equal, and as many values in every histogram".to_owned(),
-            "this is a mistake in onrush: please report it with the command line",
+            "this is a bug in onrush: please report it with the command line",
         )
     })
 }
@@ -28,7 +28,7 @@ pub(super) fn counts(evidence: &Evidence) -> Option<Reason> {
 pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
     (evidence.responses == 0 && evidence.requests_sent > 0).then(|| {
         invalid(
-            "no response came",
+            "no response was received",
             format!(
                 "{} sent, {} failed, {} without a response at the end",
                 units::count(evidence.requests_sent),
@@ -36,7 +36,7 @@ pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
                 units::count(evidence.unfinished)
             ),
             "at least one".to_owned(),
-            "there is nothing to judge: ask the target by hand (over HTTP with curl -v), and look at its log",
+            "there is no result: test the target manually (over HTTP with curl -v), and check its log",
         )
     })
 }
@@ -52,9 +52,9 @@ pub(super) fn measured(evidence: &Evidence) -> Option<Reason> {
                 units::count(evidence.requests_sent),
                 units::count(evidence.responses)
             ),
-            "at least one response behind ramp and warm-up, beside first ones that are left out"
+            "at least one response after ramp and warm-up, not counting the excluded first ones"
                 .to_owned(),
-            "run for longer (-d), ask for more (-n), or warm up for a shorter time",
+            "run for longer (-d), send more requests (-n), or warm up for a shorter time",
         )
     })
 }
@@ -65,9 +65,9 @@ pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
     if let Some(until) = evidence.answered_until_s {
         return Some(invalid(
             "the target stopped responding before the end of the run",
-            format!("the last response came after {until:.2} s of {duration:.2} s"),
-            "responses to the end".to_owned(),
-            "the rate is that until then, and no percentile knows of the rest: look at what became of the target",
+            format!("the last response was received after {until:.2} s of {duration:.2} s"),
+            "responses until the end".to_owned(),
+            "the rate covers the time until then, and the percentiles exclude the rest: check the target",
         ));
     }
     (evidence.silent_s > 0.0).then(|| {
@@ -76,8 +76,8 @@ pub(super) fn silence(evidence: &Evidence) -> Option<Reason> {
             format!("only errors for {:.0} s of {duration:.0} s", evidence.silent_s),
             "responses in every second".to_owned(),
             match evidence.rate_asked {
-                None => "that time is not in the rate, and closed loops asked for nothing meanwhile: look at what became of the target",
-                Some(_) => "what was due meanwhile was sent late or failed: look at what became of the target",
+                None => "the rate excludes that time, and closed loops sent nothing meanwhile: check the target",
+                Some(_) => "requests scheduled meanwhile were sent late or failed: check the target",
             },
         )
     })
@@ -102,7 +102,8 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
         evidence,
         "responses with more bytes than they should have",
         evidence.unasked,
-        "such bytes may have been taken for the response to the next request, or over HTTP/2 were left out of one: look at what the target sends behind a response (over HTTP/1 at its Content-Length and chunks: curl -v)",
+        "such bytes may have been parsed as the response to the next request, or over HTTP/2 were missing from one: \
+         check what the target sends after a response (over HTTP/1 its Content-Length and chunks: curl -v)",
     )
 }
 
@@ -110,9 +111,10 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
 pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
     even_one(
         evidence,
-        "responses that are not those of their requests",
+        "responses that do not match their requests",
         evidence.false_responses,
-        "a value is not that of its key: somebody else stores under the same keys (--seed and the sizes must be those that they were stored with), or the target mixes them up",
+        "a value does not belong to its key: another client stores under the same keys (--seed and the sizes must be \
+         those used for storing), or the target mixes them up",
     )
 }
 
@@ -136,10 +138,10 @@ pub(super) fn failed_responses(evidence: &Evidence) -> Option<Reason> {
     let share = evidence.failed_responses as f64 / evidence.responses.max(1) as f64;
     without_response(
         share,
-        "responses that are errors of the server",
+        "responses that are server errors",
         evidence.failed_responses,
         FAILED_SHARE_INVALID,
-        "their times are among those of all responses: see what the target said",
+        "percentiles include them: see the responses of the target",
     )
 }
 
@@ -164,7 +166,8 @@ pub(super) fn unexpected(evidence: &Evidence) -> Option<Reason> {
             "responses other than expected",
             format!("{} ({})", units::count(evidence.unexpected), per_cent(share)),
             format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT)),
-            "percentiles include them: see the errors by kind, and correct the target or the expectation (--expect-status, --expect-body, expect, checks of a journey)",
+            "percentiles include them: see the errors by kind, and correct the target or the expectation \
+             (--expect-status, --expect-body, expect, checks of a journey)",
         )
     })
 }
@@ -182,7 +185,8 @@ pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
         "requests without a response at the end",
         open,
         UNANSWERED_SHARE_INVALID,
-        "percentiles that they could change are printed as lower bounds (≥): measure for longer (-d), and look for requests to which the target never responds",
+        "percentiles that they could change are printed as lower bounds (≥): measure for longer (-d), and check for \
+         requests to which the target never responds",
     )
 }
 
@@ -212,7 +216,8 @@ pub(super) fn resent(evidence: &Evidence) -> Option<Reason> {
             "requests sent again",
             format!("{} ({})", units::count(resent), per_cent(share)),
             format!("at most {}", per_cent(RESENT_SHARE_MAX)),
-            "the target closed connections that it had kept alive, and each of these waited for a new one: see its keep-alive settings",
+            "the target closed keep-alive connections, and each of these requests waited for a new one: check its \
+             keep-alive settings",
         )
     })
 }

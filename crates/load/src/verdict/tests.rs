@@ -176,14 +176,18 @@ fn each_bound_has_its_own_reason() {
         (
             |e| e.threads[0].stalled_share = 0.03,
             State::Suspect,
-            "saw nothing",
+            "was stalled",
         ),
         (
             |e| e.threads[0].stalled_share = 0.2,
             State::Invalid,
-            "saw nothing",
+            "was stalled",
         ),
-        (|e| e.responses = 0, State::Invalid, "no response came"),
+        (
+            |e| e.responses = 0,
+            State::Invalid,
+            "no response was received",
+        ),
         (
             |e| e.answered_until_s = Some(3.2),
             State::Invalid,
@@ -211,7 +215,7 @@ fn each_bound_has_its_own_reason() {
         (
             |e| e.connections_achieved = 90,
             State::Suspect,
-            "open at once",
+            "open at the same time",
         ),
         (|e| e.no_local_port = 1, State::Suspect, "local port"),
         (|e| e.fairness = Some(0.3), State::Suspect, "Jain"),

@@ -87,7 +87,7 @@ impl Threshold {
             let end = text.trim_end().chars().count() + 1;
             return Err(mistake(
                 end,
-                "a condition compares: metric, then >, >=, <, <= or =, then a value, such as p99 > 5ms",
+                "a condition needs a metric, then >, >=, <, <= or =, then a value, such as p99 > 5ms",
             ));
         };
         let length = text[at..]
@@ -98,7 +98,7 @@ impl Threshold {
             let found = &text[at..at + length];
             mistake(
                 column(text, at),
-                format!("{found} is no comparison: use >, >=, <, <= or ="),
+                format!("{found} is not a comparison: use >, >=, <, <= or ="),
             )
         })?;
         let name_at = text.len() - text.trim_start().len();
@@ -114,14 +114,14 @@ impl Threshold {
             metric.can_be_of_journeys().map_err(|why| {
                 mistake(
                     column(text, name_at),
-                    format!("{name} is not known of {scope}: {why}"),
+                    format!("{scope} has no {name}: {why}"),
                 )
             })?;
         }
         if op == Op::Equal && !matches!(metric, Metric::Counted(..)) {
             return Err(mistake(
                 column(text, at),
-                format!("{name} is hardly ever exactly so much: use <= or >="),
+                format!("{name} hardly ever equals an exact value: use <= or >="),
             ));
         }
         let value = metric
@@ -200,26 +200,26 @@ impl Threshold {
     pub fn is_known_early(&self) -> Result<(), String> {
         if let Some(scope) = &self.scope {
             return Err(format!(
-                "what is of {scope} is known only at the end of a run: leave it out"
+                "metrics of {scope} are known only at the end of a run: leave it out"
             ));
         }
         match self.metric {
             Metric::Counted(Counted::Status(status), _) => Err(format!(
-                "single statuses are known only at the end of a run: ask for their class, status.{}xx",
+                "single statuses are known only at the end of a run: use their class, status.{}xx",
                 status / 100
             )),
             Metric::Counted(Counted::Code(code), _) => Err(format!(
-                "single codes are known only at the end of a run: ask for the class of their status, status.{}xx",
+                "single codes are known only at the end of a run: use the class of their status, status.{}xx",
                 code::class(code)
             )),
             Metric::Counted(Counted::FailedChecks, _) => {
                 Err("failed checks are known only at the end of a run".to_owned())
             }
             Metric::Counted(Counted::Loss, _) => {
-                Err("what was lost is known only at the end of a run".to_owned())
+                Err("losses are known only at the end of a run".to_owned())
             }
             Metric::Counted(Counted::Timeouts | Counted::Missed, _) => Err(
-                "timeouts and missed requests are known only at the end of a run: ask for errors, or for a percentile"
+                "timeouts and missed requests are known only at the end of a run: use errors, or a percentile"
                     .to_owned(),
             ),
             Metric::Counted(Counted::Errors | Counted::Resent | Counted::Class(_), _)
@@ -260,7 +260,7 @@ impl Threshold {
             (false, false) => outcome(Fate::Passed, measured),
             _ => outcome(
                 Fate::Undecided,
-                format!("{measured}: more cannot be known, for some requests had no response"),
+                format!("{measured}: a lower bound, because some requests had no response"),
             ),
         }
     }
@@ -315,7 +315,7 @@ impl Threshold {
             Metric::Counted(counted, Unit::Share) => match counted.base(figures) {
                 0 => {
                     return Err(format!(
-                        "there were no {} to take a share of",
+                        "there were no {} to compute a share of",
                         counted.of_what()
                     ));
                 }

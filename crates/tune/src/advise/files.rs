@@ -85,7 +85,7 @@ fn idle_states(facts: &Facts, notes: &mut Vec<Note>) {
     if let (Some(_), Some((state, latency))) = (facts.system.quickest_idle_state(), slowest) {
         let text = format!(
             "takes {latency} microseconds to leave; apply --for keeps CPUs out of it while the program runs \
-                (/dev/cpu_dma_latency)"
+             (/dev/cpu_dma_latency)"
         );
         notes.push(Note::new(&format!("idle state {state}"), &text));
     }

@@ -38,17 +38,17 @@ impl Advice<'_> {
             Some(Unclear::Shared(others)) => {
                 return Some(format!(
                     "shares its device with {}, and has interrupts whose names do not show which interface they belong \
-                        to: those are not moved",
+                     to: those are not moved",
                     others.join(", ")
                 ));
             }
             Some(Unclear::Twice) => {
                 "has several interrupts for one queue, and their names do not show which one it uses: those are not \
-                    moved"
+                 moved"
             }
             Some(Unclear::Portals) => {
                 "receives through the processor's portals (dpio), one per CPU, which all interfaces share: their \
-                    interrupts are not moved"
+                 interrupts are not moved"
             }
             None if unknown == 0 => return None,
             None if self.facts.interrupts.is_empty() => {
@@ -126,7 +126,7 @@ impl Advice<'_> {
             }
             (Some(near), _) if is_near => format!(
                 "the CPU is in the device's node, {near}, and handles the packets of {queues} queues and has no other \
-                    work"
+                 work"
             ),
             (_, 1) => "the CPU handles the packets of one queue and has no other work".to_owned(),
             (_, _) => {

@@ -9,7 +9,7 @@ pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
         "net/ipv4/tcp_tw_recycle",
         "",
         "was removed in Linux 4.12: it dropped connections of clients behind one NAT address. For outgoing connections \
-            use tcp_tw_reuse; incoming connections need nothing",
+         use tcp_tw_reuse; incoming connections need nothing",
     ),
     (
         "net/ipv4/tcp_low_latency",
@@ -30,7 +30,7 @@ pub(super) const OBSOLETE: &[(&str, &str, &str)] = &[
         "net/ipv4/tcp_timestamps",
         "0",
         "turning TCP timestamps off saves 12 bytes per packet, but breaks tcp_tw_reuse, the protection against old \
-            packets (PAWS), and accurate round-trip times",
+         packets (PAWS), and accurate round-trip times",
     ),
     (
         "net/ipv4/tcp_sack",

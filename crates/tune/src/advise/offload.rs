@@ -44,8 +44,8 @@ fn datagram_fields(facts: &Facts, interface: &Interface) -> Option<String> {
     is_meant.then(|| {
         format!(
             "receives more UDP datagrams ({datagrams}) than TCP segments ({segments}): check that it spreads them by \
-                ports, too (ethtool -n {name} rx-flow-hash udp4), or set it (ethtool -N {name} rx-flow-hash udp4 sdfn, \
-                and udp6)"
+             ports, too (ethtool -n {name} rx-flow-hash udp4), or set it (ethtool -N {name} rx-flow-hash udp4 sdfn, \
+             and udp6)"
         )
     })
 }
@@ -67,7 +67,7 @@ fn spreading(interface: &Interface, said: &Ethtool) -> Option<String> {
     Some(match without {
         0 => format!(
             "spreads packets unevenly: a queue has from {least} to {most} of {} indirection table slots; ethtool -X \
-                {name} equal {queues}",
+             {name} equal {queues}",
             table.len()
         ),
         _ => format!(
@@ -110,14 +110,14 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
     if has("rx-lro") && facts.system.setting("net/ipv4/ip_forward") == Some("1") {
         texts.push(format!(
             "has rx-lro on although this machine forwards packets, which must not be merged irreversibly; ethtool -K \
-                {name} lro off"
+             {name} lro off"
         ));
     }
     let flows = facts.system.setting("net/core/rps_sock_flow_entries");
     if has("rx-ntuple-filter") && flows.is_some_and(|flows| flows != "0") {
         texts.push(
             "has rx-ntuple-filter on together with RFS flow tables: the device moves connections to the queues of the \
-                application's CPUs, which pays off only with one queue per such CPU and long connections"
+             application's CPUs, which pays off only with one queue per such CPU and long connections"
                 .to_owned(),
         );
     }
@@ -132,7 +132,7 @@ fn waiting(interface: &Interface, request: &Request) -> Option<String> {
         (_, 0) => None,
         (Goal::Latency, _) => Some(format!(
             "delays packets by up to {} microseconds without an interrupt (gro_flush_timeout, napi_defer_hard_irqs \
-                {polls}): right for programs that poll, a delay for others",
+             {polls}): right for programs that poll, a delay for others",
             nanoseconds / 1_000
         )),
         (Goal::Throughput, _) => None,

@@ -209,7 +209,7 @@ fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Besid
         }
         (false, Beside::Among(_)) => format!(
             "interrupts that are not moved run on {}, more than half of the cores: interrupts and application share \
-                the cores",
+             the cores",
             unmoved.named()
         ),
     });

@@ -53,7 +53,7 @@ fn tracked_connections(facts: &Facts) -> Option<Action> {
         Why {
             reason: format!(
                 "{used} connections are tracked (limit {limit}): when the table is full, packets of new ones are \
-                    dropped"
+                 dropped"
             ),
             source: "kernel: Documentation/networking/nf_conntrack-sysctl.rst",
             risk: "320 bytes of memory per connection; not tracking the service's connections at all is better",
@@ -75,7 +75,7 @@ fn time_wait(facts: &Facts) -> Option<Action> {
         Why {
             reason: format!(
                 "{used} connections are in TIME-WAIT (limit {limit}); {overflows} were removed too early \
-                    (TCPTimeWaitOverflow)"
+                 (TCPTimeWaitOverflow)"
             ),
             source: "kernel: Documentation/networking/ip-sysctl.rst",
             risk: "256 bytes of memory per connection",
@@ -136,7 +136,7 @@ fn tcp_memory(facts: &Facts) -> Option<Action> {
         Why {
             reason: format!(
                 "TCP buffers use {used} pages; above {pressure} the kernel keeps them small, which happened \
-                    {pressures} times"
+                 {pressures} times"
             ),
             source: "kernel: Documentation/networking/ip-sysctl.rst; Seastar perftune.py",
             risk: "socket buffers may use up to a quarter of the memory",

@@ -57,7 +57,7 @@ fn allowances(facts: &Facts, interface: &Interface, notes: &mut Vec<Note>) {
         if let Some(what) = allowance(counter).filter(|_| *count > 0) {
             let text = format!(
                 "{what} exceeded ({counter} is {count}): no setting changes it, only a larger machine or a further \
-                    interface"
+                 interface"
             );
             notes.push(Note::new(&interface.name, &text));
         }

@@ -77,14 +77,14 @@ pub(super) fn everywhere(
     let reason = match (usable.is_tiny(), cores < all) {
         (true, _) => format!(
             "a machine with fewer than {CORES_MIN} cores has none to set aside: interrupts and application share the \
-                cores"
+             cores"
         ),
         (false, false) => format!(
             "all {all} cores have a queue, so none can be set aside: interrupts and application share the cores"
         ),
         (false, true) => format!(
             "nearly all {all} cores have a queue, so none can be set aside: interrupts and application share the \
-                cores, and {cores} handle interrupts"
+             cores, and {cores} handle interrupts"
         ),
     };
     let mut taken = vec![0; usable.nodes.len()];

@@ -183,8 +183,8 @@ impl Advice<'_> {
         }
         let text = format!(
             "steers packets to all CPUs of the application by their hash: where its threads do not accept by CPU, flow \
-                tables (RFS) steer them to the thread's own CPU (net.core.rps_sock_flow_entries = {FLOWS}, \
-                rps_flow_cnt = {} of each queue; Seastar perftune.py, {SCALING}); measure both ways",
+             tables (RFS) steer them to the thread's own CPU (net.core.rps_sock_flow_entries = {FLOWS}, \
+             rps_flow_cnt = {} of each queue; Seastar perftune.py, {SCALING}); measure both ways",
             FLOWS / steered.len()
         );
         Some(Note::new(&self.interface.name, &text))
@@ -208,7 +208,7 @@ impl Advice<'_> {
             }
             false => {
                 "few CPUs send through each queue, among them those that receive from it: little contention for its \
-                    lock"
+                 lock"
             }
         };
         for (queue, wished) in queues.iter().zip(shares) {

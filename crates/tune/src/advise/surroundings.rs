@@ -66,7 +66,7 @@ pub(super) fn advise(
     {
         let text = format!(
             "has a limit of {soft} open files (hard limit {hard}): set LimitNOFILE in its unit, or ulimit -n before it \
-                starts"
+             starts"
         );
         notes.push(Note::new("the process", &text));
     }
@@ -170,7 +170,7 @@ fn filters(facts: &Facts, notes: &mut Vec<Note>) {
     if !facts.system.packet_tables.is_empty() {
         let text = format!(
             "has tables of rules ({}): each packet passes the rules of its chains, so accept the most frequent traffic \
-                first, and do not track what needs no state",
+             first, and do not track what needs no state",
             facts.system.packet_tables.join(", ")
         );
         notes.push(Note::new("netfilter", &text));
@@ -186,7 +186,7 @@ fn filters(facts: &Facts, notes: &mut Vec<Note>) {
             .map(|(table, rules)| format!("{table} {rules}"));
         let text = format!(
             "has {} rules ({}): each packet passes the rules of its chains, so accept the most frequent traffic first, \
-                and do not track what needs no state",
+             and do not track what needs no state",
             rules.values().sum::<u64>(),
             tables.collect::<Vec<_>>().join(", ")
         );

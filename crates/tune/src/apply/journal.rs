@@ -166,7 +166,7 @@ impl Journal {
         {
             return Err(Error::Request(format!(
                 "the journal {} was written by onrush {} in a format that this version cannot read: run revert with \
-                    that version",
+                 that version",
                 self.path.display(),
                 begin.version
             )));

@@ -26,16 +26,16 @@ pub fn remedy(error: &Error, user: User) -> Option<String> {
     Some(match (Errno::from_io_error(source)?, user) {
         (Errno::PERM | Errno::ACCESS, User::Other) => {
             "changing the machine needs root (CAP_NET_ADMIN for queues and network settings, root for interrupts); a \
-                plan does not"
+             plan does not"
                 .to_owned()
         }
         (Errno::PERM | Errno::ACCESS, User::Root) => format!(
             "root itself is refused: check for an immutable {path} (lsattr), a missing capability (CAP_DAC_OVERRIDE), \
-                and log messages of a security module"
+             and log messages of a security module"
         ),
         (Errno::ROFS, _) => format!(
             "{directory} is mounted read-only, as in some containers: mount a writable tmpfs there, or run this on the \
-                host"
+             host"
         ),
         (Errno::NOSPC | Errno::DQUOT | Errno::FBIG, _) => {
             format!("free some space in {directory}")

@@ -206,7 +206,7 @@ impl Case<'_> {
             Confidence::Medium,
             format!("{} used next to no CPU time, and {unread}", process.name),
             "the program waits for a lock, a disk or another server (gdb -p, or the wait channels of its threads in \
-                /proc/PID/task/*/wchan)",
+             /proc/PID/task/*/wchan)",
         )
     }
 

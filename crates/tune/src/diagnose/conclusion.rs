@@ -47,7 +47,7 @@ impl Case<'_> {
                 Confidence::Low,
                 format!("nothing here was full on average since the start: {busy}"),
                 "two readings while load runs (onrush tune diagnose on the machine itself): a limit reached for a \
-                    minute does not show in the average of a day",
+                 minute does not show in the average of a day",
             );
         }
         if !self.serves(&asked) {
@@ -84,7 +84,7 @@ impl Case<'_> {
             Confidence::Medium,
             format!(
                 "client-limited: {rates}, next to nothing was dropped or stolen, and in {} samples requests were read \
-                    and responses sent",
+                 and responses sent",
                 self.after.samples.len()
             ),
             CLIENT,
@@ -289,8 +289,8 @@ impl Case<'_> {
         };
         Some(format!(
             "{} of {} connections received data and have sent none since{unclear}: either the program holds requests \
-                while it waits for a lock, a timer, a disk or another server, or clients send data that gets no \
-                response",
+             while it waits for a lock, a timer, a disk or another server, or clients send data that gets no \
+             response",
             last.held.saturating_add(last.unclear),
             last.served
         ))

@@ -113,7 +113,7 @@ impl Case<'_> {
             confidence,
             format!(
                 "TCP's memory came under pressure {pressures} times, and {aborted} connections were reset for lack of \
-                    memory"
+                 memory"
             ),
             "a larger net.ipv4.tcp_mem (pressure begins at its middle number), or smaller buffers per connection",
         )
@@ -156,7 +156,7 @@ impl Case<'_> {
             confidence,
             format!(
                 "{again} of {sent} segments were retransmitted, {timeouts} times after a timeout, which is a wait of \
-                    200 ms or more; losses that acknowledgements reveal are retransmitted within about a round trip"
+                 200 ms or more; losses that acknowledgements reveal are retransmitted within about a round trip"
             ),
             "check the drops of the devices between the machines; on one machine, its own rings and backlogs",
         )

@@ -53,7 +53,7 @@ impl Case<'_> {
                 self.busiest_programs("; the largest are ")
             ),
             "fewer other programs on its CPUs, CPUs of its own (CPUAffinity in its unit, cpusets), or more weight \
-                (CPUWeight, nice)",
+             (CPUWeight, nice)",
         )
     }
 

@@ -99,7 +99,7 @@ impl Case<'_> {
             if Some(limit) == most {
                 return Some(format!(
                     "; the accept queue of port {} is limited by net.core.somaxconn ({limit}): raise that, then \
-                        restart the program",
+                     restart the program",
                     port.number
                 ));
             }
@@ -127,7 +127,7 @@ impl Case<'_> {
                 "congestion control is bbr and {queues}: each connection is paced by its own timer"
             ),
             "fq as qdisc of the device (net.core.default_qdisc applies to devices that come up later), or cubic where \
-                the network is short and does not lose packets",
+             the network is short and does not lose packets",
         )
     }
 

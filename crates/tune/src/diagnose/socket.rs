@@ -86,11 +86,11 @@ impl Case<'_> {
             match memory > 0 {
                 true => {
                     "a larger net.ipv4.udp_mem; then a program that reads faster, and SO_RCVBUF with net.core.rmem_max \
-                        above it"
+                     above it"
                 }
                 false => {
                     "a program that reads faster (recvmmsg, more sockets with SO_REUSEPORT), then SO_RCVBUF with \
-                          net.core.rmem_max above it: a buffer helps against bursts only"
+                     net.core.rmem_max above it: a buffer helps against bursts only"
                 }
             },
         )

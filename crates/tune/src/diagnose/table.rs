@@ -44,7 +44,7 @@ impl Case<'_> {
             confidence,
             format!(
                 "{entries} connections are tracked (limit {most}): when the table is full, packets of new ones are \
-                    dropped{dropped}"
+                 dropped{dropped}"
             ),
             "rules that do not track the service's connections (notrack), or nf_conntrack_max and its hash size",
         )
@@ -80,7 +80,7 @@ impl Case<'_> {
             confidence,
             evidence,
             "net.ipv4.neigh.default.gc_thresh1, 2 and 3 above the number of neighbours (net.ipv6 the same), or a \
-                router in front of them",
+             router in front of them",
         )
     }
 }

@@ -132,7 +132,7 @@ fn a_program_that_does_not_read_is_the_limit() {
     assert_eq!(
         evidence,
         "server is stopped (by a signal or a debugger), and 300 bytes of 3 connections arrived and were not read, and \
-          5 connections were not accepted"
+         5 connections were not accepted"
     );
     let (limiter, confidence, evidence) = with('S', 101, 3, 0);
     assert_eq!(

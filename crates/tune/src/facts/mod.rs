@@ -156,7 +156,7 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
     let Some(first) = topology.online.first() else {
         return Err(Error::Facts(
             "no CPUs found: neither sys/devices/system/cpu nor proc/stat names one; pass the root directory of a \
-                machine"
+             machine"
                 .to_owned(),
         ));
     };

@@ -172,7 +172,7 @@ fn allowed(tree: &Tree, online: &CpuSet, process: Option<u32>) -> CpuSet {
                     "the cpuset",
                     format!(
                         "is not mounted where this program can see it: only the CPUs that this program may run on are \
-                            planned for ({own}); for the others run it where /sys/fs/cgroup is mounted"
+                         planned for ({own}); for the others run it where /sys/fs/cgroup is mounted"
                     ),
                 );
             }

@@ -22,9 +22,9 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         .map(|(name, count)| format!("{name} {count}"));
     let mut warnings: Vec<String> = warnings.collect();
     warnings.extend(find(text, "(Connect: ").map(|kinds| format!("(Connect: {kinds}")));
-    let mut notes = vec!["ab gives percentiles of latency in whole milliseconds".to_owned()];
+    let mut notes = vec!["ab reports percentiles of latency in whole milliseconds".to_owned()];
     if errors > 0 {
-        notes.push("the rate of ab counts requests that failed, too, and one may be counted as failed more than once".to_owned());
+        notes.push("the rate of ab includes failed requests, and one request may be counted as failed more than once".to_owned());
     }
     let mean = match requests {
         0 => None,

@@ -80,7 +80,8 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         },
         warnings: words.collect(),
         notes: vec![
-            "percentiles of fortio are its own interpolation between marks 1 ms apart, or as far as -r says; its rate counts requests that failed, too".to_owned(),
+            "percentiles of fortio are interpolated between bucket bounds 1 ms apart, or as far as -r sets; its rate \
+             includes failed requests".to_owned(),
         ],
         ..ClientReport::default()
     })

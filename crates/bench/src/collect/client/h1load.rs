@@ -70,7 +70,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     }
     let mut notes = vec!["latencies of h1load end with the first byte of a response".to_owned()];
     if !has_statuses {
-        notes.push("h1load does not tell which statuses responses had; with -S it does".to_owned());
+        notes.push("h1load does not report the statuses of responses; with -S it does".to_owned());
     }
     let loaded = under_load(&rows);
     let last = *loaded.last().ok_or("there is no row")?;
@@ -132,7 +132,7 @@ fn percentiles(text: &str) -> Result<Vec<(String, f64)>, String> {
     let rows = lines.skip(1).map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [percentile, _, _, _, ttfb, ..] = words[..] else {
-            return Err(format!("row `{line}` of the percentiles ends early"));
+            return Err(format!("row `{line}` of the percentiles is truncated"));
         };
         let ms = amount(ttfb).ok_or_else(|| no_number(percentile, ttfb))?;
         Ok((percentile.to_owned(), ms * 1e3))

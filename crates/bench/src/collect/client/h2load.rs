@@ -66,7 +66,7 @@ fn named(line: &str, name: &str) -> Result<u64, String> {
 fn request_times(text: &str) -> Result<Option<crate::outcome::Latency>, String> {
     let mut lines = text.lines().map(str::trim);
     let header = lines.find(|line| line.starts_with("min "));
-    let header = header.ok_or("the times of requests have no names of columns")?;
+    let header = header.ok_or("the times of requests have no column names")?;
     let times = behind(text, "time for request:")?;
     let (mut mean, mut max, mut percentiles) = (None, None, Vec::new());
     for (name, time) in header.split_whitespace().zip(times.split_whitespace()) {

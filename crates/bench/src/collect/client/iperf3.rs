@@ -62,7 +62,7 @@ struct Sum {
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let json: Json = json(text)?;
     if let Some(error) = json.error {
-        return Err(format!("iperf3 says: {error}"));
+        return Err(format!("iperf3 reports: {error}"));
     }
     let protocol = json.start.test_start.map(|test| test.protocol);
     let counted = match protocol.as_deref() {
@@ -96,11 +96,15 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             .iter()
             .map(|sum| arrived(sum) as f64 / sum.seconds.max(1e-9));
         report.rps = rates.sum();
-        report.notes.push("iperf3 counts datagrams here: `requests` are those that arrived, `errors` those that were lost, and its rows those that were sent".to_owned());
+        report.notes.push("iperf3 counts datagrams: `requests` are those received, `errors` those lost, and its rows \
+            those sent".to_owned());
     } else {
         report.requests = sum(received.iter().map(|sum| sum.bytes));
         report.rps = bytes_per_s;
-        report.notes.push("iperf3 counts bytes here: `requests` are bytes that arrived, and `rps` is bytes per second".to_owned());
+        report.notes.push(
+            "iperf3 counts bytes: `requests` are bytes received, and `rps` is bytes per second"
+                .to_owned(),
+        );
         let sent = [end.sum_sent, end.sum_sent_bidir_reverse]
             .into_iter()
             .flatten();
@@ -108,7 +112,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         if retransmits > 0 {
             report
                 .notes
-                .push(format!("segments that were sent again: {retransmits}"));
+                .push(format!("retransmitted segments: {retransmits}"));
         }
     }
     Ok(report)

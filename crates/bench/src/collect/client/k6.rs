@@ -101,7 +101,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         bytes_per_s: metrics.find("data_received", "rate"),
         latency: latency(micros("avg"), micros("max"), percentiles),
         warnings: (errors > 0.0).then(warning).into_iter().collect(),
-        notes: vec!["latencies of k6 leave out the time to connect; requests that got no response are in its rate".to_owned()],
+        notes: vec!["latencies of k6 exclude the connect time; its rate includes requests that got no response".to_owned()],
         ..ClientReport::default()
     })
 }

@@ -45,10 +45,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         latency: total(text)?,
         seconds: rows(text)?,
         warnings,
-        notes: vec![
-            "memcaslap does not count requests that failed, nor connections that it lost"
-                .to_owned(),
-        ],
+        notes: vec!["memcaslap counts neither failed requests nor lost connections".to_owned()],
         ..ClientReport::default()
     })
 }

@@ -86,10 +86,9 @@ pub(super) fn read_service(text: &str) -> Result<ClientReport, String> {
     let service = json::<ServiceJson>(text)?.service_us;
     let mut report = read(text)?;
     report.latency = service.and_then(of_json);
-    report.notes.push(
-        "latencies are service times: from where a request is handed to the kernel to its response"
-            .to_owned(),
-    );
+    report
+        .notes
+        .push("latencies are service times: from writing a request to its response".to_owned());
     Ok(report)
 }
 

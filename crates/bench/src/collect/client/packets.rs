@@ -104,18 +104,18 @@ fn one(json: Json) -> ClientReport {
         ..ClientReport::default()
     };
     report.notes.push(format!(
-        "datagrams are counted here ({}): `requests` are those that came, `errors` those that were lost, and rows those that were sent",
+        "datagrams are counted ({}): `requests` are those received, `errors` those lost, and rows those sent",
         json.way.replace('_', " ")
     ));
     if json.received.is_none() {
         report.warnings.push(
-            "nobody said how many datagrams came: `requests` are those that were sent".to_owned(),
+            "the number of received datagrams is not known: `requests` are those sent".to_owned(),
         );
     }
     if let Some(losses) = json.losses.filter(|losses| losses.unaccounted > 0) {
         let unaccounted = losses.unaccounted;
         report.warnings.push(format!(
-            "{unaccounted} lost datagrams are in no counter of the machine that sent them"
+            "{unaccounted} lost datagrams are not in any counter of the sending machine"
         ));
     }
     report
@@ -183,6 +183,6 @@ mod tests {
         let text = r#"{"kind":"packets","way":"one_way","duration_s":1.0,"sent":7,"sent_bytes":448,"sent_per_s":7.0}"#;
         let report = read(text).expect("a report");
         assert_eq!((report.requests, report.errors), (7, 0));
-        assert!(report.warnings[0].contains("nobody said"));
+        assert!(report.warnings[0].contains("the number of received datagrams is not known"));
     }
 }

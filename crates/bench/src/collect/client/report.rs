@@ -71,7 +71,7 @@ impl ClientReport {
 fn cut<T>(list: &mut Vec<T>, most: usize, what: &str, notes: &mut Vec<String>) {
     if list.len() > most {
         notes.push(format!(
-            "of {} {what} of the client the first {most} are here",
+            "only the first {most} of {} {what} of the client are kept",
             list.len()
         ));
         list.truncate(most);

@@ -45,7 +45,7 @@ fn there_and_back(text: &str) -> Result<ClientReport, String> {
         latency: latency(Some(mean), Some(max), percentiles),
         warnings: trouble.then_some(kinds).into_iter().collect(),
         notes: vec![
-            "sockperf counts messages: `requests` are those that came back".to_owned(),
+            "sockperf counts messages: `requests` are those that were returned".to_owned(),
             latency_words.to_owned(),
         ],
         ..ClientReport::default()
@@ -68,8 +68,7 @@ fn one_way(text: &str, rate: &str) -> Result<ClientReport, String> {
         rps: rate,
         bytes_per_s: Some(bandwidth * MEGABYTE),
         notes: vec![
-            "sockperf counts messages that it sent here; nobody says whether they arrived"
-                .to_owned(),
+            "sockperf counts messages sent; whether they were received is not known".to_owned(),
         ],
         ..ClientReport::default()
     })
@@ -109,7 +108,7 @@ fn distribution(text: &str) -> Result<Distribution, String> {
         match name.split_whitespace().collect::<Vec<_>>()[..] {
             ["<MAX>", _] if max.is_some() => {
                 return Err(
-                    "it has statistics of more than one server, which cannot be told apart"
+                    "it has statistics of more than one server, which cannot be separated"
                         .to_owned(),
                 );
             }

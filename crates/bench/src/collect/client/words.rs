@@ -27,7 +27,7 @@ pub(super) fn amount_behind(text: &str, start: &str) -> Result<f64, String> {
 }
 
 pub(super) fn no_number(of: &str, word: &str) -> String {
-    format!("`{word}` of `{of}` is no number that can be read")
+    format!("`{word}` of `{of}` is not a valid number")
 }
 
 fn first_word(text: &str) -> &str {

@@ -9,7 +9,7 @@ pub(super) const OF_WRK2: &str = "HdrHistogram";
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     match text.contains(OF_WRK2) {
-        true => Err("it is that of wrk2: say `results = \"wrk2\"`".to_owned()),
+        true => Err("it is the output of wrk2: set `results = \"wrk2\"`".to_owned()),
         false => totals(text),
     }
 }

@@ -11,10 +11,10 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let mut report = wrk::totals(text)?;
     report.latency = counted_from(LatencyFrom::Due, report.latency);
     report.notes.push(
-        "latencies of wrk2 count from when a request should have begun (corrected for coordinated omission)".to_owned(),
+        "latencies of wrk2 are measured from the scheduled start of a request (corrected for coordinated omission)".to_owned(),
     );
     if text.contains(CALIBRATED) {
-        let words = "latencies of wrk2 leave out the first 10 s, in which it calibrates itself";
+        let words = "latencies of wrk2 exclude the first 10 s, in which it calibrates itself";
         report.notes.push(words.to_owned());
     }
     Ok(report)

@@ -132,7 +132,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     };
     Some(figure(
         "Latency",
-        "by percentile, each nine the same room",
+        "by percentile, each nine takes the same space",
         &plot.svg(),
     ))
 }
@@ -256,7 +256,7 @@ fn packets(work: &WorkOutcome, palette: &Palette) -> Option<String> {
         work,
         palette,
         "Packets received per second",
-        "All interfaces together, the loopback among them",
+        "All interfaces together, including the loopback",
         seconds,
     )
 }

@@ -241,7 +241,7 @@ impl Held {
         let deadline = Instant::now() + COMMAND_WAIT_MAX;
         while !child.output().contains(IN_FORCE) {
             if child.has_ended() || Instant::now() > deadline {
-                return refused(format!("it was not tuned; {}", child.last_words()));
+                return refused(format!("tuning failed; {}", child.last_words()));
             }
             nap(POLL, deadline);
         }
@@ -256,7 +256,10 @@ impl Held {
         if let Some(mut tuning) = self.tuning.take() {
             tuning.stop();
             if tuning.output().contains("onrush tune revert") {
-                failures.push(format!("not all was undone; {}", tuning.last_words()));
+                failures.push(format!(
+                    "not all changes were undone; {}",
+                    tuning.last_words()
+                ));
             }
         }
         failures
@@ -297,7 +300,7 @@ fn below(name: &str) -> io::Result<&str> {
     match is_below {
         true => Ok(name),
         false => refused(format!(
-            "the file `{name}` does not stay below its directory: expected a relative path without `..`"
+            "the file `{name}` is outside of its directory: expected a relative path without `..`"
         )),
     }
 }

@@ -83,7 +83,7 @@ impl Undo {
 
 impl Was {
     fn set_back(&self) -> Result<(), String> {
-        let said = |error| format!("cannot set {} back: {error}", self.path.display());
+        let said = |error| format!("cannot restore {}: {error}", self.path.display());
         fs::write(&self.path, &self.value).map_err(said)
     }
 }
@@ -109,7 +109,7 @@ fn files(setting: &Setting) -> io::Result<Vec<PathBuf>> {
         match is_name && !name.is_empty() {
             true => Ok(()),
             false => Err(io::Error::other(format!(
-                "`{name}` is no name of a setting"
+                "`{name}` is not the name of a setting"
             ))),
         }
     };

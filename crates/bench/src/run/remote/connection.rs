@@ -109,7 +109,7 @@ impl Connection {
                 && let Err(error) = say(input, &Asked { id, ask })
             {
                 self.shared
-                    .lose(&format!("its connection is gone ({error})"));
+                    .lose(&format!("its connection was closed ({error})"));
             }
         }
         let mut heard = lock(&self.shared.heard);
@@ -150,7 +150,10 @@ impl Connection {
     }
 
     pub(in crate::run) fn strange(&self) -> String {
-        format!("the agent on host `{}` answers something else", self.name)
+        format!(
+            "the agent on host `{}` sent another response than expected",
+            self.name
+        )
     }
 }
 
@@ -201,13 +204,13 @@ impl Shared {
                         }
                     }
                     Err(error) => {
-                        break format!("its agent says what nobody understands ({error})");
+                        break format!("its agent sent a response that cannot be parsed ({error})");
                     }
                 },
                 Ok(None) => {
-                    break format!("its connection has ended; {}", last_words(&self.errors));
+                    break format!("its connection was closed; {}", last_words(&self.errors));
                 }
-                Err(error) => break format!("its connection is gone ({error})"),
+                Err(error) => break format!("its connection was closed ({error})"),
             }
         };
         self.lose(&why);
@@ -218,14 +221,14 @@ impl Shared {
         heard.last = Instant::now();
         match said {
             Said::Beat => return Ok(()),
-            Said::Hello(_) => return Err("its agent was started anew".into()),
+            Said::Hello(_) => return Err("its agent was started again".into()),
             Said::Ended(role) => {
                 heard.ended.insert(role);
             }
             Said::Answer { id, answer, more } => {
                 let parts = heard.answers.entry(id).or_default();
                 if parts.len() >= ANSWER_LINES_MAX {
-                    return Err("its agent does not come to an end".into());
+                    return Err("its agent did not end".into());
                 }
                 parts.push(answer);
                 if !more {
@@ -251,7 +254,7 @@ impl Shared {
             }
             if silence > SILENCE_MAX {
                 let seconds = SILENCE_MAX.as_secs();
-                self.lose(&format!("nothing was heard of it for {seconds} s"));
+                self.lose(&format!("nothing was received from it for {seconds} s"));
                 self.end_process();
                 return;
             }

@@ -141,7 +141,12 @@ impl Hosts {
             let command = command.to_owned();
             match node.connection.ask_one(Ask::Find { command }) {
                 Ok(Answer::Found(Some(_))) => {}
-                Ok(_) => return Err(format!("it is not on host `{}`", node.connection.name)),
+                Ok(_) => {
+                    return Err(format!(
+                        "it is not installed on host `{}`",
+                        node.connection.name
+                    ));
+                }
                 Err(_) => return Err(node.connection.lost().unwrap_or_default()),
             }
         }

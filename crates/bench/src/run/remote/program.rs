@@ -44,9 +44,7 @@ impl Distant {
         let ended = self.nodes.iter().find(|node| node.has_ended(self.role));
         let node = ended.or(self.nodes.first());
         let seen = node.and_then(|node| look(node, self.role, None).ok());
-        seen.map_or("nobody knows what it printed".into(), |seen| {
-            seen.last_words
-        })
+        seen.map_or("its output is not known".into(), |seen| seen.last_words)
     }
 
     /// The first unsuccessful exit. Lost hosts are reported elsewhere.
@@ -229,7 +227,7 @@ fn files(
     let connection = &node.connection;
     connection.order(Ask::Directory { role })?;
     let Some(program) = subject.program(context.experiment, role) else {
-        return failed(format!("nobody takes the role {}", role.name()));
+        return failed(format!("no program has the role {}", role.name()));
     };
     for (name, template) in &program.files {
         let text = render(template, values);
@@ -278,7 +276,7 @@ fn line(
             }
             command
         }
-        Some(Launch::Idle(_)) | None => return failed("idle connections are no program"),
+        Some(Launch::Idle(_)) | None => return failed("idle connections are not a program"),
     };
     Ok(pinned(&node.own(subject.placement.of(role)), command))
 }

@@ -50,7 +50,7 @@ impl Copy {
         let input = File::open(&file).map_err(cannot)?;
         let outcome = Command::new("sha256sum").stdin(input).output();
         let outcome = outcome.map_err(|error| {
-            format!("sha256sum cannot be run ({error}): apt-get install coreutils")
+            format!("cannot run sha256sum ({error}): apt-get install coreutils")
         })?;
         let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
         match printed.split_ascii_whitespace().next() {
@@ -59,7 +59,7 @@ impl Copy {
                 length,
                 hash: hash.to_owned(),
             }),
-            _ => Err(format!("sha256sum prints no sum: {printed:?}")),
+            _ => Err(format!("sha256sum printed no checksum: {printed:?}")),
         }
     }
 
@@ -129,7 +129,7 @@ pub(super) fn address(ssh: &Ssh) -> Result<IpAddr, String> {
     let mut command = Command::new("ssh");
     command.arg("-G").args(&ssh.options).arg(&ssh.to);
     let outcome = command.stdin(Stdio::null()).output();
-    let outcome = outcome.map_err(|error| format!("ssh cannot be run: {error}"))?;
+    let outcome = outcome.map_err(|error| format!("cannot run ssh: {error}"))?;
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let name = text.lines().find_map(|line| line.strip_prefix("hostname "));
     let name = name.unwrap_or(&ssh.to);
@@ -138,14 +138,14 @@ pub(super) fn address(ssh: &Ssh) -> Result<IpAddr, String> {
         .ok()
         .and_then(|mut all| all.next());
     found.map(|found| found.ip()).ok_or_else(|| {
-        format!("`{name}` has no address here: give one, `ssh = {{ to = \"{}\", address = \"10.0.0.2\" }}`", ssh.to)
+        format!("`{name}` cannot be resolved here: give an address, `ssh = {{ to = \"{}\", address = \"10.0.0.2\" }}`", ssh.to)
     })
 }
 
 /// Error if a required command is not installed.
 pub(super) fn missing(program: &str, package: &str) -> Option<String> {
     let is_here = file_of(program).is_some();
-    (!is_here).then(|| format!("{program} is not here: apt-get install {package}"))
+    (!is_here).then(|| format!("{program} is not installed: apt-get install {package}"))
 }
 
 /// Result of reading the agent's first lines.
@@ -173,7 +173,7 @@ pub(super) fn reach(
         .stderr(errors_file)
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("{} cannot be run: {error}", line[0]))?;
+        .map_err(|error| format!("cannot run {}: {error}", line[0]))?;
     let (input, output) = (process.stdin.take(), process.stdout.take());
     let (Some(input), Some(output)) = (input, output) else {
         unreachable!("both were asked for");
@@ -244,13 +244,13 @@ fn greet(
                 return Ok((input, hello, output));
             }
             Ok(First::Hello(hello, _)) => {
-                return Err(Some(format!("its agent is of version {}", hello.version)));
+                return Err(Some(format!("its agent has version {}", hello.version)));
             }
             Ok(First::Word(word)) => word_of_host(&word, &mut input, copy)?,
             Ok(First::End) | Err(RecvTimeoutError::Disconnected) => return Err(None),
             Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
                 let seconds = REACH_WAIT_MAX.as_secs();
-                return Err(Some(format!("no agent ran on it within {seconds} s")));
+                return Err(Some(format!("no agent started on it within {seconds} s")));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -267,7 +267,8 @@ fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy) -> Result<(), O
     if let Some(machine) = word.strip_prefix("machine ") {
         if machine != own {
             return Err(Some(format!(
-                "it is of the architecture {machine} and this program is for {own}: run the experiment with a build that both can run"
+                "its architecture is {machine} and this program is for {own}: run the experiment with a build for that \
+                 architecture"
             )));
         }
         let sent = File::open(&copy.file).and_then(|mut file| io::copy(&mut file, input));
@@ -281,6 +282,6 @@ fn word_of_host(word: &str, input: &mut ChildStdin, copy: &Copy) -> Result<(), O
         )));
     }
     Err(Some(
-        "the copy of this program did not arrive whole: is there room in its /tmp?".into(),
+        "the copy of this program is damaged: check the free space in its /tmp".into(),
     ))
 }

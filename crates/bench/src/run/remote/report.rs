@@ -55,8 +55,12 @@ fn merged(context: &Context<'_>, parts: Vec<Option<String>>) -> Try<String> {
     // The merged report contains its own warnings; fail only if there is none.
     if !sum.exists() {
         let why = String::from_utf8_lossy(&outcome.stderr).into_owned();
-        let why = why.lines().next().unwrap_or("no word about it").to_owned();
-        return failed(format!("the parts of the client do not add up: {why}"));
+        let why = why
+            .lines()
+            .next()
+            .unwrap_or("it printed no reason")
+            .to_owned();
+        return failed(format!("the parts of the client cannot be merged: {why}"));
     }
     onrush_file::read_text(&sum, OUTPUT_BYTES_MAX).or_else(|error| failed(error.to_string()))
 }

@@ -63,7 +63,7 @@ impl Allocation {
             .stderr(file)
             .process_group(0)
             .spawn()
-            .map_err(|error| format!("salloc cannot be run: {error}"))?;
+            .map_err(|error| format!("cannot run salloc: {error}"))?;
         let input = process.stdin.take();
         let output = process.stdout.take();
         let mut allocation = Allocation {
@@ -99,7 +99,7 @@ impl Allocation {
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
                     let hours = ALLOCATION_WAIT_MAX.as_secs() / 3_600;
-                    return Err(format!("salloc gave no nodes within {hours} h"));
+                    return Err(format!("salloc allocated no nodes within {hours} h"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -119,7 +119,7 @@ impl Allocation {
     fn checked(mut self, nodes: u32) -> Result<Allocation, String> {
         if self.job.is_empty() || self.free.len() != nodes as usize {
             return Err(format!(
-                "salloc gave the nodes {:?} of job `{}` and {nodes} were asked for",
+                "salloc allocated the nodes {:?} of job `{}`, but {nodes} were requested",
                 self.free, self.job
             ));
         }
@@ -130,7 +130,7 @@ impl Allocation {
 
     pub(super) fn node(&mut self) -> Result<(String, IpAddr), String> {
         let Some(node) = self.free.pop() else {
-            return Err("the allocation has no further node".into());
+            return Err("the allocation has no more nodes".into());
         };
         let address = address(&node)?;
         Ok((node, address))
@@ -208,13 +208,15 @@ fn address(node: &str) -> Result<IpAddr, String> {
     let mut command = Command::new("scontrol");
     command.args(["--oneliner", "show", "node", node]);
     let outcome = command.stdin(Stdio::null()).output();
-    let outcome = outcome.map_err(|error| format!("scontrol cannot be run: {error}"))?;
+    let outcome = outcome.map_err(|error| format!("cannot run scontrol: {error}"))?;
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let name = node_address(&text).unwrap_or(node);
     let found = (name, 0).to_socket_addrs().ok();
     let found = found.and_then(|mut all| all.next());
     found.map(|found| found.ip()).ok_or_else(|| {
-        format!("the node `{node}` is at `{name}` for Slurm, which has no address here")
+        format!(
+            "Slurm gives the name `{name}` for the node `{node}`, which cannot be resolved here"
+        )
     })
 }
 

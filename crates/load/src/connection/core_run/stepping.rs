@@ -25,7 +25,12 @@ impl CoreRun {
             return;
         }
         let mut record = self.recorder.record.borrow_mut();
-        change(record.journeys.as_mut().expect("only users ask"));
+        change(
+            record
+                .journeys
+                .as_mut()
+                .expect("only users send requests one by one"),
+        );
     }
 
     /// Starts a request of `work` with the intended start `due`. From `now` on only the generator delays it.

@@ -193,7 +193,10 @@ impl Link {
         self.is_driven(context);
         let shared = &mut *self.shared.borrow_mut();
         let moved = self.move_on(shared, stream, input, work);
-        let session = shared.session.as_mut().expect("it is being carried");
+        let session = shared
+            .session
+            .as_mut()
+            .expect("the operation is in progress");
         if moved.is_err() {
             session.send_last(stream);
             return Poll::Ready(moved);
@@ -218,7 +221,7 @@ impl Link {
     ) -> Result<(), Lost> {
         let core_run = &*self.core_run;
         let Shared { session, lanes, .. } = shared;
-        let session = session.as_mut().expect("it is being carried");
+        let session = session.as_mut().expect("the operation is in progress");
         // A server that closed its receiving side may have sent the reason.
         let sent = session.send(core_run, stream, lanes);
         while let Poll::Ready(received) = stream.poll_recv(input) {
@@ -302,7 +305,7 @@ impl Shared {
 
     /// Ends the session. Returns whether a response was received over it.
     fn end(&mut self, core_run: &CoreRun, end: Result<(), Lost>) -> bool {
-        let session = self.session.take().expect("it was carried");
+        let session = self.session.take().expect("the operation was in progress");
         let gone = session.gone_for();
         let mut is_in_vain = false;
         for (place, lane) in self.lanes.iter_mut().enumerate() {

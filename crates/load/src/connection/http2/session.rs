@@ -118,5 +118,5 @@ impl Session {
 
 fn codec_of(core_run: &CoreRun) -> &Codec {
     let codec = core_run.codec.over_http2();
-    codec.expect("there are sessions where HTTP/2 is spoken")
+    codec.expect("HTTP/2 connections have sessions")
 }

@@ -218,7 +218,7 @@ fn reports_and_sums_have_the_names_of_the_protocol() {
     assert_eq!(report.options.method, "get");
     let warnings = report.other_warnings().join("; ");
     assert!(
-        warnings.contains("of 400 responses were errors of the server"),
+        warnings.contains("of 400 responses were server errors"),
         "{warnings}"
     );
     let text = report.to_string();

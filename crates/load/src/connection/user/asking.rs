@@ -63,7 +63,7 @@ impl User {
                         step.redirects, step.name
                     ),
                     _ => format!(
-                        "a redirect to another server or to nowhere in step {:?}",
+                        "step {:?} was redirected to another server or to an invalid location",
                         step.name
                     ),
                 };

@@ -39,7 +39,7 @@ impl User {
         if let Some((name, severity)) = failed {
             let what = || {
                 format!(
-                    "status {}, against check {name:?} of step {:?}",
+                    "status {} failed check {name:?} of step {:?}",
                     response.status, step.name
                 )
             };
@@ -54,7 +54,7 @@ impl User {
             let Some(found) = take.find(&response, value.used) else {
                 let what = || {
                     format!(
-                        "status {} without {:?} in step {:?}",
+                        "status {}, but no {:?} in the response of step {:?}",
                         response.status, value.name, step.name
                     )
                 };

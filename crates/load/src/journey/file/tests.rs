@@ -183,11 +183,11 @@ fn what_is_wrong_is_said_with_its_place() {
             "Accept = true",
             "header \"Accept\" is boolean",
         ),
-        ("url = \"/\"", "url = \"http://b/\"", "is at another server"),
+        ("url = \"/\"", "url = \"http://b/\"", "is on another server"),
         (
             "url = \"/\"",
             "url = \"/\"\nbody = \"a\"\nbody_file = \"b\"",
-            "two bodies",
+            "both give a body",
         ),
         (
             "url = \"/\"",

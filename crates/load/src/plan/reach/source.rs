@@ -27,7 +27,8 @@ impl Sources {
     pub fn parse(text: &str) -> Result<Sources, String> {
         let ranges = text.split(',').map(|part| {
             Range::parse(part).map_err(|why| {
-                format!("{part:?} is no source of connections: {why}; expected an address such as 10.0.0.2, a range such as 10.0.0.2-10.0.0.50, or a network such as 10.0.0.0/28")
+                format!("{part:?} is not a source address: {why}; expected an address such as 10.0.0.2, a range such \
+                    as 10.0.0.2-10.0.0.50, or a network such as 10.0.0.0/28")
             })
         });
         Ok(Sources {
@@ -96,7 +97,7 @@ impl Range {
 
     fn between(first: IpAddr, last: IpAddr) -> Result<Range, String> {
         if first.is_ipv4() != last.is_ipv4() {
-            return Err("a range is of one family, IPv4 or IPv6".to_owned());
+            return Err("a range must have one address family, IPv4 or IPv6".to_owned());
         }
         let steps = number(last).checked_sub(number(first));
         let steps = steps.ok_or("its last address comes before its first")?;
@@ -116,14 +117,14 @@ impl Range {
         let length: u32 = if network.is_ipv4() { 32 } else { 128 };
         let digits = bits.bytes().all(|byte| byte.is_ascii_digit());
         let bits = bits.parse().ok().filter(|&bits| digits && bits <= length);
-        let bits: u32 = bits.ok_or(format!("its prefix has 0 to {length} bits"))?;
+        let bits: u32 = bits.ok_or(format!("its prefix must have 0 to {length} bits"))?;
         let rest = length - bits;
         let mask = 1_u128.checked_shl(rest).unwrap_or(0).wrapping_sub(1);
         let first = number(network);
         if first & mask != 0 {
             let network = address_of(first & !mask, network);
             return Err(format!(
-                "it has bits behind its prefix, the network is {network}/{bits}"
+                "it has bits set after its prefix, the network is {network}/{bits}"
             ));
         }
         let (low, high) = match (rest, network) {
@@ -140,7 +141,7 @@ impl Range {
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
-    let not = |_| format!("{text:?} is no IP address");
+    let not = |_| format!("{text:?} is not an IP address");
     text.parse().map_err(not)
 }
 
@@ -203,11 +204,11 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_source_is_named() {
         for (text, part) in [
-            ("", "\"\" is no IP address"),
-            ("10.0.0.2,", "\"\" is no IP address"),
-            ("a.example", "\"a.example\" is no IP address"),
+            ("", "\"\" is not an IP address"),
+            ("10.0.0.2,", "\"\" is not an IP address"),
+            ("a.example", "\"a.example\" is not an IP address"),
             ("10.0.0.9-10.0.0.2", "comes before its first"),
-            ("10.0.0.9-::1", "of one family"),
+            ("10.0.0.9-::1", "must have one address family"),
             ("10.0.0.0/33", "0 to 32 bits"),
             ("10.0.0.0/+8", "0 to 32 bits"),
             ("::/129", "0 to 128 bits"),

@@ -91,7 +91,7 @@ impl<'c> Incoming<'c> {
                 return Ok(None);
             };
             match head.status {
-                101 => return Err("switched to a protocol that was not asked for"),
+                101 => return Err("switched to a protocol that was not requested"),
                 // An interim response (RFC 9110 section 15.2).
                 ..200 => {}
                 200.. => {
@@ -115,7 +115,7 @@ impl<'c> Incoming<'c> {
 
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         let State::ExpectBody(body) = &mut self.state else {
-            unreachable!("a head is looked at");
+            unreachable!("the head was parsed");
         };
         body.reader.pass_unseen(count);
     }

@@ -33,7 +33,7 @@ pub(crate) struct Incoming<'c> {
 
 #[expect(
     clippy::enum_variant_names,
-    reason = "a state is named for what it waits for"
+    reason = "a state is named after what it waits for"
 )]
 enum State {
     ExpectLine,
@@ -219,7 +219,7 @@ impl<'c> Incoming<'c> {
     fn value(&mut self, written: Option<&[u8]>, bytes: u64) -> Next {
         let workload = &self.reading.workload;
         if self.values == workload.keys_of(self.command) {
-            return Next::Refused("more values than keys that were asked for");
+            return Next::Refused("more values than requested keys");
         }
         let (key, is_right) = match (written, workload.verify()) {
             // The value is not verified, and the opaque identifies the key.
@@ -322,7 +322,7 @@ impl<'c> Incoming<'c> {
 
     pub(crate) fn pass_unseen(&mut self, count: u64) {
         let State::ExpectValue(value) = &mut self.state else {
-            unreachable!("lines are looked at");
+            unreachable!("the line was parsed");
         };
         value.pass(count);
     }

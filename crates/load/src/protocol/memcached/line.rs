@@ -20,9 +20,7 @@ pub(super) fn find(input: &[u8]) -> Found<'_> {
     let Some(end) = memchr(b'\n', window) else {
         return match refused(window) {
             Some(reason) => Found::Refused(reason),
-            None if window.len() == LINE_BYTES_MAX => {
-                Found::Refused("a line without an end within 2 KiB")
-            }
+            None if window.len() == LINE_BYTES_MAX => Found::Refused("a line longer than 2 KiB"),
             None => Found::Partial,
         };
     };
@@ -37,24 +35,24 @@ pub(super) fn find(input: &[u8]) -> Found<'_> {
 fn refused(input: &[u8]) -> Option<&'static str> {
     match input {
         // A TLS record: an alert or a handshake of version 3.x (RFC 8446 section 5.1).
-        [0x15 | 0x16, 3, ..] => Some("TLS: the server wants memcacheds://"),
+        [0x15 | 0x16, 3, ..] => Some("TLS: use memcacheds:// for this server"),
         // A possible start of one.
         [0x15 | 0x16] | [] | [b' '..=b'~' | b'\r' | b'\n', ..] => None,
         // Magic byte of responses in the binary protocol.
-        [0x81, ..] => Some("an answer of the binary protocol, which is not spoken"),
-        [..] => Some("bytes that are no text"),
+        [0x81, ..] => Some("a response of the binary protocol, which is not supported"),
+        [..] => Some("bytes that are not text"),
     }
 }
 
 /// Returns why a line is not a valid response.
 pub(super) fn unknown(line: &[u8]) -> &'static str {
     if line.starts_with(b"HTTP/") {
-        return "an HTTP response: the server is no memcached";
+        return "an HTTP response: the server is not memcached";
     }
     if line.starts_with(b"-") || line.starts_with(b"+") {
-        return "an answer of Redis: the server is no memcached";
+        return "a Redis response: the server is not memcached";
     }
-    refused(line).unwrap_or("a line that is no answer to the command")
+    refused(line).unwrap_or("a line that is not a response to the command")
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +142,7 @@ mod tests {
         let alert = [0x15, 3, 3, 0, 2, 2, 40];
         assert_eq!(
             find(&alert),
-            Found::Refused("TLS: the server wants memcacheds://")
+            Found::Refused("TLS: use memcacheds:// for this server")
         );
         assert!(matches!(find(&[0x81, 0, 0]), Found::Refused(_)));
         assert!(unknown(b"HTTP/1.1 400 Bad Request").contains("HTTP"));

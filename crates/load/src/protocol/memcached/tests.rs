@@ -61,7 +61,7 @@ fn hits_are_those_of_the_keys_that_were_asked_for() {
         let expected = match wrong {
             "1 1 4" => "hit, hit",
             "1 0 3" => "hit, a value that is longer than announced",
-            "1 x 4" => "hit, a line that is no answer to the command",
+            "1 x 4" => "hit, a line that is not a response to the command",
             _ => "hit, wrong_value!",
         };
         assert_eq!(all, expected, "{wrong}");
@@ -74,7 +74,7 @@ fn quiet_hits_are_whole_with_the_end_of_their_batch() {
     let (all, counts) = said(quiet, 2, &(hit("aaaa") + &hit("aaab") + "MN\r\n"));
     assert_eq!((all.as_str(), counts.hits), ("hit, hit", 2));
     let (all, _) = said(quiet, 2, &(hit("aaaa") + &hit("aaab") + "EN\r\n"));
-    assert_eq!(all, "hit, a line that is no answer to the command");
+    assert_eq!(all, "hit, a line that is not a response to the command");
     assert_eq!(
         said(quiet, 2, &(hit("aaaa") + &hit("aaab"))).0,
         "hit, partial"
@@ -95,10 +95,7 @@ fn a_get_of_many_keys_is_counted_by_key() {
     let text = "VALUE k0002 0 1\r\na\r\nVALUE k0000 0 1\r\na\r\nVALUE k0001 0 1\r\na\r\nEND\r\n";
     assert_eq!(said(three, 1, text).0, "hit");
     let text = "VALUE k0000 0 1\r\na\r\n".repeat(4) + "END\r\n";
-    assert_eq!(
-        said(three, 1, &text).0,
-        "more values than keys that were asked for"
-    );
+    assert_eq!(said(three, 1, &text).0, "more values than requested keys");
 }
 
 #[test]
@@ -118,7 +115,7 @@ fn a_meta_get_of_many_keys_ends_with_the_answer_about_the_last() {
     assert_eq!(all, "server_error!, partial_hit");
     assert_eq!((counts.hits, counts.misses, counts.keys_asked), (2, 2, 6));
     let (all, _) = said(three, 1, "VA 1 Oaaab\r\na\r\n");
-    assert_eq!(all, "an answer with the opaque of another command");
+    assert_eq!(all, "a response with the opaque of another command");
 }
 
 #[test]
@@ -139,7 +136,7 @@ fn a_quiet_get_of_many_keys_is_over_when_a_later_request_or_the_end_is_heard_of(
         ("MN\r\n", "miss, miss"),
         (
             "VA 1 Oaaag\r\na\r\n",
-            "an answer with the opaque of another command",
+            "a response with the opaque of another command",
         ),
     ] {
         assert_eq!(said(three, 2, text).0, expected, "{text:?}");
@@ -218,7 +215,7 @@ fn meta_answers_are_matched_by_their_opaque() {
     for (text, part) in [
         ("VA 4 Oaaab\r\nabcd\r\n", "opaque of another command"),
         ("VA 4\r\nabcd\r\n", "without the opaque"),
-        ("HD Oaaaa\r\n", "no answer to the command"),
+        ("HD Oaaaa\r\n", "not a response to the command"),
     ] {
         let (all, _) = said(meta, 1, text);
         assert!(all.contains(part), "{text}: {all}");
@@ -241,11 +238,11 @@ fn what_is_quiet_says_by_silence_what_went_as_usual() {
         ),
         (
             "VA 1 Oaaac\r\na\r\nVA 1 Oaaad\r\na\r\n",
-            "miss, miss, a line that is no answer to the command",
+            "miss, miss, a line that is not a response to the command",
         ),
         (
             "VA 1 Oaaad\r\na\r\nMN\r\n",
-            "an answer with the opaque of another command",
+            "a response with the opaque of another command",
         ),
         ("VA 1 Oaaac\r\na\r\n", "miss, miss, partial"),
     ] {
@@ -300,17 +297,17 @@ fn who_is_no_memcached_is_refused_with_a_reason() {
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP response"),
         ("-ERR unknown command\r\n", "of Redis"),
         ("\u{15}\u{3}\u{3}", "memcacheds://"),
-        ("hello\r\n", "no answer to the command"),
+        ("hello\r\n", "not a response to the command"),
         (
             "VALUE k0000 0 4\r\nabcdef\r\nEND\r\n",
             "longer than announced",
         ),
         (
             "VALUE k0000 0 99999999999999999999\r\n",
-            "no answer to the command",
+            "not a response to the command",
         ),
-        ("\r\n", "no answer to the command"),
-        (&endless, "a line without an end"),
+        ("\r\n", "not a response to the command"),
+        (&endless, "a line longer than 2 KiB"),
     ] {
         let (all, _) = said(|_| (), 1, text);
         assert!(all.contains(part), "{text}: {all}");

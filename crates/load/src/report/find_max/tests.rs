@@ -160,7 +160,11 @@ fn the_limit_of_the_generator_is_not_taken_for_that_of_the_target() {
             ..
         }
     ));
-    assert!(answer.to_string().contains("the target may hold more"));
+    assert!(
+        answer
+            .to_string()
+            .contains("the target may support a higher rate")
+    );
 }
 
 #[test]
@@ -266,7 +270,7 @@ fn trials_that_cannot_tell_are_no_pass_and_the_search_goes_on_and_names_them() {
     let count: u32 = undecided.iter().map(|of| of.trials).sum();
     let said = sentence(Some(&answer), &trials);
     assert!(
-        said.contains(&format!("{count} trials could not tell")),
+        said.contains(&format!("{count} trials could not decide")),
         "{said}"
     );
     for of in &undecided {
@@ -328,7 +332,7 @@ fn a_search_whose_trials_all_tell_says_nothing_of_others() {
         _ => Held::No,
     });
     assert_eq!(sentence(Some(&answer), &trials), answer.to_string());
-    assert_eq!(sentence(None, &[]), "ended before anything was found");
+    assert_eq!(sentence(None, &[]), "stopped before a rate was found");
 }
 
 #[test]

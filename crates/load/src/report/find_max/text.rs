@@ -10,7 +10,7 @@ use crate::limits::{FIND_PRECISION, FIND_TRIALS_MAX};
 /// Returns the answer and the number of undecided trials; without an answer, that the search was stopped early.
 pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
     let found = answer.map_or(
-        "ended before anything was found".to_owned(),
+        "stopped before a rate was found".to_owned(),
         Answer::to_string,
     );
     let undecided = undecided::of(trials);
@@ -23,7 +23,8 @@ pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
         .map(|of| format!("{} at {}", of.trials, units::count(of.rate)))
         .collect();
     format!(
-        "{found}. {} could not tell whether the condition holds, and count as trials in which it did not: {} requests per second",
+        "{found}. {} could not decide whether the condition holds, and count as trials in which it did not: {} \
+         requests per second",
         units::plural(u64::from(count), "trial"),
         rates.join(", ")
     )
@@ -41,15 +42,19 @@ impl fmt::Display for Answer {
                 ceiling,
             } => {
                 let above = match ceiling {
-                    Ceiling::Condition => format!("the condition failed {:.0} % above that or less", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Target => format!("{:.0} % above that or less the target responded to fewer requests than were due", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Undecided => format!("{:.0} % above that or less trials could not tell whether the condition holds", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Generator => "the generator could not make more (-t, --cpus), so the target may hold more".to_owned(),
-                    Ceiling::Rates => "no higher rate can be asked for".to_owned(),
+                    Ceiling::Condition => format!("the condition failed at a rate higher by {:.0} % or less", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Target => format!("at a rate higher by {:.0} % or less the target responded to fewer \
+                        requests than scheduled", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Undecided => format!("at a rate higher by {:.0} % or less trials could not decide whether \
+                        the condition holds", (FIND_PRECISION - 1.0) * 100.0),
+                    Ceiling::Generator => "the generator could not send more (-t, --cpus), so the target may support a \
+                        higher rate".to_owned(),
+                    Ceiling::Rates => "no higher rate can be requested".to_owned(),
                 };
                 write!(
                     out,
-                    "{} per second: held in {held} of {}, so more often than not with {:.0} % confidence; {above}",
+                    "{} per second: held in {held} of {}, so in more than half of all trials with {:.0} % confidence; \
+                     {above}",
                     number(rate),
                     units::plural(u64::from(*trials), "trial"),
                     (confidence * 100.0).floor()
@@ -62,17 +67,20 @@ impl fmt::Display for Answer {
             ),
             Answer::Unsteady { rate: Some(rate) } => write!(
                 out,
-                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of its trials was {} per second. Make trials longer (-d), or the machine quieter",
+                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of \
+                 its trials was {} per second. Make trials longer (-d), or reduce other load on the machine",
                 number(rate)
             ),
             Answer::TooShort { rate } => write!(
                 out,
-                "none: trials at {} per second have too few responses to decide the condition (lower rates have fewer), and it holds at no higher rate that was tried. Make trials longer (-d)",
+                "none: trials at {} per second have too few responses to decide the condition (lower rates have \
+                 fewer), and it holds at no higher rate that was tried. Make trials longer (-d)",
                 number(rate)
             ),
             Answer::Unsteady { rate: None } => write!(
                 out,
-                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably. Make trials longer (-d), or the machine quieter"
+                "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably. Make trials longer (-d), or \
+                 reduce other load on the machine"
             ),
         }
     }
@@ -91,8 +99,8 @@ impl fmt::Display for Trial {
             Held::No => "the condition fails",
             Held::RateNotKept => "the target did not keep up",
             Held::GeneratorLimit => "the generator was the limit",
-            Held::Undecided => "undecided, which is no pass",
-            Held::TooShort => "too few responses to tell, which is no pass",
+            Held::Undecided => "undecided, not a pass",
+            Held::TooShort => "too few responses to decide, not a pass",
         };
         write!(
             out,

@@ -93,7 +93,9 @@ fn each(points: &[Point]) -> String {
     let length = points.first().map_or(1.0, |point| point.to - point.from);
     match length.round() as u64 {
         0 | 1 => "by second".to_owned(),
-        seconds => format!("each point {seconds} s, percentiles the worst second of them"),
+        seconds => {
+            format!("each point covers {seconds} s and shows the percentiles of its worst second")
+        }
     }
 }
 
@@ -299,7 +301,11 @@ fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
         lines,
     };
     let drawn = format!("{}{}", legend(&plot.lines), plot.svg());
-    Some(figure("By percentile", "each nine the same room", &drawn))
+    Some(figure(
+        "By percentile",
+        "each nine takes the same space",
+        &drawn,
+    ))
 }
 
 pub(super) fn percentile_text(tail: f64) -> String {

@@ -221,6 +221,6 @@ mod tests {
     #[test]
     fn a_search_that_was_ended_at_once_has_a_page_too() {
         let page = search_page("http://a/", "p99 < 1ms", None, &[]);
-        assert!(page.contains("ended before anything was found"));
+        assert!(page.contains("stopped before a rate was found"));
     }
 }

@@ -100,7 +100,7 @@ fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
     for part in [
         // Tiles.
         "<b>≥ 9 s</b><span>p99</span><small>≥ ",
-        "<b>250</b><span>unfinished</span><small>20 responses behind it</small>",
+        "<b>250</b><span>unfinished</span><small>20 responses after it</small>",
         // Table: response and service time, and send lag, which has no bound.
         "<tr><th scope=\"row\">99 %</th><td>≥ 9 s<small>≥ ",
         "</small></td><td>≥ 8 s<small>≥ ",
@@ -108,7 +108,7 @@ fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
         "A figure with “≥” is a lower bound",
         // Charts.
         "230 requests had no response",
-        " % on response times are only known to be at least so much",
+        " % on response times are only known to be lower bound",
         "response time, at least",
         "service time, at least",
     ] {
@@ -123,7 +123,7 @@ fn a_page_of_a_run_with_all_its_responses_says_nothing_of_bounds() {
     let page = page(&report());
     for part in [
         ">≥ ",
-        "at least so much",
+        "lower bound",
         ", at least",
         "no response:",
         "unfinished",

@@ -38,20 +38,18 @@ impl Descriptors {
         let text = std::str::from_utf8(bytes).unwrap_or_default().trim_start();
         if is_source.iter().any(|word| text.starts_with(word)) {
             return Err(format!(
-                "this is the source of an interface: expected a descriptor set, which is made of it by {MAKE}"
+                "this is a .proto source file: expected a descriptor set, which is made from it by {MAKE}"
             ));
         }
         let no_set = |error: &dyn fmt::Display| {
-            format!(
-                "this is no descriptor set, or a part of it is missing: {error}; expected one that was made by {MAKE}"
-            )
+            format!("not a descriptor set, or truncated: {error}; expected one made by {MAKE}")
         };
         let set = FileDescriptorSet::decode(bytes).map_err(|error| no_set(&error))?;
         check_syntax(&set)?;
         let pool = DescriptorPool::decode(bytes).map_err(|error| no_set(&error))?;
         if pool.services().len() == 0 {
             return Err(format!(
-                "there is no service in this descriptor set: expected one that was made by {MAKE} of a file with a service"
+                "there is no service in this descriptor set: expected one made by {MAKE} from a file with a service"
             ));
         }
         Ok(Descriptors(pool))
@@ -76,7 +74,10 @@ impl Descriptors {
         let message = DynamicMessage::deserialize(of, &mut text);
         let message = message.and_then(|message| text.end().map(|()| message));
         let message = message.map_err(|error| {
-            format!("the message is no {name} as JSON: {error}; expected what https://protobuf.dev/programming-guides/json/ says of it")
+            format!(
+                "the message is not a {name} in JSON: {error}; for the format see \
+                 https://protobuf.dev/programming-guides/json/"
+            )
         })?;
         Ok(message.encode_to_vec())
     }
@@ -125,12 +126,12 @@ impl Descriptors {
         };
         let streams = match (method.is_client_streaming(), method.is_server_streaming()) {
             (false, false) => return Ok(method),
-            (true, false) => "its client streams messages",
-            (false, true) => "its server streams messages",
-            (true, true) => "client and server stream messages",
+            (true, false) => "a client-streaming method",
+            (false, true) => "a server-streaming method",
+            (true, true) => "a bidirectional streaming method",
         };
         Err(format!(
-            "{of}/{name} is a streaming method ({streams}), and calls that are made here have one message each way: choose a unary one"
+            "{of}/{name} is {streams}, but only unary methods are supported: choose a unary method"
         ))
     }
 }
@@ -143,7 +144,8 @@ fn check_syntax(set: &FileDescriptorSet) -> Result<(), String> {
         return Ok(());
     };
     Err(format!(
-        "the file {:?} of this descriptor set has the syntax {:?}: expected proto2 or proto3, since editions are not known here",
+        "the file {:?} of this descriptor set has the syntax {:?}: expected proto2 or proto3, since editions are not \
+         supported",
         file.name(),
         file.syntax()
     ))
@@ -155,7 +157,7 @@ fn one_of(names: impl Iterator<Item = String>) -> String {
     let more = names.len().saturating_sub(NAMES_TOLD_MAX);
     names.truncate(NAMES_TOLD_MAX);
     match (names.len(), more) {
-        (0, _) => "another service, for this one has none".to_owned(),
+        (0, _) => "another service, since this one has none".to_owned(),
         (_, 0) => names.join(", "),
         (_, more) => format!("{} or one of {more} more", names.join(", ")),
     }
@@ -251,9 +253,9 @@ pub(crate) mod tests {
             ("/shop.Shop/Sell", "{}", "expected Buy, Watch, Fill, Talk"),
             ("/shop.Store/Buy", "{}", "expected shop.Shop"),
             ("/", "{}", "expected shop.Shop"),
-            ("/shop.Shop/Watch", "{}", "its server streams"),
-            ("/shop.Shop/Fill", "{}", "its client streams"),
-            ("/shop.Shop/Talk", "{}", "client and server stream"),
+            ("/shop.Shop/Watch", "{}", "a server-streaming"),
+            ("/shop.Shop/Fill", "{}", "a client-streaming"),
+            ("/shop.Shop/Talk", "{}", "a bidirectional streaming"),
         ] {
             let sentence = descriptors.encode(path, json).unwrap_err();
             assert!(sentence.contains(part), "{path} {json}: {sentence}");
@@ -263,9 +265,9 @@ pub(crate) mod tests {
     #[test]
     fn what_is_no_descriptor_set_is_told_how_to_become_one() {
         for (bytes, part) in [
-            (&b"syntax = \"proto3\";"[..], "the source of an interface"),
-            (b"\n// shop\n", "the source of an interface"),
-            (b"\xff\xff\xff", "no descriptor set"),
+            (&b"syntax = \"proto3\";"[..], ".proto source file"),
+            (b"\n// shop\n", ".proto source file"),
+            (b"\xff\xff\xff", "not a descriptor set"),
             (b"", "no service"),
         ] {
             let sentence = Descriptors::parse(bytes).unwrap_err();

@@ -33,7 +33,7 @@ impl Unary {
             if at == PREFIX_BYTES {
                 let count = (self.left as usize).min(bytes.len());
                 if count == 0 {
-                    return Err("more than one message, or bytes behind it: the call is unary");
+                    return Err("more than one message, or bytes after it: the call is unary");
                 }
                 self.left -= count as u32; // at most `left`
                 bytes = &bytes[count..];
@@ -45,9 +45,9 @@ impl Unary {
             match (at, byte) {
                 (0, 0) => {}
                 (0, 1) => {
-                    return Err("a compressed message, where only identity was accepted");
+                    return Err("a compressed message, but only identity was accepted");
                 }
-                (0, _) => return Err("a message begins with a byte that is neither 0 nor 1"),
+                (0, _) => return Err("the first byte of a message is neither 0 nor 1"),
                 _ => {}
             }
             if at + 1 == PREFIX_BYTES {
@@ -64,9 +64,9 @@ impl Unary {
     /// The missing part.
     pub(crate) fn end(&self) -> Result<(), &'static str> {
         match (usize::from(self.prefix_bytes), self.left) {
-            (0, _) => Err("the status is OK and there is no message"),
+            (0, _) => Err("the status is OK but there is no message"),
             (PREFIX_BYTES, 0) => Ok(()),
-            (PREFIX_BYTES, _) => Err("the message is shorter than its length says"),
+            (PREFIX_BYTES, _) => Err("the message is shorter than its length field"),
             _ => Err("the body ends within the prefix of a message"),
         }
     }

@@ -21,25 +21,27 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
     }
     if asks.carrier == Carrier::Datagrams && asks.dialect == Dialect::MetaQuiet {
         return Err(
-            "--protocol meta-quiet says nothing of some requests, and over UDP nobody could tell what was left unsaid from what was lost: use text or meta with --udp".to_owned(),
+            "--protocol meta-quiet leaves some requests without a response, which over UDP cannot be distinguished \
+             from a loss: use text or meta with --udp".to_owned(),
         );
     }
     let shortest = 1 + digits(asks.keys - 1);
     if asks.key_sizes.min() < shortest {
         return Err(format!(
-            "--key-size {} is too short to tell {} keys apart: expected {shortest} bytes at least, a letter and the key's number",
+            "--key-size {} is too short for {} different keys: expected {shortest} bytes at least, a letter and the \
+             key's number",
             asks.key_sizes.min(),
             asks.keys
         ));
     }
     if asks.key_sizes.max() > KEY_BYTES_MAX || asks.value_sizes.max() > VALUE_BYTES_MAX {
         return Err(format!(
-            "keys have {KEY_BYTES_MAX} bytes at most, and values {VALUE_BYTES_MAX}"
+            "keys are limited to {KEY_BYTES_MAX} bytes, and values to {VALUE_BYTES_MAX}"
         ));
     }
     if asks.expiry.is_some_and(|expiry| expiry > EXPIRY_MAX) {
         return Err(format!(
-            "--expiry is too long: expected 30 days at most ({}h), for memcached takes a larger number for a date",
+            "--expiry is too long: expected 30 days at most ({}h), since memcached reads a larger number as a date",
             EXPIRY_MAX.as_secs() / 3600
         ));
     }
@@ -47,7 +49,7 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
     if asks.multiget > 1 && bytes(asks.multiget as usize) > REQUEST_BYTES_MAX {
         let each = bytes(2) - bytes(1);
         return Err(format!(
-            "--multiget {} with keys of {} bytes is more than {REQUEST_BYTES_MAX} bytes for a get: use {} keys at most",
+            "--multiget {} with keys of {} bytes is more than {REQUEST_BYTES_MAX} bytes per get: use {} keys at most",
             asks.multiget,
             asks.key_sizes.max(),
             1 + (REQUEST_BYTES_MAX - bytes(1)) / each
@@ -55,10 +57,12 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
     }
     if let Some(share) = asks.hit_ratio {
         if !(0.0..=1.0).contains(&share) {
-            return Err(format!("--hit-ratio {share} is no share: expected 0 to 1"));
+            return Err(format!(
+                "--hit-ratio {share} is out of range: expected 0 to 1"
+            ));
         }
         if !asks.ratio.has(Command::Get) {
-            return Err("--hit-ratio is about gets, and --ratio has none".to_owned());
+            return Err("--hit-ratio applies to gets, and --ratio has none".to_owned());
         }
     }
     Ok(())

@@ -32,7 +32,7 @@ impl Filled {
             .map(|(what, number)| format!("{what} {}", count(*number)))
             .collect();
         let errors = match errors.is_empty() {
-            true => "no answer came".to_owned(),
+            true => "no response".to_owned(),
             false => errors.join(", "),
         };
         Some(format!(

@@ -41,7 +41,7 @@ impl Distribution {
                 .map(Distribution::Hot),
             Some(_) => None,
         };
-        read.ok_or_else(|| format!("{text:?} is no distribution of keys: {EXPECTED}"))
+        read.ok_or_else(|| format!("{text:?} is not a key distribution: {EXPECTED}"))
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
         ] {
             let error = Distribution::parse(text).unwrap_err();
             assert!(
-                error.contains("is no distribution of keys"),
+                error.contains("is not a key distribution"),
                 "{text}: {error}"
             );
         }

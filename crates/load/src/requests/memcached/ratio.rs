@@ -41,7 +41,8 @@ impl Ratio {
     pub fn parse(text: &str) -> Result<Ratio, String> {
         let expected = || {
             format!(
-                "{text:?} is no ratio: expected numbers from 0 to {RATIO_MAX} for get:set, get:set:delete or get:set:delete:incr, such as 9:1, of which one is not 0"
+                "{text:?} is not a ratio: expected numbers from 0 to {RATIO_MAX} for get:set, get:set:delete or \
+                 get:set:delete:incr, such as 9:1, at least one of them above 0"
             )
         };
         let mut weights = [0; 4];
@@ -100,7 +101,7 @@ mod tests {
         ] {
             let error = Ratio::parse(text).unwrap_err();
             assert!(
-                error.contains("is no ratio: expected numbers"),
+                error.contains("is not a ratio: expected numbers"),
                 "{text}: {error}"
             );
         }

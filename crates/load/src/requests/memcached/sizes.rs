@@ -67,7 +67,8 @@ impl Sizes {
     fn parse(text: &str, what: &str, most: usize) -> Result<Sizes, String> {
         let expected = || {
             format!(
-                "{text:?} is no size of {what}: expected bytes up to {most} such as 100 or 1k, a range such as 10-100, weights such as 100:9,1000:1, or facebook"
+                "{text:?} is not a size of {what}: expected bytes up to {most} such as 100 or 1k, a range such as \
+                 10-100, weights such as 100:9,1000:1, or facebook"
             )
         };
         let size = |word: &str| size(word).filter(|size| *size <= most).ok_or_else(expected);

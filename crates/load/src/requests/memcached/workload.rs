@@ -458,13 +458,13 @@ mod tests {
             ),
             (
                 |asks| asks.keys = 100_000,
-                "--key-size 5 is too short to tell 100000 keys apart: expected 6 bytes",
+                "--key-size 5 is too short for 100000 different keys: expected 6 bytes",
             ),
             (
                 |asks| asks.expiry = Some(Duration::from_secs(31 * 86_400)),
                 "30 days at most",
             ),
-            (|asks| asks.hit_ratio = Some(1.5), "is no share"),
+            (|asks| asks.hit_ratio = Some(1.5), "is out of range"),
             (
                 |asks| (asks.hit_ratio, asks.ratio) = (Some(0.5), Ratio::SETS),
                 "--ratio has none",

@@ -125,7 +125,7 @@ fn requests_in_turn_and_listed_ones_follow_their_number() {
 
 #[test]
 fn what_cannot_be_sent_is_refused_with_what_to_do() {
-    refused("CONNECT asks a proxy for a tunnel", |request, _| {
+    refused("CONNECT opens a tunnel through a proxy", |request, _| {
         request.method = "CONNECT".to_owned();
     });
     refused("is not a method", |request, _| {
@@ -134,13 +134,13 @@ fn what_cannot_be_sent_is_refused_with_what_to_do() {
     refused("too long", |request, _| {
         request.headers = vec![("A".to_owned(), "b".repeat(REQUEST_BYTES_MAX))];
     });
-    refused("announces a body", |request, _| {
+    refused("announces a chunked body", |request, _| {
         request.headers = vec![("Transfer-Encoding".to_owned(), "chunked".to_owned())];
     });
     refused("announces a body", |request, _| {
         request.headers = vec![("content-length".to_owned(), "5".to_owned())];
     });
-    refused("leave the field Content-Length out", |request, _| {
+    refused("leave the header Content-Length out", |request, _| {
         request.headers = vec![("content-length".to_owned(), "0".to_owned())];
         request.body = Body::Text("a".to_owned());
     });
@@ -156,7 +156,7 @@ fn what_cannot_be_sent_is_refused_with_what_to_do() {
         request.headers = vec![("A".to_owned(), "{{data:a}}".to_owned())];
         asks.data = Some(Data::parse("a\n\"b\nc\"\n", "d").unwrap());
     });
-    refused("is no variable", |request, _| {
+    refused("is not a variable", |request, _| {
         request.path = "/{{x}}".to_owned()
     });
     refused("too large", |request, _| {

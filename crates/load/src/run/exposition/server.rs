@@ -32,7 +32,7 @@ impl Page {
 /// # Errors
 /// When the address cannot be bound or the thread cannot be started.
 pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
-    let cannot = |error| format!("--metrics {address}: nobody can listen there: {error}");
+    let cannot = |error| format!("--metrics {address}: cannot listen: {error}");
     let listener = TcpListener::bind(address).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     let serve = move || {
@@ -43,7 +43,7 @@ pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
     };
     let thread = thread::Builder::new().name("metrics".to_owned());
     let started = thread.spawn(serve);
-    started.map_err(|error| format!("--metrics: no thread can be started: {error}"))?;
+    started.map_err(|error| format!("--metrics: cannot start a thread: {error}"))?;
     Ok(address)
 }
 
@@ -139,6 +139,6 @@ mod tests {
         drop(TcpStream::connect(address).unwrap());
         assert!(ask("GET /metrics HTTP/1.0\r\n\r\n").ends_with("a 2\n"));
         let taken = start(address, Page::default()).unwrap_err();
-        assert!(taken.contains("nobody can listen there"), "{taken}");
+        assert!(taken.contains("cannot listen"), "{taken}");
     }
 }

@@ -191,16 +191,16 @@ fn the_first_reason_stands_beside_the_verdict() {
     let mut live = live(3);
     let reason = Reason {
         state: State::Suspect,
-        what: "its busiest thread's CPU".to_owned(),
+        what: "CPU of its busiest thread".to_owned(),
         measured: "99 %".to_owned(),
         bound: "below 95 %".to_owned(),
         remedy: String::new(),
     };
     for (reasons, expected) in [
-        (1, "SUSPECT so far  its busiest thread's CPU: 99 %"),
+        (1, "SUSPECT so far  CPU of its busiest thread: 99 %"),
         (
             3,
-            "SUSPECT so far and 2 more  its busiest thread's CPU: 99 %",
+            "SUSPECT so far and 2 more  CPU of its busiest thread: 99 %",
         ),
     ] {
         live.verdict = Verdict::from(vec![reason.clone(); reasons]);

@@ -57,9 +57,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn start(io: Io, delay: Delay) -> Result<Server, Error> {
         let refused = |error: onrush_engine::Error| {
-            Error::Invalid(format!(
-                "the server of the self-test cannot be started: {error}"
-            ))
+            Error::Invalid(format!("cannot start the server of the self-test: {error}"))
         };
         let claim = Claim::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).map_err(refused)?;
         let address = claim.address().clone();

@@ -43,7 +43,8 @@ impl fmt::Display for SelfTest {
         if wrong > 0 && taken > TAKEN_MAX {
             writeln!(
                 out,
-                "this machine takes {:.1} % of a CPU away from who needs it: what is as rare as that, from p{:.1} on, is its doing",
+                "other work on this machine takes {:.1} % of a CPU from its threads: figures from p{:.1} on include \
+                 that",
                 taken * 100.0,
                 (1.0 - taken) * 100.0,
             )?;
@@ -71,7 +72,7 @@ fn write_host(host: &Host, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         )?,
         _ => writeln!(
             out,
-            "threads       share one CPU: its wake-ups are in what is measured"
+            "threads       share one CPU: results include its wake-ups"
         )?,
     }
     writeln!(out, "floor         {}", three(floor))?;
@@ -85,7 +86,7 @@ fn write_host(host: &Host, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (role, gaps) in ["generator", "server"].iter().zip(gaps) {
         writeln!(
             out,
-            "taken away    {:.1} % of the {role}'s CPU, in {} pieces a second of more than {} us, the longest {}",
+            "taken away    {:.1} % of the {role}'s CPU, in {} pauses a second of more than {} us, the longest {}",
             gaps.share * 100.0,
             gaps.lengths.count(),
             ERROR_MAX.as_micros(),

@@ -40,7 +40,7 @@ impl Threshold {
         };
         match steps.iter().any(|step| !step.checks.is_empty()) {
             true => Ok(()),
-            false => Err("nothing is checked there: give its steps check = [ ... ]".to_owned()),
+            false => Err("it has no checks: give its steps check = [ ... ]".to_owned()),
         }
     }
 }

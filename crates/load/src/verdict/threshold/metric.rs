@@ -35,7 +35,9 @@ pub(super) enum Unit {
     Number,
 }
 
-const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, failed_checks, rps, status.404, status.5xx or status.UNAVAILABLE";
+const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_lag., first_byte., connect. or tls. \
+    before it for other times than the response time; errors, loss (of datagrams), timeouts, missed, resent, \
+    failed_checks, rps, status.404, status.5xx or status.UNAVAILABLE";
 
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Metric, String> {
@@ -44,7 +46,7 @@ impl Metric {
                 "there is no metric before the comparison: {METRICS}"
             ));
         }
-        let unknown = || format!("{name} is no metric: use {METRICS}");
+        let unknown = || format!("{name} is not a metric: use {METRICS}");
         let counted = |counted| Ok(Metric::Counted(counted, Unit::Number));
         match name {
             "rps" => return Ok(Metric::Rate),
@@ -58,7 +60,8 @@ impl Metric {
         }
         if let Some(status) = name.strip_prefix("status.") {
             return counted(Counted::status(status).ok_or_else(|| {
-                format!("{status} is no status of a response: use one from 200 to 999 such as 404, a class such as 5xx, or a code of gRPC such as UNAVAILABLE")
+                format!("{status} is not a response status: use one from 200 to 999 such as 404, a class such as 5xx, \
+                    or a gRPC code such as UNAVAILABLE")
             })?);
         }
         let (kind, statistic) = name.split_once('.').map_or((None, name), |(kind, rest)| {
@@ -82,7 +85,7 @@ impl Metric {
             | Metric::Rate
             | Metric::Counted(Counted::Errors | Counted::FailedChecks, _) => Ok(()),
             Metric::Time(..) => {
-                Err("a journey or a step has its response time only, such as p99 or mean")
+                Err("a journey or a step has only its response time, such as p99 or mean")
             }
             Metric::Counted(..) => Err("a journey or a step has errors, failed_checks and rps"),
         }

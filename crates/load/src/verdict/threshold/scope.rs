@@ -85,7 +85,7 @@ impl Scope {
             let known: Vec<String> = known.collect();
             return Err(match known.len() {
                 0 => format!(
-                    "{self} is none, for there are no journeys: give them with --journeys FILE"
+                    "{self} does not exist, because there are no journeys: give them with --journeys FILE"
                 ),
                 _ => format!(
                     "{self} is not among the journeys and their steps: {}",

@@ -28,7 +28,10 @@ impl Statistic {
         Some(if is_between {
             Ok(Statistic::Percentile(percentile))
         } else {
-            Err("a percentile lies between p0 and p100; those two are min and max".to_owned())
+            Err(
+                "a percentile must be between p0 and p100; use min and max for those two"
+                    .to_owned(),
+            )
         })
     }
 
@@ -45,10 +48,7 @@ impl Statistic {
         let waits = waits.filter(|waits| waits.count() > 0);
         let count = times.count() + waits.map_or(0, Histogram::count);
         if count == 0 {
-            return Err(format!(
-                "there was nothing to measure a {} of",
-                kind.title()
-            ));
+            return Err(format!("there were no values of the {}", kind.title()));
         }
         if let Statistic::Percentile(percentile) = self {
             let needed = percentile::count_for(percentile);
@@ -141,6 +141,6 @@ mod tests {
         assert!(of(None).is_err_and(|said| said.contains("needs 100 values and there were 60")));
         assert_eq!(of(Some(&waits)).expect("there are enough").low, 2000.0);
         let nothing = Statistic::Max.of(&Histogram::new(), None, Kind::Tls);
-        assert!(nothing.is_err_and(|said| said.contains("nothing to measure")));
+        assert!(nothing.is_err_and(|said| said.contains("there were no values")));
     }
 }

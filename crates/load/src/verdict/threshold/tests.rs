@@ -42,7 +42,7 @@ fn conditions_hold_or_do_not() {
         (
             "connect.p50 > 1ms",
             Undecided,
-            "there was nothing to measure a connect of",
+            "there were no values of the connect",
         ),
         ("errors > 0.1%", Failed, "0.2991 %"),
         ("errors > 0.3 %", Passed, "0.2991 %"),
@@ -68,8 +68,8 @@ fn conditions_hold_or_do_not() {
 #[test]
 fn what_is_no_condition_is_refused_at_its_column() {
     for (text, column, part) in [
-        ("", 1, "a condition compares"),
-        ("p99", 4, "a condition compares"),
+        ("", 1, "a condition needs"),
+        ("p99", 4, "a condition needs"),
         ("p99 => 5ms", 5, "=> is no comparison"),
         ("p99 == 5ms", 5, "== is no comparison"),
         ("> 5ms", 1, "no metric before"),

@@ -46,7 +46,7 @@ impl Circle<'_> {
         };
         format!(
             "{} {}: {takes} interrupts and nothing else{help}, {most}{} per core, for about {:.1} million packets per \
-                second; with enough queues packet steering is not needed",
+             second; with enough queues packet steering is not needed",
             counted(queues, "queue on", "queues on"),
             counted(taken, "core", "cores"),
             queues.div_ceil(taken),
@@ -68,7 +68,7 @@ impl Circle<'_> {
         };
         format!(
             "{queues} a node of {} CPUs: each queue interrupts one core, which steers packets to {hands} of the same \
-                node, one CPU per core; 7 were best of 7, 15 and 31, and half of the node stays free where possible",
+             node, one CPU per core; 7 were best of 7, 15 and 31, and half of the node stays free where possible",
             self.home.cpus,
         )
     }

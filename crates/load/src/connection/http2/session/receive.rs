@@ -36,10 +36,10 @@ impl Session {
         if self.connection.is_answered_in_http1(input) {
             return Err(Lost::Refused(match codec_of(core_run).speaks() {
                 Speaks::Http => {
-                    "the server speaks HTTP/1: leave --http2 out, or ask where HTTP/2 is spoken (https:// as a rule)"
+                    "the server speaks HTTP/1: leave --http2 out, or use a URL that serves HTTP/2 (usually https://)"
                 }
                 Speaks::Grpc => {
-                    "the server speaks HTTP/1, and gRPC is spoken over HTTP/2: ask where that is spoken (grpcs:// where there is TLS)"
+                    "the server speaks HTTP/1, but gRPC needs HTTP/2: use a URL that serves gRPC (grpcs:// with TLS)"
                 }
             }));
         }

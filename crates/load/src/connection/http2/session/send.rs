@@ -114,12 +114,15 @@ impl Session {
             && let Some(stream) = self.connection.next_ready()
         {
             let lane = &mut lanes[self.lane_of_slot[stream.slot()] as usize];
-            let (body, from) = lane.body.take().expect("ready is who has a body");
+            let (body, from) = lane
+                .body
+                .take()
+                .expect("only streams with a body are ready");
             let left = &body[from..];
             let sent = self
                 .connection
                 .send_body(stream, left, Ends::Stream, &mut self.out);
-            let sent = sent.expect("a stream that is ready is open");
+            let sent = sent.expect("a ready stream is open");
             lane.at = now;
             if sent < left.len() {
                 lane.body = Some((body, from + sent));

@@ -6,7 +6,7 @@ use crate::protocol::memcached::line;
 use crate::requests::memcached::opaque::Opaque;
 use crate::requests::memcached::ratio::Command;
 
-const OTHER_OPAQUE: &str = "an answer with the opaque of another command";
+const OTHER_OPAQUE: &str = "a response with the opaque of another command";
 
 impl Incoming<'_> {
     pub(super) fn meta_line(&mut self, line: &[u8]) -> Next {
@@ -18,7 +18,7 @@ impl Incoming<'_> {
             // Older servers omit the opaque of misses.
             None if answer == Answer::Done(Said::Miss) => self.answered(answer),
             Some(_) => Next::Refused(OTHER_OPAQUE),
-            None => Next::Refused("an answer without the opaque of its command"),
+            None => Next::Refused("a response without the opaque of its command"),
         }
     }
 
