@@ -297,7 +297,7 @@ fn what_this_machine_lacks_for_its_connections_is_refused_before_the_run() {
         options.reach.sources = Sources::parse("127.0.0.2,192.0.2.1").unwrap();
     });
     assert!(
-        strange.contains("--source 192.0.2.1 cannot be used"),
+        strange.contains("cannot use --source 192.0.2.1"),
         "{strange}"
     );
     assert!(

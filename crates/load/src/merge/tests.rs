@@ -185,7 +185,12 @@ fn generators_that_ran_only_partly_together_are_suspect() {
     let parts = [part("a", 1000.0, 1..=300), part("b", 1001.0, 1..=300)];
     let verdict = merge(&parts).unwrap().verdict;
     assert_eq!(verdict.state, State::Suspect);
-    assert!(verdict.reasons[0].what.contains("together"), "{verdict}");
+    assert!(
+        verdict.reasons[0]
+            .what
+            .contains("did not run at the same time throughout"),
+        "{verdict}"
+    );
 }
 
 #[test]
@@ -212,7 +217,7 @@ fn the_parts_of_a_run_are_there_once_each() {
         "{reason}"
     );
     let twice = of_run(&[(1, 3), (1, 3)]).unwrap_err();
-    assert!(twice.contains("have part 1 of 3"), "{twice}");
+    assert!(twice.contains("both contain part 1 of 3"), "{twice}");
     // A merged result contains its parts.
     let pair = Part {
         name: "pair".to_owned(),
@@ -227,7 +232,7 @@ fn the_parts_of_a_run_are_there_once_each() {
         merge(&[pair.clone(), part])
     };
     assert_eq!(with(2).unwrap().parts.len(), 3);
-    assert!(with(3).unwrap_err().contains("have part 3 of 3"));
+    assert!(with(3).unwrap_err().contains("both contain part 3 of 3"));
     let different = of_run(&[(1, 3), (2, 2)]).unwrap_err();
     assert!(
         different.contains("a part of 3, the other of 2"),
@@ -287,7 +292,7 @@ fn what_is_not_one_load_is_refused_with_its_reason() {
         ),
         (
             |r| r.began_unix_s = None,
-            "b cannot be merged: it does not say when it began",
+            "b cannot be merged: it has no start time",
         ),
         (
             |r| r.began_unix_s = Some(2000.0),

@@ -356,7 +356,10 @@ mod tests {
     fn ports_that_the_kernel_would_not_give_are_refused() {
         for range in [(1024, 40000), (40000, 61000), (1, 2)] {
             let refused = ports(range, 1, 0).unwrap_err();
-            assert!(refused.contains("32768-60999 only"), "{refused}");
+            assert!(
+                refused.contains("uses the local ports 32768-60999"),
+                "{refused}"
+            );
         }
     }
 

@@ -87,10 +87,10 @@ fn impossible_combinations_are_refused_with_their_reason() {
     refused("a run of 0 requests", |options| {
         options.stop.count = Some(0)
     });
-    refused("no time", |options| {
+    refused("more than 0 s", |options| {
         options.stop.after = Some(Duration::ZERO)
     });
-    refused("no time", |options| options.timeout = Duration::ZERO);
+    refused("leaves no time", |options| options.timeout = Duration::ZERO);
     refused("use 2427 at most", |options| options.pipeline = 5000);
     refused("out of range", |options| {
         options.pace = Pace::rate(NonZeroU64::MAX);

@@ -280,7 +280,10 @@ mod tests {
         assert_eq!(verdict(ramp(20), 5000, 0).state, State::Valid);
         let short = verdict(ramp(5), 5000, 0);
         assert_eq!(short.state, State::Suspect, "{short}");
-        assert!(short.reasons[0].what.contains("open at once"), "{short}");
+        assert!(
+            short.reasons[0].what.contains("open at the same time"),
+            "{short}"
+        );
     }
 
     #[test]

@@ -306,7 +306,10 @@ mod tests {
     #[test]
     fn a_log_without_anything_to_ask_for_is_refused() {
         let error = parsed("hello\n", 1.0).unwrap_err();
-        assert!(error.contains("access.log: there is no GET"), "{error}");
+        assert!(
+            error.contains("access.log: no GET, HEAD or OPTIONS request"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -350,7 +350,7 @@ mod tests {
                 r#"{"url": "/", "headers": {"A": 1}}"#,
                 [
                     "r.jsonl:1:",
-                    "\"A\" in headers is the number 1: expected a text",
+                    "\"A\" in headers is the number 1: expected a string",
                 ],
             ),
             (
@@ -365,10 +365,7 @@ mod tests {
                 r#"{"url": "/", "expect": 200}"#,
                 ["r.jsonl:1:", "expect is the number 200: expected an object"],
             ),
-            (
-                "[]",
-                ["r.jsonl:1:", "a list stands here: expected an object"],
-            ),
+            ("[]", ["r.jsonl:1:", "found a list: expected an object"]),
             (
                 r#"{"url": "/", "headers": {"a b": "c"}}"#,
                 ["r.jsonl:1: ", "is not the name"],

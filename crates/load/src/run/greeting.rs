@@ -100,7 +100,10 @@ mod tests {
         assert_eq!(judge(b"VERSION 1.6.18\r\n"), Ok(()));
         // From an echo server.
         let error = judge(QUESTION).unwrap_err();
-        assert!(error.contains("it says \"version??\""), "{error}");
+        assert!(
+            error.contains("its response to a version request is \"version??\""),
+            "{error}"
+        );
         let error = super::judge(address, b"hello").unwrap_err();
         assert!(error.contains("frame header of 8 bytes"), "{error}");
     }

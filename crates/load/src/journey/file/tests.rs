@@ -149,7 +149,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "status = [200, \"3xx\"]",
             "status = 99",
-            "\"99\" is no status",
+            "\"99\" is not a response status",
         ),
         ("status = [200, \"3xx\"]", "status = 2.5", "status is float"),
         (

@@ -295,7 +295,7 @@ fn who_is_no_memcached_is_refused_with_a_reason() {
     let endless = "a".repeat(10_000);
     for (text, part) in [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP response"),
-        ("-ERR unknown command\r\n", "of Redis"),
+        ("-ERR unknown command\r\n", "a Redis response"),
         ("\u{15}\u{3}\u{3}", "memcacheds://"),
         ("hello\r\n", "not a response to the command"),
         (

@@ -428,6 +428,6 @@ mod tests {
             .filter_map(|point| point.sum.p99_us)
             .fold(0.0, f64::max);
         assert_eq!(worst, 1_001.0);
-        assert!(each(&points).contains("each point 5 s"));
+        assert!(each(&points).contains("each point covers 5 s"));
     }
 }

@@ -108,7 +108,7 @@ fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
         "A figure with “≥” is a lower bound",
         // Charts.
         "230 requests had no response",
-        " % on response times are only known to be lower bound",
+        " % on, response times are lower bounds",
         "response time, at least",
         "service time, at least",
     ] {

@@ -245,7 +245,7 @@ pub(crate) mod tests {
     fn what_cannot_be_called_or_sent_is_named() {
         let descriptors = Descriptors::parse(&shop()).unwrap();
         for (path, json, part) in [
-            ("/shop.Shop/Buy", "{", "shop.Order as JSON: EOF"),
+            ("/shop.Shop/Buy", "{", "shop.Order in JSON: EOF"),
             ("/shop.Shop/Buy", "{} {}", "trailing characters"),
             ("/shop.Shop/Buy", "[]", "shop.Order"),
             ("/shop.Shop/Buy", r#"{"nmae": "x"}"#, "nmae"),

@@ -193,7 +193,7 @@ mod tests {
             "", "x", "-1", "+5", "10-", "20-10", "1:0", "1:1,2", "5m-6m-7m", "2000m", "1:x",
         ] {
             let error = Sizes::of_values(text).unwrap_err();
-            assert!(error.contains("is no size of values"), "{text}: {error}");
+            assert!(error.contains("is not a size of values"), "{text}: {error}");
         }
         assert!(Sizes::of_keys("251").unwrap_err().contains("up to 250"));
         assert_eq!(Sizes::of_keys("250"), Ok(Sizes::Fixed(250)));

@@ -70,11 +70,11 @@ fn what_is_no_condition_is_refused_at_its_column() {
     for (text, column, part) in [
         ("", 1, "a condition needs"),
         ("p99", 4, "a condition needs"),
-        ("p99 => 5ms", 5, "=> is no comparison"),
-        ("p99 == 5ms", 5, "== is no comparison"),
+        ("p99 => 5ms", 5, "=> is not a comparison"),
+        ("p99 == 5ms", 5, "== is not a comparison"),
         ("> 5ms", 1, "no metric before"),
-        ("  q99 > 5ms", 3, "q99 is no metric"),
-        ("wait.p99 > 5ms", 1, "wait.p99 is no metric"),
+        ("  q99 > 5ms", 3, "q99 is not a metric"),
+        ("wait.p99 > 5ms", 1, "wait.p99 is not a metric"),
         ("p100 > 5ms", 1, "between p0 and p100"),
         ("p99 > 5", 7, "\"5\" is not a duration"),
         ("p99 > ", 7, "\"\" is not a duration"),
@@ -87,11 +87,11 @@ fn what_is_no_condition_is_refused_at_its_column() {
         (
             "status.99 > 1",
             1,
-            "99 is no status of a response: use one from 200 to 999",
+            "99 is not a response status: use one from 200 to 999",
         ),
-        ("status.1xx > 1", 1, "1xx is no status of a response"),
-        ("status.1000 > 1", 1, "1000 is no status of a response"),
-        ("status.0xx > 1", 1, "0xx is no status"),
+        ("status.1xx > 1", 1, "1xx is not a response status"),
+        ("status.1000 > 1", 1, "1000 is not a response status"),
+        ("status.0xx > 1", 1, "0xx is not a response status"),
     ] {
         let mistake = Threshold::parse(text).expect_err(text);
         assert_eq!(mistake.column, column, "{text}: {mistake}");
