@@ -187,7 +187,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "url = \"/\"",
             "url = \"/\"\nbody = \"a\"\nbody_file = \"b\"",
-            "both give a body",
+            "two bodies",
         ),
         (
             "url = \"/\"",
