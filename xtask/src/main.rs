@@ -21,7 +21,7 @@ const USAGE: &str = "usage: cargo xtask test      runs the tests side by side, w
        cargo xtask test --rest    runs the slow tests
        cargo xtask test --list    prints the names of all tests
        cargo xtask tidy      checks the rules of STYLE.md and ARCHITECTURE.md that a program can check
-       cargo xtask tidy --figures    prints entries, lines and circles of rooms of each crate
+       cargo xtask tidy --figures    prints entries, lines and circles of rooms of each crate, and marked lines of prose
        cargo xtask tables    copies measured tables of runs/ into the documents that show them";
 
 fn main() -> anyhow::Result<ExitCode> {

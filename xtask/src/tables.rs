@@ -11,7 +11,8 @@
 
 use crate::tree::Tree;
 
-const BEGIN: &str = "<!-- table: ";
+/// Beginning of the line above a table of results.
+pub(crate) const BEGIN: &str = "<!-- table: ";
 const BEGIN_END: &str = " -->";
 const END: &str = "<!-- end of table -->";
 /// Beginning of the table in a `summary.md`.

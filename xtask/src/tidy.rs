@@ -5,6 +5,7 @@ mod crates;
 mod documents;
 mod functions;
 mod lengths;
+mod prose;
 mod rooms;
 mod sources;
 
@@ -25,15 +26,17 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
         rooms::problems(tree, &syntax),
         sources::problems(tree),
         documents::problems(tree),
+        prose::problems(tree),
     ]
     .concat();
     problems.sort();
     problems
 }
 
-/// Measured figures of each crate.
+/// Measured figures of each crate, and of comments, documents and messages.
 pub(crate) fn figures(tree: &Tree) -> String {
-    rooms::figures(tree, &Syntax::parse(tree))
+    let rooms = rooms::figures(tree, &Syntax::parse(tree));
+    format!("{rooms}\n{}", prose::figures(tree))
 }
 
 #[cfg(test)]
