@@ -157,6 +157,7 @@ impl Claim {
         Ok(Self::inherit(address, sockets))
     }
 
+    /// The owner of the address while no server runs.
     pub fn keeper(&self) -> Keeper {
         self.keeper
     }

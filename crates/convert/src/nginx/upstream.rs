@@ -174,6 +174,30 @@ impl Failures {
         entries.extend(time.map(|time| ("time".to_owned(), time)));
         Some(Value::Table(entries))
     }
+
+    /// Takes `max_fails` of a server.
+    fn set_max<'a>(&mut self, work: &mut Work<'a>, directive: &'a Directive, max: u64) {
+        let is_other = self.max.is_some_and(|known| known != max);
+        differ(work, directive, is_other.then_some("max_fails"));
+        self.max.get_or_insert(max);
+        if max > 1 {
+            let how = "consecutive failures count; nginx counts failures within fail_timeout";
+            work.notes.approximated(directive, how);
+        }
+    }
+
+    /// Takes `fail_timeout` of a server.
+    fn set_time<'a>(&mut self, work: &mut Work<'a>, directive: &'a Directive, value: &str) {
+        let Some(time) = nginx_time(value) else {
+            work.notes
+                .left_out(directive, "expected a time such as 10s");
+            return;
+        };
+        let time = written(bounded(time));
+        let is_other = self.time.as_ref().is_some_and(|known| *known != time);
+        differ(work, directive, is_other.then_some("fail_timeout"));
+        self.time.get_or_insert(time);
+    }
 }
 
 /// Keys and role of a server; none if it is down.
@@ -208,33 +232,8 @@ fn server_keys<'a>(
                 work.notes.approximated(directive, how);
                 return None;
             }
-            ("max_fails", Ok(max @ 0..=1000)) => {
-                differ(
-                    work,
-                    directive,
-                    failures
-                        .max
-                        .is_some_and(|known| known != max)
-                        .then_some("max_fails"),
-                );
-                failures.max.get_or_insert(max);
-                if max > 1 {
-                    let how =
-                        "consecutive failures count; nginx counts failures within fail_timeout";
-                    work.notes.approximated(directive, how);
-                }
-            }
-            ("fail_timeout", _) => match nginx_time(value) {
-                Some(time) => {
-                    let time = written(bounded(time));
-                    let is_other = failures.time.as_ref().is_some_and(|known| *known != time);
-                    differ(work, directive, is_other.then_some("fail_timeout"));
-                    failures.time.get_or_insert(time);
-                }
-                None => work
-                    .notes
-                    .left_out(directive, "expected a time such as 10s"),
-            },
+            ("max_fails", Ok(max @ 0..=1000)) => failures.set_max(work, directive, max),
+            ("fail_timeout", _) => failures.set_time(work, directive, value),
             ("resolve", _) => {}
             ("slow_start" | "route" | "service" | "drain", _) => {
                 work.notes.left_out(

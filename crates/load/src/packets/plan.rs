@@ -248,30 +248,26 @@ fn check(options: &Options) -> Result<(), String> {
     if options.departure == Departure::Xdp {
         check_frames(options)?;
     }
-    match &options.pace {
-        Pace::Closed => {}
-        Pace::Open(_)
-            if options
-                .pace
-                .rate_asked(1)
-                .is_some_and(|rate| rate > RATE_MAX as f64) =>
-        {
-            return Err(format!("a rate is limited to {RATE_MAX} per second"));
-        }
-        Pace::Open(_) => {}
-        Pace::Think(_) | Pace::EachConnection(_) => {
-            return Err(
-                "--rate-per-connection and -T do not apply to datagrams, which are sent at a rate (-R, --stairs, \
-                 --burst) or as fast as possible: leave them out"
-                    .to_owned(),
-            );
-        }
-    }
+    check_pace(&options.pace)?;
     match options.stop.after {
         Some(after) if after > DURATION_MAX => {
             Err("a run is limited to one year: check the unit of -d".to_owned())
         }
         _ => Ok(()),
+    }
+}
+
+fn check_pace(pace: &Pace) -> Result<(), String> {
+    match pace {
+        Pace::Open(_) if pace.rate_asked(1).is_some_and(|rate| rate > RATE_MAX as f64) => {
+            Err(format!("a rate is limited to {RATE_MAX} per second"))
+        }
+        Pace::Think(_) | Pace::EachConnection(_) => Err(
+            "--rate-per-connection and -T do not apply to datagrams, which are sent at a rate (-R, --stairs, --burst) or as \
+             fast as possible: leave them out"
+                .to_owned(),
+        ),
+        Pace::Closed | Pace::Open(_) => Ok(()),
     }
 }
 

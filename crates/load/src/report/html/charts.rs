@@ -93,9 +93,7 @@ fn each(points: &[Point]) -> String {
     let length = points.first().map_or(1.0, |point| point.to - point.from);
     match length.round() as u64 {
         0 | 1 => "by second".to_owned(),
-        seconds => {
-            format!("each point covers {seconds} s and shows the percentiles of its worst second")
-        }
+        seconds => format!("one point per {seconds} s, with percentiles of its worst second"),
     }
 }
 
@@ -428,6 +426,6 @@ mod tests {
             .filter_map(|point| point.sum.p99_us)
             .fold(0.0, f64::max);
         assert_eq!(worst, 1_001.0);
-        assert!(each(&points).contains("each point covers 5 s"));
+        assert!(each(&points).contains("one point per 5 s"));
     }
 }
