@@ -589,8 +589,11 @@ fn a_process_is_diagnosed_and_shown_where_it_runs() {
     fs::rename(process.join("limits"), worker.join("limits")).expect("moved");
     let diagnosed = onrush(&["diagnose", "--root", place, "--pid", "4242"]);
     let words = text(&diagnosed.stdout);
-    assert!(words.contains("of nginx, 129 wait at port 8080"), "{words}");
-    assert!(words.contains("nginx has 1 of 1 files open"), "{words}");
+    assert!(words.contains("of nginx, 129 wait on port 8080"), "{words}");
+    assert!(
+        words.contains("nginx has 1 files open (limit 1)"),
+        "{words}"
+    );
     let missing = onrush(&["diagnose", "--root", place, "--pid", "4244"]);
     assert!(
         text(&missing.stderr).contains("there is no process 4244 here"),

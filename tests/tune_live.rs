@@ -392,7 +392,7 @@ fn a_plan_of_two_network_namespaces_says_so() {
     let Some(namespace) = Namespace::with_veth("mixed") else {
         return;
     };
-    let words = "/sys is of another network namespace";
+    let words = "/sys belongs to another network namespace";
     let planned = namespace.onrush(&["plan", "--interface", "v0"]);
     assert!(planned.status.success(), "{}", text(&planned.stderr));
     assert!(!text(&planned.stdout).contains(words));

@@ -449,7 +449,7 @@ mod tests {
             ("a,b\n".into(), "line 1: there is no column \"round\""),
             (
                 format!("{HEAD}{good}2,0,w,v,true,true,fal"),
-                "line 3: the file ends within it",
+                "line 3: the file ends within this line",
             ),
             (
                 format!("{HEAD}{good}2,0,w,v,true,true\n"),

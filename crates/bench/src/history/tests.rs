@@ -175,7 +175,7 @@ fn another_machine_has_a_series_of_its_own_and_is_said() {
     assert_eq!(found.machines.len(), 1);
     let said = &found.machines[0];
     assert!(
-        said.contains("2026-11-09-tiny is of another machine") && said.contains("kernel"),
+        said.contains("2026-11-09-tiny was measured on another machine") && said.contains("kernel"),
         "{said}"
     );
 }

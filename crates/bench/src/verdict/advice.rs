@@ -117,7 +117,7 @@ mod tests {
     fn packets_that_fill_a_cpu_are_steered_to_one_with_room() {
         let said = of(vec![cpu(0, 0.2, 0.78), cpu(1, 0.3, 0.0)]).expect("a change");
         assert!(
-            said.contains("CPU 0 spent 80 % of its time on packets while CPU 1 had room"),
+            said.contains("CPU 0 spent 80 % of its time on packets while CPU 1 had time left"),
             "{said}"
         );
         assert!(said.contains("rps_cpus 2"), "{said}");

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_cpu_that_was_taken_away_is_named() {
         let stolen = judged(|trial, _| trial.cpus[2].steal = 0.2);
-        assert_eq!(stolen, ["the hypervisor took 20 % of CPU 2 away"]);
+        assert_eq!(stolen, ["the hypervisor took 20 % of CPU 2"]);
         let others = judged(|trial, _| trial.cpus[2].user = 0.3);
         assert_eq!(others, ["other programs used 30 % of its CPU 2"]);
         let full = judged(|trial, _| trial.roles.entry(Control).or_default().busy = 0.97);

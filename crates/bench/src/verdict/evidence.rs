@@ -93,7 +93,7 @@ mod tests {
             )
         );
         let sentence = said(&[("cgroup", "throttled_s", 2.5)]).expect("a quota");
-        assert!(sentence.contains("held threads up for 2.5 s"), "{sentence}");
+        assert!(sentence.contains("stopped threads for 2.5 s"), "{sentence}");
     }
 
     #[test]

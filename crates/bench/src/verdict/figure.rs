@@ -416,7 +416,7 @@ mod tests {
         assert_eq!(beside.verdict, Verdict::Invalid);
         assert_eq!(
             beside.notes,
-            ["theirs: its client counts requests, ours bytes"]
+            ["theirs: its client counts requests, ours counts bytes"]
         );
         let cost = Metric::Cpu(Role::Server).title_of(Counted::Bytes);
         assert_eq!(cost, "server CPU per byte");

@@ -64,7 +64,7 @@ pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut Room) ->
         let trials = units::plural(skipped, "trial");
         let _ = writeln!(
             body,
-            "<p class=\"about\">{trials} more are only in samples.csv.</p>"
+            "<p class=\"about\">{trials} more: see samples.csv.</p>"
         );
     }
     if body.is_empty() {
