@@ -457,11 +457,11 @@ mod tests {
             ),
             (
                 format!("{HEAD}{good}{good}"),
-                "line 3: round 1 of rps of w / v is there a second time",
+                "line 3: round 1 of rps of w / v occurs twice",
             ),
             (
                 format!("{HEAD}{good}2,0,w,v,false,true,false,false,rps,1\n"),
-                "line 3: w / v is ours in one line",
+                "line 3: w / v is marked as ours in one line",
             ),
             (
                 format!("{HEAD}0,0,w,v,true,true,false,false,rps,1\n"),
