@@ -319,7 +319,7 @@ fn what_cannot_be_sent_is_refused_with_its_place_and_a_way_out() {
     for (words, part) in [
         (&["--requests-file", &*lines][..], "r.jsonl:2:"),
         (&["--requests-file", "/nowhere"], "/nowhere: No such file"),
-        (&["--har", &lines], "r.jsonl: this is not a HAR file"),
+        (&["--har", &lines], "r.jsonl: not a HAR file"),
         (&["--replay", &lines], "no GET, HEAD or OPTIONS request"),
         (&["--replay", &lines, "-R", "5"], "cannot be used with"),
         (&["--weights", "1,2"], "2 numbers for 1 URLs"),

@@ -398,7 +398,7 @@ fn what_would_be_measured_is_said_and_nothing_is_started() {
     assert!(list.out.contains("  at connections=1\n"), "{list:?}");
     let nothing = run_onrush(&["bench", "--only", "two", &path]);
     assert_eq!(nothing.code, Some(1), "{nothing:?}");
-    let said = "--only \"two\" names no work";
+    let said = "--only \"two\" matches no work";
     assert!(nothing.err.contains(said), "{nothing:?}");
     let files = fs::read_dir(directory.path()).expect("ours");
     assert_eq!(files.count(), 1);

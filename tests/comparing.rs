@@ -132,7 +132,7 @@ fn what_is_no_result_is_named_and_no_file_is_written_over_one() {
         ),
         (
             vec![&a, &place.path("cut")],
-            "raw.csv, line 2: the file ends within it",
+            "raw.csv, line 2: the file ends within this line",
         ),
         (
             vec![&a, &place.path("other")],

@@ -194,10 +194,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_sent() {
             &["--tls-versions", "1.3"][..],
             "--tls-versions is about TLS, which is not spoken with http://",
         ),
-        (
-            &["--source", "192.0.2.1"],
-            "--source 192.0.2.1 cannot be used",
-        ),
+        (&["--source", "192.0.2.1"], "cannot use --source 192.0.2.1"),
         (
             &["--source", "::1"],
             "no address of the address family of --source",
