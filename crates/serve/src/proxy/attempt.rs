@@ -35,14 +35,20 @@ impl<'a> Attempt<'a> {
                 .worker
                 .core
                 .time_without_stalls(self.forward.sent.get());
-            group.responded((self.server, purpose), status, latency, self.worker);
+            let at = (self.server, purpose);
+            let outcome = group.responded(at, status, latency, self.worker);
+            self.progress.outcome.set(outcome);
         }
     }
 
-    /// Records that the whole response has arrived, with its head at `begun`. Does nothing within one turn of the core,
-    /// where the total time is the time to the first byte.
+    /// Records that the whole response has arrived, with its head at `begun`. Within one turn of the core, the total time
+    /// is the time to the first byte.
     #[inline]
     pub(crate) fn is_complete_now(&self, begun: Instant) {
+        if let Some(outcome) = self.progress.outcome.take() {
+            let at = (self.server, self.forward.purpose);
+            self.group.ended(at, outcome, self.worker);
+        }
         let now = self.worker.core.now();
         if now > begun {
             let sent = self.forward.sent.get();

@@ -25,6 +25,7 @@
 //! | tried | the request gets a response | in | `server_back` |
 //! | tried | the request fails | unreliable | `server_ejected`, ejections |
 //! | tried | the request ends without an outcome | on trial | |
+//! | in | the response that ended the trial stops midway, with `on = "answers"` | unreliable | `server_ejected`, ejections |
 //! | not in | a request of last resort gets a response | in | `server_back` |
 //! | not in | a request of last resort fails | the same | |
 //! | not in | a request from before the ejection fails | the same | |
@@ -42,8 +43,11 @@
 //! has the times, and `recheck.rs` is the task that brings a server back. A request that cannot be repeated avoids
 //! servers that have recently failed another request (`recent_failures.rs`), in any state.
 //!
-//! Other modules use only a small part of this: a group counts outcomes ([`Ejection::observe_response`],
-//! [`Ejection::observe_failure`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their
+//! A request counts once: with `on = "connections"` and for tunnels at the head of its response, else at the end, since a
+//! response that stops midway is a failure. The head of a trial's response is enough for its return.
+//!
+//! Other modules use only a small part of this: a group counts outcomes ([`Ejection::observe_head`],
+//! [`Ejection::observe`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their
 //! [`Presence`] with a [`Purpose`], and claims and releases trials.
 
 pub(super) mod absence;
@@ -67,6 +71,7 @@ use recent_failures::RecentFailures;
 
 pub(crate) use ejector::Census;
 pub(crate) use evidence::{Change, Purpose};
+pub(crate) use outcome::Outcome;
 pub(crate) use presence::{EjectionState, Presence};
 pub(crate) use recheck::bring_back;
 

@@ -188,6 +188,24 @@ impl Failure {
 }
 
 impl Failure {
+    /// Converts a failure after a part of the response has arrived.
+    pub(crate) fn into_cut(self) -> Failure {
+        match self {
+            Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
+                Failure::Cut("it fell silent".into())
+            }
+            Failure::NoResponse(error) if error.is_reset() => {
+                Failure::Cut("it reset the connection".into())
+            }
+            Failure::NoResponse(_) => Failure::Cut("the connection to it failed".into()),
+            Failure::Closed => Failure::Cut("it closed the connection".into()),
+            Failure::StreamReset(code) => Failure::CutByReset(code),
+            Failure::Unprocessed(why) => Failure::Cut(why.into()),
+            Failure::BadResponse(fault) => Failure::Cut(fault),
+            failure => failure,
+        }
+    }
+
     /// Resets the connection to the server if the client is gone. An orderly close might mean only that the request has
     /// ended, while the response is still wanted.
     pub(crate) fn tell(&self, server: &Transport) {

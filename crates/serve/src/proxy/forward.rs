@@ -96,9 +96,10 @@ pub(crate) async fn exchange(
         client
             .exchange
             .fail_attempt(failure.class_without_status(), &worker);
+        let outcome = progress.outcome.take();
         if !forward.has_hurried(&failure, now) {
             let timeouts = client.exchange.timeouts();
-            group.failed(&reservation, &failure, timeouts, &worker);
+            group.failed(&reservation, (&failure, outcome), timeouts, &worker);
         }
         if !forward.takes_again(&failure, &group, reservation.index(), &progress, now) {
             let name = reservation.server().label();

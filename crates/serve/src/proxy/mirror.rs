@@ -6,6 +6,7 @@
 
 mod stream;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use onrush_config::plan::{Mirror, Reuse, UpstreamProtocol};
@@ -18,6 +19,7 @@ use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, response};
 use onrush_tls::Transport;
 
+use super::ejection::{Outcome, Purpose};
 use super::failure::Failure;
 use super::group::{FOREVER, Group, Reservation};
 use super::hash_key::hash_key;
@@ -34,6 +36,8 @@ struct Duplicate {
     worker: Rc<Worker>,
     group: Rc<Group>,
     reservation: Reservation,
+    /// Outcome of the copy if the rest of its response arrives.
+    outcome: Cell<Option<Outcome>>,
     key: u64,
     /// Head and body.
     request: Rc<[u8]>,
@@ -94,6 +98,7 @@ pub(crate) fn duplicate(
         worker: worker.myself(),
         group: Rc::clone(group),
         reservation,
+        outcome: Cell::default(),
         key,
         request: [&buffer[..], &body[..]].concat().into(),
         payload,
@@ -123,13 +128,17 @@ impl Duplicate {
         loop {
             let (group, worker) = (&self.group, &self.worker);
             let Err(failure) = self.exchange().await else {
+                if let Some(outcome) = self.outcome.take() {
+                    group.ended(self.at(), outcome, worker);
+                }
                 return worker.meter.mirrored(MirrorOutcome::Answered);
             };
             let core = &worker.core;
             if core.is_stopping() {
                 return worker.meter.mirrored(MirrorOutcome::Dropped);
             }
-            group.failed(&self.reservation, &failure, &group.timeouts, worker);
+            let failed = (&failure, self.outcome.take());
+            group.failed(&self.reservation, failed, &group.timeouts, worker);
             let retries = &self.group.plan.retries;
             tried.push(self.reservation.index());
             let next = match failure {
@@ -207,12 +216,16 @@ impl Duplicate {
             if body.is_complete() {
                 break;
             }
-            transport.set_deadline(Some(core.now() + timeouts.upstream_body));
             // The rest is not needed.
-            if seen > MIRROR_RESPONSE_BYTES_MAX
-                || !matches!(receive(&transport, &mut input).await, Ok(1..))
-            {
+            if seen > MIRROR_RESPONSE_BYTES_MAX {
                 return Ok(());
+            }
+            transport.set_deadline(Some(core.now() + timeouts.upstream_body));
+            match receive(&transport, &mut input).await {
+                Ok(1..) => {}
+                Ok(0) if body.end_of_input().is_ok() => return Ok(()),
+                Ok(0) => return Err(Failure::Cut("it closed the connection".into())),
+                Err(error) => return Err(Failure::NoResponse(error).into_cut()),
             }
         }
         if keep_alive && input.is_empty() && self.group.plan.reuse != Reuse::Never {
@@ -251,9 +264,13 @@ impl Duplicate {
         let purpose = self.reservation.purpose();
         if self.group.measures(purpose) {
             let latency = self.worker.core.now_exact().since(sent);
-            let at = (self.reservation.index(), purpose);
-            self.group.responded(at, status, latency, &self.worker);
+            let outcome = (self.group).responded(self.at(), status, latency, &self.worker);
+            self.outcome.set(outcome);
         }
+    }
+
+    fn at(&self) -> (u32, Purpose) {
+        (self.reservation.index(), self.reservation.purpose())
     }
 }
 

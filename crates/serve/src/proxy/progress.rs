@@ -2,12 +2,15 @@
 
 use std::cell::Cell;
 
+use super::ejection::Outcome;
 use crate::limits::UNREAD_REST_MAX;
 
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     request: Cell<RequestSide>,
     response: Cell<ResponseSide>,
+    /// Outcome of the attempt if the rest of its response arrives.
+    pub(crate) outcome: Cell<Option<Outcome>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +49,7 @@ impl Progress {
     pub(crate) fn begin_again(&self) {
         self.request.take();
         self.response.take();
+        self.outcome.take();
     }
 
     pub(crate) fn request_is_sent(&self) {

@@ -13,6 +13,7 @@ mod early_responses;
 mod edited_paths;
 mod edits;
 mod ejection;
+mod ejection_counts;
 mod ejection_states;
 mod encoding;
 mod error_pages;

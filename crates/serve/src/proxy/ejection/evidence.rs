@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_config::plan::Timeouts;
+use onrush_config::plan::{EjectOn, Timeouts};
 use onrush_engine::Instant;
 
 use super::Ejection;
@@ -33,35 +33,38 @@ pub(crate) enum Change {
 }
 
 impl Ejection {
-    /// Counts a response with `status`, whose head came after `latency`. Returns a change of the server's state, if
-    /// any.
-    pub(crate) fn observe_response(
+    /// Classifies a response with `status`, whose head came after `latency`. Returns a change of the server's state, if
+    /// any, and the outcome to count at the end of the response: a request counts once, and the rest may not arrive.
+    pub(crate) fn observe_head(
         &self,
         endpoints: &Endpoints,
         at: (u32, Purpose),
         (status, latency): (u16, Duration),
         now: Instant,
-    ) -> Option<Change> {
+    ) -> (Option<Change>, Option<Outcome>) {
         let outcome = Outcome::of_response(status, latency, self.on());
-        self.observe(endpoints, at, (outcome, None), now)
+        let is_tunnel = status < 200;
+        let counts_at_end = self.on() == EjectOn::Responses && !is_tunnel;
+        if counts_at_end && at.1 == Purpose::Ordinary {
+            return (None, Some(outcome));
+        }
+        let change = self.observe(endpoints, at, (outcome, None), now);
+        let has_responded = matches!(outcome, Outcome::Responded(_));
+        (change, (counts_at_end && has_responded).then_some(outcome))
     }
 
-    /// Counts a failure, unless the server did not cause it. Returns a change of the server's state, if any.
-    pub(crate) fn observe_failure(
+    /// Classifies a failed request; `None` if the server did not cause the failure.
+    pub(crate) fn outcome_of(
         &self,
-        endpoints: &Endpoints,
-        at: (u32, Purpose),
         (failure, timeouts): (&Failure, &Timeouts),
         worker: &Worker,
-    ) -> Option<Change> {
+    ) -> Option<Outcome> {
         let outcome = Outcome::of_failure(failure, self.on())?;
-        if is_our_own(failure, timeouts, worker) {
-            return None;
-        }
-        self.observe(endpoints, at, (outcome, Some(failure)), worker.core.now())
+        (!is_our_own(failure, timeouts, worker)).then_some(outcome)
     }
 
-    pub(in crate::proxy) fn observe(
+    /// Counts an outcome, with the failure that it was. Returns a change of the server's state, if any.
+    pub(crate) fn observe(
         &self,
         endpoints: &Endpoints,
         (server, purpose): (u32, Purpose),
@@ -72,35 +75,49 @@ impl Ejection {
             self.recent_failures.add(server, now);
         }
         let has_responded = matches!(outcome, Outcome::Responded(_));
-        let presence = endpoints.all()[server as usize].presence();
+        let is_in = endpoints.all()[server as usize].presence() == Presence::In;
         match purpose {
-            // The request was sent before the server was taken out.
-            Purpose::Ordinary if presence != Presence::In => None,
-            Purpose::Ordinary => {
-                let mut ejector = self.ejector.borrow_mut();
-                let reason = ejector.observe(server, outcome, now)?;
-                if !ejector.rules().may_take_out(endpoints.census()) {
+            Purpose::Trial if !has_responded => {
+                // The head of its response has brought the server back, and the rest did not arrive.
+                if is_in && !self.may_take_out(endpoints) {
                     return None;
                 }
-                drop(ejector);
-                let cause = reason.cause();
-                let why = match (failure, cause) {
-                    (None, _) => reason.to_string(),
-                    (Some(last), Cause::Unreachable) => format!("{reason}: {last}"),
-                    (Some(last), Cause::Unreliable) => format!("{reason}, at last: {last}"),
-                };
-                self.take_out(endpoints, server, (cause, &why), now)
-            }
-            Purpose::Trial | Purpose::LastResort if has_responded => endpoints
-                .bring_back(server, None, now)
-                .then_some(Change::Back("is back: it responds")),
-            Purpose::Trial => {
                 let why = "the request that was to show whether it responds failed";
                 self.take_out(endpoints, server, (Cause::Unreliable, why), now)
             }
-            // It is out already.
-            Purpose::LastResort => None,
+            _ if is_in => self.judge(endpoints, server, (outcome, failure), now),
+            Purpose::Trial | Purpose::LastResort if has_responded => endpoints
+                .bring_back(server, None, now)
+                .then_some(Change::Back("is back: it responds")),
+            // It is out already; an ordinary request was sent before.
+            Purpose::Ordinary | Purpose::Trial | Purpose::LastResort => None,
         }
+    }
+
+    /// Counts an outcome of a server in service, which may take it out.
+    fn judge(
+        &self,
+        endpoints: &Endpoints,
+        server: u32,
+        (outcome, failure): (Outcome, Option<&Failure>),
+        now: Instant,
+    ) -> Option<Change> {
+        let reason = self.ejector.borrow_mut().observe(server, outcome, now)?;
+        if !self.may_take_out(endpoints) {
+            return None;
+        }
+        let cause = reason.cause();
+        let why = match (failure, cause) {
+            (None, _) => reason.to_string(),
+            (Some(last), Cause::Unreachable) => format!("{reason}: {last}"),
+            (Some(last), Cause::Unreliable) => format!("{reason}, at last: {last}"),
+        };
+        self.take_out(endpoints, server, (cause, &why), now)
+    }
+
+    fn may_take_out(&self, endpoints: &Endpoints) -> bool {
+        let ejector = self.ejector.borrow();
+        ejector.rules().may_take_out(endpoints.census())
     }
 
     fn take_out(

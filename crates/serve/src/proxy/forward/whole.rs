@@ -48,7 +48,13 @@ pub(crate) fn pass_whole(
     progress.request_is_sent();
     let to = (&group, reservation.index());
     let (attempt, _, reply) = begin(forward, &mut client, to, &progress);
-    match StreamDownload::new(attempt, &request, reply).pass() {
+    let passed = StreamDownload::new(attempt, &request, reply).pass();
+    if let (Err(failure), Some(outcome)) = (&passed, progress.outcome.take()) {
+        // The exchange will report the failure, and knows nothing of the head.
+        let at = (to.1, reservation.purpose());
+        group.not_relayed(at, (failure, outcome), client.worker);
+    }
+    match passed {
         Ok(()) => {
             forward.consume(&mut client, body_bytes);
             Ok(Passed::Whole)

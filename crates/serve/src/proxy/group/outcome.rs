@@ -7,7 +7,7 @@ use onrush_engine::Instant;
 
 use super::{Event, Group, Reservation};
 use crate::observe::work::CHECK;
-use crate::proxy::ejection::{Change, Ejection, Presence, Purpose, bring_back};
+use crate::proxy::ejection::{Change, Ejection, Outcome, Presence, Purpose, bring_back};
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
@@ -24,30 +24,56 @@ impl Group {
         self.measures.set(measures);
     }
 
-    /// Records the head of a response with `status`, `latency` after the request.
+    /// Records the head of a response with `status`, `latency` after the request. Returns the outcome to record if the
+    /// rest of the response arrives, unless it is already recorded.
     pub(crate) fn responded(
         &self,
         at: (u32, Purpose),
         status: u16,
         latency: Duration,
         worker: &Worker,
-    ) {
+    ) -> Option<Outcome> {
         let now = worker.core.now();
         if self.plan.balance == Balance::PeakEwma {
             let its = &self.server(at.0).latency;
             its.borrow_mut().observe(latency, now, self.decay);
         }
+        let head = (status, latency);
+        let (change, outcome) = self
+            .ejection()?
+            .observe_head(&self.endpoints, at, head, now);
+        self.follow(at.0, change, worker);
+        outcome
+    }
+
+    /// Records the `outcome` of a request whose response is complete.
+    pub(crate) fn ended(&self, at: (u32, Purpose), outcome: Outcome, worker: &Worker) {
         if let Some(ejection) = self.ejection() {
-            let change = ejection.observe_response(&self.endpoints, at, (status, latency), now);
+            let now = worker.core.now();
+            let change = ejection.observe(&self.endpoints, at, (outcome, None), now);
             self.follow(at.0, change, worker);
         }
     }
 
-    /// Records a request without a complete response.
+    /// Records the `outcome` of a head that was not relayed because of `failure`, unless the failure will count.
+    pub(crate) fn not_relayed(
+        &self,
+        at: (u32, Purpose),
+        (failure, outcome): (&Failure, Outcome),
+        worker: &Worker,
+    ) {
+        let failed = (failure, &self.timeouts);
+        let will_count = |ejection: &Ejection| ejection.outcome_of(failed, worker).is_some();
+        if !self.ejection().is_some_and(will_count) {
+            self.ended(at, outcome, worker);
+        }
+    }
+
+    /// Records a request without a complete response. `outcome` is that of the head of its response, if not recorded yet.
     pub(crate) fn failed(
         &self,
         reservation: &Reservation,
-        failure: &Failure,
+        (failure, outcome): (&Failure, Option<Outcome>),
         timeouts: &Timeouts,
         worker: &Worker,
     ) {
@@ -64,7 +90,15 @@ impl Group {
         if let Some(ejection) = self.ejection() {
             let at = (reservation.index(), reservation.purpose());
             let failed = (failure, timeouts);
-            let change = ejection.observe_failure(&self.endpoints, at, failed, worker);
+            let change = match (ejection.outcome_of(failed, worker), outcome) {
+                // The failure is not the server's: the client left, or the status was not relayed.
+                (None, Some(outcome)) => return self.ended(at, outcome, worker),
+                (None, None) => None,
+                (Some(failed), _) => {
+                    let (now, failed) = (worker.core.now(), (failed, Some(failure)));
+                    ejection.observe(&self.endpoints, at, failed, now)
+                }
+            };
             self.follow(at.0, change, worker);
         }
     }

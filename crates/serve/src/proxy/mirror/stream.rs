@@ -47,13 +47,11 @@ impl Duplicate {
         let mut seen = 0;
         loop {
             stream.set_deadline(core.now() + timeouts.upstream_body);
-            // The rest is not needed.
-            let Ok(arrived) = stream.data().await else {
-                return Ok(());
-            };
+            let arrived = stream.data().await.map_err(Failure::into_cut)?;
             let (count, bytes) = stream.take(<[u8]>::len);
             stream.release(bytes);
             seen += count;
+            // The rest is not needed.
             if arrived == Arrived::All || seen > MIRROR_RESPONSE_BYTES_MAX {
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
-use onrush_engine::{Error, Kind};
+use onrush_engine::Error;
 use onrush_http::http2::End;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message;
@@ -160,7 +160,9 @@ impl<'a> StreamDownload<'a> {
     async fn wait_for_data(&mut self) -> Result<Arrived, Failure> {
         let data = pin!(self.stream.data());
         let data = self.reply.unless_hung_up(data);
-        data.await.map_err(Failure::Client)?.map_err(cut)
+        data.await
+            .map_err(Failure::Client)?
+            .map_err(Failure::into_cut)
     }
 
     fn set_body_deadline(&self) {
@@ -262,23 +264,5 @@ impl<'a> StreamDownload<'a> {
             // The upload may be waiting for the client at the same time, and a connection has one deadline.
             false => timeouts.client_send.max(timeouts.client_body),
         }
-    }
-}
-
-/// Converts a failure after a part of the response was relayed.
-fn cut(failure: Failure) -> Failure {
-    match failure {
-        Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
-            Failure::Cut("it fell silent".into())
-        }
-        Failure::NoResponse(error) if error.is_reset() => {
-            Failure::Cut("it reset the connection".into())
-        }
-        Failure::NoResponse(_) => Failure::Cut("the connection to it failed".into()),
-        Failure::Closed => Failure::Cut("it closed the connection".into()),
-        Failure::StreamReset(code) => Failure::CutByReset(code),
-        Failure::Unprocessed(why) => Failure::Cut(why.into()),
-        Failure::BadResponse(fault) => Failure::Cut(fault),
-        failure => failure,
     }
 }

@@ -8,7 +8,7 @@ use onrush_config::plan::{Balance, Eject, EjectOn, RetryOn, Server, ServerAddres
 
 use crate::limits::SERVERS_TRIED_MAX;
 use crate::observe::record::Class;
-use crate::proxy::ejection::Purpose;
+use crate::proxy::ejection::{Outcome, Purpose};
 use crate::proxy::failure::Failure;
 use crate::testing::harness::{
     Peer, Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send,
@@ -361,11 +361,11 @@ fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
         let cookie = &cookie[..cookie.find(';').expect("attributes")];
         let its = u32::from(one.connections() == 0);
         let group = service.group(0);
-        let failure = (&Failure::Closed, &group.timeouts);
         for _ in 0..5 {
             let at = (its, Purpose::Ordinary);
             let ejection = group.ejection().expect("it is on by default");
-            ejection.observe_failure(group.endpoints(), at, failure, &service.worker);
+            let failed = (Outcome::Failed, Some(&Failure::Closed));
+            ejection.observe(group.endpoints(), at, failed, service.worker.core.now());
         }
         assert!(group.is_out(its));
         let request = format!("GET / HTTP/1.1\r\nHost: h\r\nCookie: srv={cookie}\r\n\r\n");

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use onrush_config::plan::{Server, ServerAddress, Timeouts};
+use onrush_config::plan::{Eject, EjectOn, Server, ServerAddress, Timeouts};
 use onrush_engine::{Errno, Error, Kind, Op};
 use onrush_http::Method;
 use tracing::field::{Field, Visit};
@@ -122,7 +122,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(site: &TestCore) -> Self {
+    fn new(site: &TestCore, on: EjectOn) -> Self {
         let (listener, address) = site.listen();
         drop(listener);
         let good = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
@@ -131,6 +131,7 @@ impl Walk {
         plan.upstreams[0].servers = servers
             .map(|address| Server::at(ServerAddress::Ip(address)))
             .into();
+        plan.upstreams[0].eject = Some(Eject::on(on));
         let (_, service) = site.serve_worker(&plan);
         let group = service.group(0);
         Self {
@@ -178,7 +179,7 @@ impl Walk {
     fn fail(&self, request: &Reservation, failure: &Failure) {
         let timeouts = Timeouts::default();
         self.group
-            .failed(request, failure, &timeouts, &self.service.worker);
+            .failed(request, (failure, None), &timeouts, &self.service.worker);
     }
 
     fn respond(&self, request: &Reservation) {
@@ -259,6 +260,11 @@ impl Walk {
                 );
             }
             "the request ends without an outcome" => drop(self.trial.take()),
+            "the response that ended the trial stops midway, with `on = \"answers\"`" => {
+                let trial = self.trial.borrow();
+                let cut = Failure::Cut("it closed the connection".into());
+                self.fail(trial.as_ref().expect("it was chosen"), &cut);
+            }
             "a request of last resort gets a response" => self.respond(&self.last_resort()),
             "a request of last resort fails" => self.fail(&self.last_resort(), failure),
             "a request from before the ejection fails" => self.fail(before, failure),
@@ -296,9 +302,17 @@ fn refused() -> Failure {
 }
 
 async fn walk(site: &TestCore, row: &Row, log: &Log) {
-    let walk = Walk::new(site);
+    let on = match row.event.contains("with `on = \"answers\"`") {
+        true => EjectOn::Responses,
+        false => EjectOn::Connections,
+    };
+    let walk = Walk::new(site, on);
     let before = walk.request(SERVER);
     walk.reach(row.state).await;
+    if row.event.starts_with("the response that ended the trial") {
+        walk.reach("tried").await;
+        walk.happen("the request gets a response", &before).await;
+    }
     if row.event == "the same, but it may not be taken out" {
         walk.fail(&walk.request(OTHER), &refused());
     }

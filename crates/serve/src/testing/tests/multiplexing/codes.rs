@@ -69,6 +69,35 @@ fn the_code_behind_the_beginning_of_a_response_is_the_servers() {
 }
 
 #[test]
+fn reset_response_and_discarded_status_are_failures_in_a_row() {
+    let cut = |_: &super::Asked| Done::Cut(Response::ok("part"), Code::INTERNAL_ERROR);
+    let busy = |_: &super::Asked| {
+        Done::Respond(Response {
+            status: 503,
+            ..Response::default()
+        })
+    };
+    let deciders: [fn(&super::Asked) -> Done; 2] = [cut, busy];
+    for decide in deciders {
+        on_every_driver(|site| async move {
+            let (bad, asked) = serve(&site, 100, decide);
+            let (good, _) = serve(&site, 100, echo_path);
+            let (address, service) = site.serve_worker(&configured(&format!(
+                "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{bad}\", \"{good}\"]\n\
+                 protocol = \"h2\"\nbalance = \"first\"\nretries = {{ statuses = [503] }}\n\
+                 eject = {{ failures = 2, error_share = \"60%\" }}\n"
+            )));
+            let mut client = Asking::connect(&site, &address, 65_535).await;
+            for _ in 0..4 {
+                client.get("/").await;
+            }
+            assert!(service.group(0).is_out(0));
+            assert_eq!(asked.asked.borrow().len(), 2);
+        });
+    }
+}
+
+#[test]
 fn a_body_that_nothing_was_done_for_is_the_clients_to_send_again() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| match (asked.path(), asked.connection) {
