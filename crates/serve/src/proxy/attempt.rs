@@ -30,7 +30,7 @@ impl<'a> Attempt<'a> {
         let (group, purpose) = (self.group, self.forward.purpose);
         let latency = self.worker.core.now().since(self.forward.sent.get());
         group.server(self.server).responses.observe(status, latency);
-        if group.measures(purpose) {
+        if group.measures(purpose, status) {
             let latency = self
                 .worker
                 .core

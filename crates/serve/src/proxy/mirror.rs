@@ -262,7 +262,7 @@ impl Duplicate {
     /// Records the head of the final response to the request sent at `sent`.
     fn responded(&self, status: u16, sent: Instant) {
         let purpose = self.reservation.purpose();
-        if self.group.measures(purpose) {
+        if self.group.measures(purpose, status) {
             let latency = self.worker.core.now_exact().since(sent);
             let outcome = (self.group).responded(self.at(), status, latency, &self.worker);
             self.outcome.set(outcome);

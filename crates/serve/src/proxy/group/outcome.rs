@@ -12,10 +12,11 @@ use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
 impl Group {
-    /// Whether latency and outcome of a request with this purpose are recorded.
+    /// Whether latency and outcome of a request with this purpose are recorded if its response has `status`. Unless a
+    /// rule needs all requests, responses are recorded only after a failure, and a status from 500 on may be the first.
     #[inline]
-    pub(crate) fn measures(&self, purpose: Purpose) -> bool {
-        self.measures.get() || purpose != Purpose::Ordinary
+    pub(crate) fn measures(&self, purpose: Purpose, status: u16) -> bool {
+        self.measures.get() || purpose != Purpose::Ordinary || status >= 500
     }
 
     pub(super) fn refresh_measures(&self) {

@@ -427,7 +427,7 @@ mod tests {
         for (servers, knows) in [(&[1, 2][..], true), (&[3, 2], true), (&[1, 3], false)] {
             let after = group(&upstream(servers), None, Some(&before));
             assert_eq!(after.recently_failed(NOW), knows.then(|| vec![1]));
-            assert_eq!(after.measures(Purpose::Ordinary), knows);
+            assert_eq!(after.measures(Purpose::Ordinary, 200), knows);
         }
         let proxied = Upstream {
             proxy_protocol: Some(ProxyVersion::V2),

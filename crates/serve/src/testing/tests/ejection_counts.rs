@@ -71,6 +71,16 @@ fn response_that_stops_midway_is_one_failure() {
 }
 
 #[test]
+fn failing_statuses_in_a_row_take_a_server_out_without_a_share() {
+    on_every_driver(|site| async move {
+        let failing = send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+        let failing = site.upstream(&[&[Step::Read, failing, Step::Again]]);
+        let out = requests_until_out(&site, &plan(&site, &failing, in_a_row(5))).await;
+        assert_eq!(out, Some(5));
+    });
+}
+
+#[test]
 fn failing_status_whose_body_stops_midway_is_one_failure() {
     on_simulated_cores(|site| async move {
         let half = send("HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nhalf");
