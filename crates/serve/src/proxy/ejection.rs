@@ -57,6 +57,7 @@ pub(super) mod outcome;
 mod presence;
 mod recent_failures;
 mod recheck;
+mod reload;
 pub(super) mod transitions;
 
 use std::cell::RefCell;
@@ -74,6 +75,7 @@ pub(crate) use evidence::{Change, Purpose};
 pub(crate) use outcome::Outcome;
 pub(crate) use presence::{EjectionState, Presence};
 pub(crate) use recheck::bring_back;
+pub(crate) use reload::report_ended;
 
 /// Ejection for the servers of a group on one core.
 #[derive(Debug)]

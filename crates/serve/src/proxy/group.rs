@@ -32,7 +32,7 @@ use super::retirement::Retirement;
 use super::retry_budget::RetryBudget;
 use crate::worker::client_counts::CoreClientCounts;
 
-pub(crate) use event::Event;
+pub(crate) use event::{Event, report};
 pub(crate) use maintain::maintain;
 pub(crate) use reservation::Reservation;
 pub(crate) use select::Reach;

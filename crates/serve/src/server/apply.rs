@@ -181,6 +181,7 @@ impl Server {
         self._watch = resources.encryption.watch();
         self._resolver = resolver;
         let before = std::mem::replace(&mut self.resources, resources);
+        self.resources.report_ended_ejections(&before);
         let number = self.resources.generation.number();
         self.earlier.retain(|generation| generation.is_used());
         self.earlier.push(Arc::clone(&before.generation));

@@ -10,6 +10,7 @@ use crate::exchange::access::ledger::Ledger;
 use crate::observe::access_log::AccessLog;
 use crate::observe::route_name::route_names;
 use crate::observe::trace::Tracing;
+use crate::proxy::ejection::report_ended;
 use crate::proxy::endpoints::Endpoints;
 use crate::routing::route::RouteIndex;
 use crate::rules::error_page::PageFiles;
@@ -76,6 +77,20 @@ impl Resources {
             shares,
             plan,
         })
+    }
+
+    /// Reports the servers whose ejection ends because this configuration takes the place of `before`.
+    pub(crate) fn report_ended_ejections(&self, before: &Resources) {
+        let mut after = vec![None; before.plan.upstreams.len()];
+        for (endpoints, index) in self.all_endpoints.iter().zip(&self.groups_before) {
+            if let Some(index) = *index {
+                after[index] = Some(&**endpoints);
+            }
+        }
+        let groups = before.plan.upstreams.iter().zip(&before.all_endpoints);
+        for ((upstream, endpoints), after) in groups.zip(after) {
+            report_ended(upstream, endpoints, after);
+        }
     }
 
     /// The plan with the contents of its files, for explaining requests. Fields for the trace collector are left out.

@@ -22,27 +22,38 @@ impl Group {
     /// Logs an event of a server; `how` follows its name in the message.
     pub(crate) fn tell(&self, server: u32, event: Event, how: &dyn fmt::Display) {
         let server = self.server(server);
-        let (group, label) = (self.plan.name.as_str(), server.label());
-        let name = server.name.as_str();
         let address = server.address().map(|address| address.to_string());
-        let address = address.as_deref();
-        macro_rules! say {
-            ($level:ident, $event:literal) => {
-                tracing::$level!(
-                    event = $event,
-                    group,
-                    server = name,
-                    address,
-                    "server {label} of {group} {how}"
-                )
-            };
-        }
-        match event {
-            Event::Up => say!(info, "server_up"),
-            Event::Down => say!(warn, "server_down"),
-            Event::Ejected => say!(warn, "server_ejected"),
-            Event::Back => say!(info, "server_back"),
-            Event::Set => say!(info, "server_set"),
-        }
+        let of = (&*self.plan.name, &*server.name, address.as_deref());
+        report(of, event, how);
+    }
+}
+
+/// Logs an event of a server, given by group, name and address; `how` follows its name in the message.
+pub(crate) fn report(
+    (group, name, address): (&str, &str, Option<&str>),
+    event: Event,
+    how: &dyn fmt::Display,
+) {
+    let label = match address {
+        Some(address) if address != name => format!("{name} ({address})"),
+        _ => name.to_owned(),
+    };
+    macro_rules! say {
+        ($level:ident, $event:literal) => {
+            tracing::$level!(
+                event = $event,
+                group,
+                server = name,
+                address,
+                "server {label} of {group} {how}"
+            )
+        };
+    }
+    match event {
+        Event::Up => say!(info, "server_up"),
+        Event::Down => say!(warn, "server_down"),
+        Event::Ejected => say!(warn, "server_ejected"),
+        Event::Back => say!(info, "server_back"),
+        Event::Set => say!(info, "server_set"),
     }
 }

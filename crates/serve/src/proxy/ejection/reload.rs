@@ -1,0 +1,102 @@
+//! Ejections that a new configuration ends: it does not eject, or does not have the server.
+
+use onrush_config::plan::Upstream;
+
+use super::Presence;
+use crate::proxy::endpoints::{Endpoint, Endpoints};
+use crate::proxy::group::{Event, report};
+
+/// Reports the servers of a group whose ejection ends when its configuration is replaced; `after` are its endpoints in
+/// the next configuration, if that has the group.
+pub(crate) fn report_ended(upstream: &Upstream, before: &Endpoints, after: Option<&Endpoints>) {
+    for (server, address, how) in ended(upstream, before, after) {
+        report((&upstream.name, &server, Some(&address)), Event::Back, &how);
+    }
+}
+
+/// Name and address of each server whose ejection ends, with the reason.
+fn ended(
+    upstream: &Upstream,
+    before: &Endpoints,
+    after: Option<&Endpoints>,
+) -> Vec<(String, String, &'static str)> {
+    let is_out = |endpoint: &Endpoint| endpoint.presence() != Presence::In;
+    // Nearly always, which saves the search below.
+    if !before.all().iter().any(is_out) {
+        return Vec::new();
+    }
+    let mut next: Vec<Option<&Endpoint>> = vec![None; before.all().len()];
+    if let Some(after) = after {
+        for (endpoint, position) in after.all().iter().zip(after.positions_in(before)) {
+            if let Some(position) = position {
+                next[position] = Some(endpoint);
+            }
+        }
+    }
+    let mut ended = Vec::new();
+    for (index, server) in upstream.servers.iter().enumerate() {
+        let (first, endpoints) = before.of_server(index);
+        for (endpoint, next) in endpoints.iter().zip(&next[first..]) {
+            let how = match next {
+                Some(next) if next.may_be_taken_out() => continue,
+                Some(_) => "is back: the new configuration takes it out for no failures",
+                None => "is not in the new configuration, which ends its ejection",
+            };
+            if let Some(location) = endpoint.location().filter(|_| is_out(endpoint)) {
+                ended.push((
+                    server.address.to_string(),
+                    location.address.to_string(),
+                    how,
+                ));
+            }
+        }
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use onrush_config::plan::{Eject, EjectOn, Server, ServerAddress};
+    use onrush_engine::Instant;
+
+    use super::*;
+    use crate::proxy::ejection::absence::{Cause, Terms};
+
+    fn upstream(servers: &[u8], eject: Option<Eject>) -> Upstream {
+        let address = |last| ServerAddress::Ip(([10, 0, 0, last], 80).into());
+        let servers = servers.iter().map(|&last| Server::at(address(last)));
+        let mut upstream = Upstream::new("app".into(), servers.collect());
+        upstream.eject = eject;
+        upstream
+    }
+
+    #[test]
+    fn ejection_ends_with_a_configuration_that_has_none_or_not_the_server() {
+        let eject = Eject::on(EjectOn::Connections);
+        let plan = upstream(&[1, 2, 3], Some(eject));
+        let before = Endpoints::new(&plan, None);
+        let back = |next: Option<&Upstream>| -> Vec<(String, bool)> {
+            let after = next.map(|next| Endpoints::new(next, Some(&before)));
+            let ended = ended(&plan, &before, after.as_ref()).into_iter();
+            ended
+                .map(|(server, _, how)| (server, how.starts_with("is back")))
+                .collect()
+        };
+        assert_eq!(back(None), [], "all are in service");
+        let now = Instant::from_nanoseconds(1);
+        let out = before.take_out(1, Cause::Unreachable, &Terms::from(&eject), now);
+        assert!(out.is_some());
+        let second = || "10.0.0.2:80".to_owned();
+        for (servers, eject, expected) in [
+            (&[1, 2, 3][..], Some(eject), vec![]),
+            (&[2, 1], Some(eject), vec![]),
+            (&[3, 2, 1], None, vec![(second(), true)]),
+            (&[2], Some(eject), vec![(second(), true)]),
+            (&[1, 3], Some(eject), vec![(second(), false)]),
+        ] {
+            let next = upstream(servers, eject);
+            assert_eq!(back(Some(&next)), expected, "{servers:?} {eject:?}");
+        }
+        assert_eq!(back(None), [(second(), false)], "the group is gone");
+    }
+}
