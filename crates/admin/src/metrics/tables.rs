@@ -337,7 +337,7 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
     Row {
         name: "up",
         kind: Gauge,
-        help: "Whether the server may have requests (1), or is down, ejected or taken out by hand (0).",
+        help: "Whether the server may have requests (1), or is failing, down, ejected or taken out by hand (0).",
         read: |server| one(server.state == ServerState::Up && server.duty == Duty::Serve),
     },
     Row {

@@ -4,6 +4,8 @@
 //! [`Cause`](absence::Cause), on which its return depends:
 //!
 //! - *in*: it may get requests.
+//! - *failing*: a rule would take it out, but it has to stay, so it gets requests as one that is in. A response after the
+//!   time for which it would have been out shows that it works again.
 //! - *unreachable*: it is out, and the first successful connection brings it back. The core that took it out tries to
 //!   connect after 0.25 s, and then with a delay that doubles up to `time`.
 //! - *unreliable*: it is out for `time`, and each further absence is twice as long, up to 5 minutes. Each period of service as
@@ -15,8 +17,11 @@
 //! |---|---|---|---|
 //! | in | a request finds no connection, with `on = "connections"` | unreachable | `server_ejected`, ejections |
 //! | in | the limit of a rule is reached | unreliable | `server_ejected`, ejections |
-//! | in | the same, but it may not be taken out | in | |
+//! | in | the same, but it may not be taken out | failing | `server_failing` |
 //! | in | a request fails below all limits | in | |
+//! | failing | the limit of a rule is reached | unreliable | `server_ejected`, ejections |
+//! | failing | a request gets a response within the time | failing | |
+//! | failing | a request gets a response after the time | in | `server_back` |
 //! | unreachable | a recheck connects | in | `server_back` |
 //! | unreachable | a recheck cannot connect | unreachable | |
 //! | unreliable | a recheck connects when the time is over | on trial | |
@@ -33,7 +38,7 @@
 //!
 //! The rules are failures in a row, a share of failures and a latency far above the median (`ejector.rs`); with `on =
 //! "responses"` a failed connection is one failure among others. No server is taken out when `share_max` is reached or
-//! only one is in service; its counts are then reset. With `on = "connections"` there is also an immediate recheck of
+//! only one is in service, as is the only server of a group; its counts are then reset. With `on = "connections"` there is also an immediate recheck of
 //! an unreliable server: a killed process first loses its connections and only a moment later refuses new ones. A
 //! request of last resort goes to a server that is not in, because no other is available. The state is reset when the
 //! address of the server changes, and when a configuration without ejection is followed by one with it.
@@ -86,15 +91,14 @@ pub(crate) struct Ejection {
 }
 
 impl Ejection {
-    /// Returns `None` if no server of the group can be taken out. Takes over the counts of the previous group `before`;
+    /// Returns `None` if the group does not eject. Takes over the counts of the previous group `before`;
     /// the list has, for each endpoint, the index of its server there, or `None` for a new server.
     pub(crate) fn new(
         upstream: &Upstream,
         endpoints: &[Endpoint],
         before: Option<(&Ejection, &[Option<usize>])>,
     ) -> Option<Self> {
-        let may_go = endpoints.iter().any(Endpoint::may_be_taken_out);
-        let written = upstream.eject.as_ref().filter(|_| may_go)?;
+        let written = upstream.eject.as_ref()?;
         let mut ejector = Ejector::new(written.into(), endpoints.len());
         let mut recent_failures = RecentFailures::default();
         if let Some((before, positions)) = before {

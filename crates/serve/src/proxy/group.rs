@@ -75,6 +75,8 @@ pub(crate) struct Group {
     on_trial: Cell<u32>,
     /// Whether the balancer chooses among ejected servers, because no other server is available.
     uses_last_resort: Cell<bool>,
+    /// Whether a server is failing, so that responses are needed to see it work again.
+    has_failing: Cell<bool>,
 }
 
 /// Weight and tier of a server in the configuration.

@@ -30,6 +30,8 @@ pub(crate) enum Change {
     /// The server has been taken out; the caller starts the task that brings it back.
     TakenOut(Out, String),
     Back(&'static str),
+    /// The server fails and stays in service.
+    Failing(String),
 }
 
 impl Ejection {
@@ -78,12 +80,13 @@ impl Ejection {
         let is_in = endpoints.all()[server as usize].presence() == Presence::In;
         match purpose {
             Purpose::Trial if !has_responded => {
-                // The head of its response has brought the server back, and the rest did not arrive.
-                if is_in && !self.may_take_out(endpoints) {
-                    return None;
-                }
                 let why = "the request that was to show whether it responds failed";
-                self.take_out(endpoints, server, (Cause::Unreliable, why), now)
+                let because = (Cause::Unreliable, why);
+                match is_in {
+                    // The head of its response has brought the server back, and the rest did not arrive.
+                    true => self.condemn(endpoints, server, because, now),
+                    false => self.take_out(endpoints, server, because, now),
+                }
             }
             _ if is_in => self.judge(endpoints, server, (outcome, failure), now),
             Purpose::Trial | Purpose::LastResort if has_responded => endpoints
@@ -102,22 +105,44 @@ impl Ejection {
         (outcome, failure): (Outcome, Option<&Failure>),
         now: Instant,
     ) -> Option<Change> {
-        let reason = self.ejector.borrow_mut().observe(server, outcome, now)?;
-        if !self.may_take_out(endpoints) {
-            return None;
-        }
+        let reason = self.ejector.borrow_mut().observe(server, outcome, now);
+        let Some(reason) = reason else {
+            let is_failing = endpoints.all()[server as usize].is_failing();
+            let works = is_failing && matches!(outcome, Outcome::Responded(_));
+            return (works && endpoints.end_failing(server, now))
+                .then_some(Change::Back("is no longer failing: it responds"));
+        };
         let cause = reason.cause();
         let why = match (failure, cause) {
             (None, _) => reason.to_string(),
             (Some(last), Cause::Unreachable) => format!("{reason}: {last}"),
             (Some(last), Cause::Unreliable) => format!("{reason}, at last: {last}"),
         };
-        self.take_out(endpoints, server, (cause, &why), now)
+        self.condemn(endpoints, server, (cause, &why), now)
     }
 
-    fn may_take_out(&self, endpoints: &Endpoints) -> bool {
-        let ejector = self.ejector.borrow();
-        ejector.rules().may_take_out(endpoints.census())
+    /// Takes a server in service out, or marks it as failing if it has to stay.
+    fn condemn(
+        &self,
+        endpoints: &Endpoints,
+        server: u32,
+        (cause, why): (Cause, &str),
+        now: Instant,
+    ) -> Option<Change> {
+        let census = endpoints.census();
+        if self.ejector.borrow().rules().may_take_out(census) {
+            return self.take_out(endpoints, server, (cause, why), now);
+        }
+        let stays = match census.in_service {
+            0 | 1 => "no other server is in service",
+            _ => "as many servers are out as share_max allows",
+        };
+        let is_new = endpoints.begin_failing(server, cause, &self.terms, now);
+        is_new.then(|| {
+            Change::Failing(format!(
+                "is failing and still gets requests, as {stays}: {why}"
+            ))
+        })
     }
 
     fn take_out(

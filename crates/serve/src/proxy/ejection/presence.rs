@@ -1,7 +1,9 @@
 //! A server's state of ejection, shared by all cores and all configurations that have the server.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard};
+
+use onrush_engine::Instant;
 
 use super::absence::Absence;
 
@@ -22,6 +24,8 @@ pub(crate) enum Presence {
 pub(crate) struct EjectionState {
     /// A [`Presence`]. Changed only while `record` is locked.
     presence: AtomicU8,
+    /// Whether a rule would have taken the server out, but it had to stay. Only while it is `In`; changed as `presence`.
+    is_failing: AtomicBool,
     record: Mutex<Record>,
 }
 
@@ -30,6 +34,8 @@ pub(super) struct Record {
     pub(super) absence: Absence,
     /// Number of the current absence, so that a task started for one absence cannot end the next.
     pub(super) term: u32,
+    /// Time from which a response shows that a failing server works again.
+    pub(super) failing_until: Instant,
 }
 
 impl EjectionState {
@@ -41,6 +47,10 @@ impl EjectionState {
             3 => Presence::Tried,
             other => unreachable!("{other} was never stored"),
         }
+    }
+
+    pub(crate) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
     }
 
     /// Resets the state, because the address now has another server, or because ejection begins to apply to this one.
@@ -58,7 +68,12 @@ impl EjectionState {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    pub(super) fn set_failing(&self, is_failing: bool) {
+        self.is_failing.store(is_failing, Ordering::Relaxed);
+    }
+
     pub(super) fn set_presence(&self, presence: Presence) {
+        self.set_failing(false);
         self.presence.store(presence as u8, Ordering::Relaxed);
     }
 }
@@ -67,6 +82,7 @@ impl Default for EjectionState {
     fn default() -> Self {
         Self {
             presence: AtomicU8::new(Presence::In as u8),
+            is_failing: AtomicBool::new(false),
             record: Mutex::default(),
         }
     }

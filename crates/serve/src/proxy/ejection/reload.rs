@@ -22,7 +22,7 @@ fn ended(
 ) -> Vec<(String, String, &'static str)> {
     let is_out = |endpoint: &Endpoint| endpoint.presence() != Presence::In;
     // Nearly always, which saves the search below.
-    if !before.all().iter().any(is_out) {
+    if !(before.all().iter()).any(|endpoint| is_out(endpoint) || endpoint.is_failing()) {
         return Vec::new();
     }
     let mut next: Vec<Option<&Endpoint>> = vec![None; before.all().len()];
@@ -37,12 +37,18 @@ fn ended(
     for (index, server) in upstream.servers.iter().enumerate() {
         let (first, endpoints) = before.of_server(index);
         for (endpoint, next) in endpoints.iter().zip(&next[first..]) {
-            let how = match next {
-                Some(next) if next.may_be_taken_out() => continue,
-                Some(_) => "is back: the new configuration takes it out for no failures",
-                None => "is not in the new configuration, which ends its ejection",
+            let how = match (is_out(endpoint), endpoint.is_failing(), next) {
+                (true, _, Some(next)) if !next.may_be_taken_out() => {
+                    "is back: the new configuration takes it out for no failures"
+                }
+                (false, true, Some(next)) if !next.may_fail() => {
+                    "is no longer failing: the new configuration counts no failures"
+                }
+                (true, _, None) => "is not in the new configuration, which ends its ejection",
+                (false, true, None) => "is not in the new configuration, where it was failing",
+                (true, _, Some(_)) | (false, true, Some(_)) | (false, false, _) => continue,
             };
-            if let Some(location) = endpoint.location().filter(|_| is_out(endpoint)) {
+            if let Some(location) = endpoint.location() {
                 ended.push((
                     server.address.to_string(),
                     location.address.to_string(),

@@ -43,6 +43,40 @@ impl Endpoints {
         Some(Out { term, cause, wait })
     }
 
+    /// Marks a server in service as failing, for at least the time that it would be out. Returns whether that is new.
+    pub(super) fn begin_failing(
+        &self,
+        endpoint: u32,
+        cause: Cause,
+        terms: &Terms,
+        now: Instant,
+    ) -> bool {
+        let state = self.all()[endpoint as usize].ejection();
+        let mut record = state.record();
+        if state.is_failing() || state.presence() != Presence::In {
+            return false;
+        }
+        record.failing_until = now + record.absence.begin(cause, terms, now);
+        state.set_failing(true);
+        drop(record);
+        self.changed();
+        true
+    }
+
+    /// A failing server has responded. Returns whether it is failing no more.
+    pub(super) fn end_failing(&self, endpoint: u32, now: Instant) -> bool {
+        let state = self.all()[endpoint as usize].ejection();
+        let mut record = state.record();
+        if !state.is_failing() || now < record.failing_until {
+            return false;
+        }
+        record.absence.end(now);
+        state.set_failing(false);
+        drop(record);
+        self.changed();
+        true
+    }
+
     /// Whether the server is still in absence `term`.
     pub(in crate::proxy) fn is_out(&self, endpoint: u32, term: u32) -> bool {
         let state = self.all()[endpoint as usize].ejection();

@@ -30,6 +30,8 @@ pub(super) struct Deciders {
     checks: bool,
     /// Ejection because of request outcomes; never applies to the only endpoint of a group.
     requests: bool,
+    /// Whether request outcomes are counted, also of the only endpoint.
+    counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,7 @@ impl Deciders {
         Self {
             checks: upstream.health.is_some(),
             requests: upstream.eject.is_some() && endpoints > 1,
+            counts: upstream.eject.is_some(),
         }
     }
 }
@@ -83,12 +86,14 @@ impl Endpoint {
         known: Option<&Endpoint>,
     ) -> Self {
         let checked = known.filter(|known| known.deciders.checks && deciders.checks);
-        if let Some(known) = known
-            && deciders.requests
-            && !known.deciders.requests
-        {
+        if let Some(known) = known {
+            let ejection = &known.state.ejection;
             // A server that is out was ejected under an older configuration; the previous one ignored it.
-            known.state.ejection.begin_anew();
+            let was_out = ejection.presence() != Presence::In && !known.deciders.requests;
+            let was_failing = ejection.is_failing() && !known.deciders.counts;
+            if deciders.requests && was_out || deciders.counts && was_failing {
+                ejection.begin_anew();
+            }
         }
         Self {
             connections_max: server.connections_max.map_or(u32::MAX, Into::into),
@@ -132,6 +137,16 @@ impl Endpoint {
             true => self.state.ejection.presence(),
             false => Presence::In,
         }
+    }
+
+    /// Whether it fails and has to stay in service.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.deciders.counts && self.state.ejection.is_failing()
+    }
+
+    /// Whether request outcomes may mark it as failing.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.deciders.counts
     }
 
     /// Whether request outcomes may take it out.

@@ -12,7 +12,9 @@ pub(crate) enum Event {
     Down,
     /// The server was ejected because of request outcomes.
     Ejected,
-    /// The server is back after an ejection.
+    /// The server fails, and cannot be ejected.
+    Failing,
+    /// The server is back after an ejection, or failing no more.
     Back,
     /// An administrator has changed it.
     Set,
@@ -53,6 +55,7 @@ pub(crate) fn report(
         Event::Up => say!(info, "server_up"),
         Event::Down => say!(warn, "server_down"),
         Event::Ejected => say!(warn, "server_ejected"),
+        Event::Failing => say!(warn, "server_failing"),
         Event::Back => say!(info, "server_back"),
         Event::Set => say!(info, "server_set"),
     }

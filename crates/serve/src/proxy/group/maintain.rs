@@ -30,6 +30,8 @@ impl Group {
     /// Copies the state of the endpoints. Returns the servers to choose among; the caller updates the balancer.
     pub(super) fn take_in(&self, now: Instant) -> Vec<Member> {
         self.seen.set(self.endpoints.version());
+        self.has_failing
+            .set(self.endpoints.all().iter().any(Endpoint::is_failing));
         self.is_starting.set(false);
         for (index, (endpoint, server)) in (0..).zip(self.endpoints.all().iter().zip(&self.servers))
         {

@@ -21,6 +21,7 @@ impl Group {
 
     pub(super) fn refresh_measures(&self) {
         let measures = self.plan.balance == Balance::PeakEwma
+            || self.has_failing.get()
             || self.ejection().is_some_and(Ejection::wants_responses);
         self.measures.set(measures);
     }
@@ -110,6 +111,7 @@ impl Group {
         match change {
             None => {}
             Some(Change::Back(how)) => self.tell(server, Event::Back, &how),
+            Some(Change::Failing(how)) => self.tell(server, Event::Failing, &how),
             Some(Change::TakenOut(out, how)) => {
                 self.server(server).responses.eject();
                 self.tell(server, Event::Ejected, &how);

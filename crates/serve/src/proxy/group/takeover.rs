@@ -79,6 +79,7 @@ impl Group {
             measures: Cell::new(false),
             on_trial: Cell::new(NO_SERVER),
             uses_last_resort: Cell::new(false),
+            has_failing: Cell::new(false),
             endpoints: Arc::clone(endpoints),
             connector: connector.clone(),
         });

@@ -30,6 +30,7 @@ fn view(endpoint: &Endpoint, server: &Server) -> Option<ServerView> {
     let location = endpoint.location()?;
     let state = match endpoint.presence() {
         _ if !endpoint.is_healthy() => ServerState::Down,
+        Presence::In if endpoint.is_failing() => ServerState::Failing,
         Presence::In => ServerState::Up,
         Presence::Out => ServerState::Ejected,
         Presence::OnTrial | Presence::Tried => ServerState::OnTrial,

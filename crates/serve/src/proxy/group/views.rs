@@ -25,6 +25,8 @@ pub struct GroupView {
 pub enum ServerState {
     /// It may get requests.
     Up,
+    /// It gets requests and fails; no other server can take its place.
+    Failing,
     /// Active checks have failed.
     Down,
     /// Taken out because of request outcomes.
@@ -35,8 +37,9 @@ pub enum ServerState {
 
 impl ServerState {
     /// All states.
-    pub const ALL: [ServerState; 4] = [
+    pub const ALL: [ServerState; 5] = [
         ServerState::Up,
+        ServerState::Failing,
         ServerState::Down,
         ServerState::Ejected,
         ServerState::OnTrial,
@@ -46,6 +49,7 @@ impl ServerState {
     pub fn name(self) -> &'static str {
         match self {
             ServerState::Up => "up",
+            ServerState::Failing => "failing",
             ServerState::Down => "down",
             ServerState::Ejected => "ejected",
             ServerState::OnTrial => "on trial",
@@ -126,9 +130,10 @@ impl ServerView {
     fn standing(&self) -> (Duty, u8) {
         let state = match self.state {
             ServerState::Up => 0,
-            ServerState::OnTrial => 1,
-            ServerState::Ejected => 2,
-            ServerState::Down => 3,
+            ServerState::Failing => 1,
+            ServerState::OnTrial => 2,
+            ServerState::Ejected => 3,
+            ServerState::Down => 4,
         };
         (self.duty, state)
     }

@@ -9,6 +9,7 @@ use onrush_engine::{Errno, Error, Kind, Op};
 use onrush_http::Method;
 
 use crate::proxy::failure::Failure;
+use crate::proxy::group::views::ServerState;
 use crate::testing::harness::{
     Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send,
 };
@@ -144,5 +145,30 @@ fn copy_whose_response_stops_midway_is_a_failure() {
             .await;
         }
         assert!(service.group(0).is_out(0));
+    });
+}
+
+#[test]
+fn only_server_that_fails_is_shown_as_failing_until_it_responds() {
+    on_simulated_cores(|site| async move {
+        let (listener, gone) = site.listen();
+        drop(listener);
+        let mut plan = site.upstream(&[&[]]).plan();
+        plan.upstreams[0].servers = vec![Server::at(ServerAddress::Ip(gone))];
+        let (address, service) = site.serve_worker(&plan);
+        let state = || service.group(0).view().servers[0].state;
+        let mut client = site.connect(&address).await;
+        for _ in 0..3 {
+            client.send(GET.as_bytes()).await;
+            assert!(client.receive_text().await.starts_with("HTTP/1.1 502"));
+            assert_eq!(state(), ServerState::Failing);
+        }
+        let listener = site.listen_again(gone);
+        let script = [Step::Read, send(OK), Step::Again];
+        let _back = site.upstream_on(listener, gone, &[&script]);
+        site.core.sleep(Duration::from_secs(1)).await;
+        client.send(GET.as_bytes()).await;
+        assert!(client.receive_text().await.starts_with("HTTP/1.1 200"));
+        assert_eq!(state(), ServerState::Up);
     });
 }

@@ -51,7 +51,14 @@ fn rows() -> Vec<Row> {
             panic!("not a row of four cells: {line}");
         };
         let states = match state {
-            "any" => vec!["in", "unreachable", "unreliable", "on trial", "tried"],
+            "any" => vec![
+                "in",
+                "failing",
+                "unreachable",
+                "unreliable",
+                "on trial",
+                "tried",
+            ],
             "not in" => vec!["unreachable", "unreliable", "on trial", "tried"],
             _ => vec![state],
         };
@@ -205,6 +212,13 @@ impl Walk {
     async fn reach(&self, state: &str) {
         match state {
             "in" => {}
+            "failing" => {
+                self.fail(&self.request(OTHER), &refused());
+                self.fail_four_times();
+                self.fail(&self.request(SERVER), &Failure::Closed);
+                // The other one is back.
+                self.pass(1).await;
+            }
             "unreachable" => self.fail(&self.request(SERVER), &refused()),
             "unreliable" => {
                 self.fail_four_times();
@@ -240,6 +254,11 @@ impl Walk {
                 self.fail(&self.request(SERVER), failure);
             }
             "a request fails below all limits" => self.fail_four_times(),
+            "a request gets a response within the time" => self.respond(&self.request(SERVER)),
+            "a request gets a response after the time" => {
+                self.pass(11).await;
+                self.respond(&self.request(SERVER));
+            }
             "a recheck connects" => {
                 self.open();
                 self.pass(2).await;
@@ -283,8 +302,10 @@ impl Walk {
     /// unreliable.
     async fn is_in(&self, state: &str) -> bool {
         let presence = self.presence();
+        let endpoint = &self.group.endpoints().all()[SERVER as usize];
+        assert_eq!(endpoint.is_failing(), state == "failing");
         let (expected, back) = match state {
-            "in" => (Presence::In, Presence::In),
+            "in" | "failing" => (Presence::In, Presence::In),
             "unreachable" => (Presence::Out, Presence::In),
             "unreliable" => (Presence::Out, Presence::OnTrial),
             "on trial" => (Presence::OnTrial, Presence::OnTrial),
