@@ -1,8 +1,11 @@
 //! The steps of a proxy, in the order in which HAProxy evaluates them.
 
+use std::cmp::Reverse;
+
 use super::fetch::split_outside;
 use super::proxy::{Kind, Proxy};
 use super::work::Work;
+use crate::expression::condition::network;
 use crate::source::directive::Directive;
 
 #[derive(Clone, Debug)]
@@ -16,8 +19,19 @@ pub(super) enum Act<'a> {
     Request(&'a Directive),
     Redirect(&'a Directive),
     Use(&'a Directive),
-    /// An entry of a map: the words of its condition, and the backend.
-    Mapped(&'a Directive, Vec<String>, String),
+    /// A backend that a sample names, for one value of the sample.
+    Mapped(&'a Directive, Entry),
+    /// A backend that a sample names, if Onrush does not have the names: why.
+    Unmapped(&'a Directive, String),
+}
+
+/// One entry of a map of backends.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// The words of a condition on the key; empty for the last entry, which has all other keys.
+    pub(super) key: Vec<String>,
+    /// The default backend if there is no backend of the name in the map; the proxy itself if it has no default.
+    pub(super) backend: String,
 }
 
 impl<'a> Act<'a> {
@@ -29,12 +43,18 @@ impl<'a> Act<'a> {
             | Act::Request(line)
             | Act::Redirect(line)
             | Act::Use(line)
-            | Act::Mapped(line, _, _) => line,
+            | Act::Mapped(line, _)
+            | Act::Unmapped(line, _) => line,
         }
     }
 }
 
-pub(super) fn gather<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Act<'a>> {
+/// All steps of a proxy.
+pub(super) fn gather<'a>(
+    work: &Work<'_, 'a>,
+    proxies: &[Proxy<'a>],
+    proxy: &Proxy<'a>,
+) -> Vec<Act<'a>> {
     let mut acts = Vec::new();
     for layer in ["connection", "session", "content"] {
         let is_here = layer == "content" || proxy.kind != Kind::Backend;
@@ -52,33 +72,40 @@ pub(super) fn gather<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Act<
     if proxy.kind == Kind::Backend {
         return acts;
     }
+    let default = proxy.last(&["default_backend"]);
+    let default = default.map_or(proxy.name(), |line| line.argument(0));
+    let is_backend = |name: &str| {
+        let mut backends = proxies.iter().filter(|proxy| proxy.kind != Kind::Frontend);
+        backends.any(|proxy| proxy.name() == name)
+    };
     for line in proxy.all(&["use_backend"]) {
         match line.argument(0).strip_prefix("%[") {
             None => acts.push(Act::Use(line)),
             Some(sample) => match mapped(work, sample.trim_end_matches(']')) {
-                Ok(lines) => acts.extend(
-                    lines
-                        .into_iter()
-                        .map(|(words, name)| Act::Mapped(line, words, name)),
-                ),
-                Err(why) => work.notes.left_out(line, why),
+                Ok(entries) => {
+                    for mut entry in entries {
+                        if !is_backend(&entry.backend) {
+                            entry.backend = default.to_owned();
+                        }
+                        acts.push(Act::Mapped(line, entry));
+                    }
+                }
+                Err(why) => acts.push(Act::Unmapped(line, why)),
             },
         }
     }
     acts
 }
 
-/// The entries of a map as conditions with their values; the default has an empty condition.
-fn mapped(work: &Work<'_, '_>, text: &str) -> Result<Vec<(Vec<String>, String)>, String> {
+/// The entries of a map in the order in which HAProxy searches them. When the condition of a rule holds, HAProxy skips
+/// the rules after it, so the last entry matches all other keys.
+fn mapped(work: &Work<'_, '_>, text: &str) -> Result<Vec<Entry>, String> {
     let dynamic = || "backend names cannot be computed from samples, except with a map".to_owned();
     let parts = split_outside(text, ',');
     let (map, sample) = parts.split_last().ok_or_else(dynamic)?;
     let (kind, arguments) = map.split_once('(').ok_or_else(dynamic)?;
     let arguments = arguments.trim_end_matches(')');
-    let (file, default) = match arguments.split_once(',') {
-        Some((file, default)) => (file, Some(default)),
-        None => (arguments, None),
-    };
+    let (file, default) = arguments.split_once(',').unwrap_or((arguments, ""));
     let method = match kind {
         "map" | "map_str" => "str",
         "map_beg" => "beg",
@@ -90,14 +117,32 @@ fn mapped(work: &Work<'_, '_>, text: &str) -> Result<Vec<(Vec<String>, String)>,
         "map_ip" => "ip",
         _ => return Err(dynamic()),
     };
-    let mut mapped = Vec::new();
-    for line in work.lines_of(file)? {
-        let Some((key, value)) = line.split_once(char::is_whitespace) else {
-            continue;
-        };
-        let words = [&sample.join(","), "-m", method, key].map(str::to_owned);
-        mapped.push((words.into(), value.trim().to_owned()));
+    let lines = work.lines_of(file)?;
+    let lines = lines.iter();
+    let lines = lines.map(|line| line.split_once(char::is_whitespace).unwrap_or((line, "")));
+    let mut lines: Vec<(&str, &str)> = lines.collect();
+    // HAProxy keeps these keys in trees and takes the longest one.
+    match method {
+        "beg" => lines.sort_by_key(|(key, _)| Reverse(key.len())),
+        "ip" => lines.sort_by_key(|(key, _)| Reverse(bits(key))),
+        _ => {}
     }
-    mapped.extend(default.map(|default| (Vec::new(), default.to_owned())));
-    Ok(mapped)
+    let sample = sample.join(",");
+    let entry = |(key, backend): (&str, &str)| Entry {
+        key: [&sample, "-m", method, "--", key].map(str::to_owned).into(),
+        backend: backend.trim().to_owned(),
+    };
+    let mut entries: Vec<Entry> = lines.into_iter().map(entry).collect();
+    entries.push(Entry {
+        key: Vec::new(),
+        backend: default.to_owned(),
+    });
+    Ok(entries)
+}
+
+/// The length of a network's prefix; an address is longer than all networks.
+fn bits(key: &str) -> Option<u8> {
+    let network = network(key)?;
+    let bits = network.split_once('/').map(|(_, bits)| bits.parse().ok());
+    bits.unwrap_or(Some(u8::MAX))
 }

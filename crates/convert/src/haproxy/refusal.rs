@@ -44,7 +44,8 @@ pub(super) fn of(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Refusal {
         Act::Redirect(_) => Refusal::Request(501),
         Act::Monitor(_) => Refusal::No,
         Act::Use(_) => of_backend(line.argument(0), proxies),
-        Act::Mapped(_, _, name) => of_backend(name, proxies),
+        Act::Mapped(_, entry) => of_backend(&entry.backend, proxies),
+        Act::Unmapped(..) => of_any_backend(proxies),
     }
 }
 
@@ -57,7 +58,9 @@ pub(super) fn effect(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Effect {
         (Act::Request(_), "return", _) => status_of(&words(line, 2), &["status"], 200) >= 400,
         (Act::Request(_), "auth", _) => true,
         (Act::Request(_), ..) => denied(line).is_some(),
-        (Act::Tcp(_) | Act::Use(_) | Act::Mapped(..), ..) => of(act, proxies) != Refusal::No,
+        (Act::Tcp(_) | Act::Use(_) | Act::Mapped(..) | Act::Unmapped(..), ..) => {
+            of(act, proxies) != Refusal::No
+        }
         (Act::Response(_) | Act::Redirect(_) | Act::Monitor(_), ..) => false,
     };
     match refused {
@@ -75,6 +78,15 @@ fn denied(line: &Directive) -> Option<u16> {
     };
     let words = words(line, 2);
     Some(status_of(&words, &["deny_status", "status"], default))
+}
+
+/// Refusal by a backend that is not known: by the first that serves no request.
+fn of_any_backend(proxies: &[Proxy<'_>]) -> Refusal {
+    let backends = proxies.iter();
+    let backends = backends.filter(|proxy| proxy.kind != Kind::Frontend && proxy.is_http());
+    let mut refusals = backends.map(|backend| of_backend(backend.name(), proxies));
+    let refusal = refusals.find(|refusal| *refusal != Refusal::No);
+    refusal.unwrap_or(Refusal::No)
 }
 
 /// Refusal by a backend that refuses all requests or has no servers.

@@ -39,7 +39,7 @@ fn run<'a>(
     comments: &[String],
 ) -> Result<(), TooMany> {
     settings::read(work, proxy, &mut state);
-    let acts = gather(work, proxy);
+    let acts = gather(work, proxies, proxy);
     let mut rules = Rules {
         work,
         proxies,
@@ -117,10 +117,15 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
                 self.enter(line, line.argument(0), state.clone(), given)?;
                 return Ok(Flow::End);
             }
-            Act::Mapped(_, _, name) => {
-                self.enter(line, name, state.clone(), given)?;
+            Act::Mapped(_, entry) if entry.backend == self.proxy.name() => {
+                self.work.notes.carried(line);
+                return Ok(Flow::Behind);
+            }
+            Act::Mapped(_, entry) => {
+                self.enter(line, &entry.backend, state.clone(), given)?;
                 return Ok(Flow::End);
             }
+            Act::Unmapped(..) => return Ok(Flow::On),
         };
         if line.words.iter().any(|word| word == "append-slash") {
             self.push_with_slash(line, response, state, given)?;
@@ -184,10 +189,13 @@ impl<'a> Rules<'_, '_, 'a> {
                 let path = Path::Exact(line.argument(0).to_owned());
                 Formula::Atom(Atom::Path(path))
             }
-            Act::Mapped(_, words, _) if words.is_empty() => Formula::always(),
-            Act::Mapped(_, words, _) => {
-                sample::formula(self.work, words, &state.changed, view.effect)
-                    .unwrap_or_else(Formula::Unknown)
+            Act::Mapped(_, entry) => {
+                let condition = condition(self.work, self.proxy, line, view);
+                Formula::All(vec![condition, self.key(line, &entry.key, view)])
+            }
+            Act::Unmapped(_, why) => {
+                let condition = condition(self.work, self.proxy, line, view);
+                Formula::All(vec![condition, Formula::Unknown(why.clone())])
             }
             Act::Request(_) => {
                 let formula = condition(self.work, self.proxy, line, view);
@@ -197,6 +205,18 @@ impl<'a> Rules<'_, '_, 'a> {
                 condition(self.work, self.proxy, line, view)
             }
         }
+    }
+
+    /// The condition of an entry of a map.
+    fn key(&mut self, line: &Directive, words: &[String], view: View<'_>) -> Formula {
+        if words.is_empty() {
+            return Formula::always();
+        }
+        if let Some(how) = sample::difference(words) {
+            self.work.notes.approximated(line, how);
+        }
+        sample::formula(self.work, words, &view.state.changed, view.effect)
+            .unwrap_or_else(Formula::Unknown)
     }
 
     /// Applies an `http-request` rule.
@@ -239,7 +259,7 @@ impl<'a> Rules<'_, '_, 'a> {
             Act::Request(_) if matches!(line.argument(0), "allow") => state.is_doubtful = true,
             Act::Request(_) => action::blur(line, state),
             Act::Tcp(_) | Act::Response(_) | Act::Monitor(_) | Act::Redirect(_) | Act::Use(_) => {}
-            Act::Mapped(..) => {}
+            Act::Mapped(..) | Act::Unmapped(..) => {}
         }
         if self.work.guards == Guards::Open {
             return Ok(Flow::On);

@@ -1,5 +1,6 @@
 //! Conversion of whole configurations of HAProxy.
 
+mod maps;
 mod protocol;
 mod rules;
 mod samples;
