@@ -8,6 +8,7 @@ mod caching;
 mod clients;
 mod compare;
 mod content;
+mod destination;
 mod directory;
 mod errors;
 mod field;

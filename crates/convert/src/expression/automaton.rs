@@ -32,6 +32,15 @@ pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
     Automaton::new(pattern).and_then(fresh).unwrap_or(false)
 }
 
+/// Whether the expression is found behind one prefix exactly where it is found behind the other.
+pub(crate) fn is_same_behind(pattern: &str, one: &str, other: &str) -> bool {
+    let same = |mut automaton: Automaton| {
+        let start = automaton.start()?;
+        Some(automaton.read(start, one)? == automaton.read(start, other)?)
+    };
+    Automaton::new(pattern).and_then(same).unwrap_or(false)
+}
+
 /// Whether the result of an expression can differ between a request target (with query) and its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beyond {

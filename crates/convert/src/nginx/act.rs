@@ -7,6 +7,8 @@ use crate::source::directive::Directive;
 #[derive(Clone, Debug)]
 pub(super) enum Act<'a> {
     Do(&'a Directive),
+    /// A `rewrite` that may lead to a location that refuses requests.
+    Lead(&'a Directive),
     /// An `if`, with the number of acts in its block including its `EndIf`.
     If(&'a Directive, usize),
     EndIf,
@@ -33,7 +35,8 @@ pub(super) fn gather<'a>(level: &'a [Directive], work: &Work<'a>, acts: &mut Vec
             bind(&directive.arguments().join(" "), work, acts);
         }
         match name {
-            "set" | "return" | "rewrite" | "break" => acts.push(Act::Do(directive)),
+            "rewrite" => acts.extend([Act::Lead(directive), Act::Do(directive)]),
+            "set" | "return" | "break" => acts.push(Act::Do(directive)),
             "if" => {
                 let at = acts.len();
                 acts.push(Act::If(directive, 0));

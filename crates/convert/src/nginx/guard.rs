@@ -29,6 +29,20 @@ pub(super) fn guards_own(directive: &Directive) -> bool {
     })
 }
 
+/// Whether a rule of a location's own refuses requests, also under a condition.
+pub(super) fn has_refusal(directive: &Directive) -> bool {
+    let is_status = |rule: &Directive| {
+        let status = rule.argument(0);
+        rule.name() == "return" && status.starts_with('4') && status.len() == 3
+    };
+    let mut inside = directive.inside().iter();
+    inside.any(|rule| match rule.name() {
+        "if" => rule.inside().iter().any(is_status),
+        "limit_except" => guards_own(rule),
+        _ => is_status(rule),
+    })
+}
+
 /// Whether requests for a location must be refused if its expression cannot be matched: the location or a location
 /// inside it refuses requests or has access rules.
 pub(super) fn is_guarded(directive: &Directive) -> bool {

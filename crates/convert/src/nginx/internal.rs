@@ -130,7 +130,7 @@ fn is_own(state: &State<'_>, location: &Location<'_>) -> bool {
 }
 
 /// Whether every path that starts with a match matches as well.
-fn is_open(pattern: &str) -> bool {
+pub(super) fn is_open(pattern: &str) -> bool {
     !["$", "\\z", "\\Z", "\\b", "\\B"]
         .iter()
         .any(|edge| pattern.contains(edge))
@@ -156,7 +156,7 @@ pub(super) fn is_plain(scope: &Scope<'_>) -> bool {
     })
 }
 
-fn has_same_access(one: &Scope<'_>, other: &Scope<'_>) -> bool {
+pub(super) fn has_same_access(one: &Scope<'_>, other: &Scope<'_>) -> bool {
     let said = |scope: &Scope<'_>, name: &str| -> Vec<(String, Vec<String>)> {
         let names: &[&str] = match name {
             "allow" | "deny" => &["allow", "deny"],

@@ -3,11 +3,12 @@
 use super::act::{Act, gather};
 use super::compare::{condition, key};
 use super::content;
+use super::destination::{is_internal, refused, rewritten};
 use super::field::difference;
 use super::fields;
 use super::log;
 use super::map::makers;
-use super::redirect::{leads_out, redirected, returned};
+use super::redirect::{redirected, returned};
 use super::undecided::{self, CLOSED, Undecided, sets};
 use super::variable::{canonical, expanded, names, value_of};
 use super::work::{Spot, State, Work};
@@ -18,6 +19,7 @@ use crate::expression::pattern::{Simple, simple};
 use crate::expression::pcre::translated;
 use crate::settings::route::{Response, Route};
 use crate::source::directive::Directive;
+use crate::source::guards::Guards;
 
 /// Handles requests that have passed the last step.
 pub(super) type End<'e, 'a> =
@@ -62,7 +64,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         self.unknown = None;
         let (directive, formula) = match act {
             Act::EndIf => return Formula::always(),
-            Act::Do(_) if state.undecided.is_some() => return Formula::always(),
+            Act::Do(_) | Act::Lead(_) if state.undecided.is_some() => return Formula::always(),
+            Act::Lead(directive) => return self.leads(directive, state),
             Act::Do(directive) if directive.name() == "rewrite" => {
                 if is_internal(directive) {
                     // It has no effect in the result, so it needs no condition.
@@ -71,7 +74,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                     self.work.notes.left_out(directive, why);
                     return Formula::never();
                 }
-                (*directive, rewritten(directive))
+                let path = rewritten(directive);
+                (*directive, path.map(|path| Formula::Atom(Atom::Path(path))))
             }
             Act::Do(_) => return Formula::always(),
             Act::If(directive, _) => {
@@ -109,7 +113,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 }
                 let target = match act {
                     Act::Bind(map, _) => format!("${}", self.work.maps[*map].target()),
-                    Act::Do(_) | Act::EndIf => String::new(),
+                    Act::Do(_) | Act::Lead(_) | Act::EndIf => String::new(),
                     Act::If(..) => directive.arguments().join(" "),
                 };
                 let how = difference(&formula, &target, &self.work.maps).map(str::to_owned);
@@ -130,7 +134,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
     fn inside(&self, act: &Act<'a>) -> usize {
         match act {
             Act::If(_, inside) => *inside,
-            Act::Do(_) | Act::Bind(..) | Act::EndIf => 0,
+            Act::Do(_) | Act::Lead(_) | Act::Bind(..) | Act::EndIf => 0,
         }
     }
 
@@ -143,9 +147,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         let directive = match act {
             Act::If(directive, _) if self.is_undecided || state.undecided.is_some() => {
                 let around = state.undecided.map(Undecided::inner);
-                let (guards, maps) = (self.work.guards, &self.work.maps);
-                let own = || Undecided::new(guards, maps, &state.constants, directive);
-                state.undecided = Some(around.unwrap_or_else(own));
+                let own = self.own(directive, state);
+                state.undecided = Some(around.unwrap_or(own));
                 return Ok(Flow::On);
             }
             Act::EndIf => {
@@ -164,10 +167,14 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 self.work.notes.carried(map.directive);
                 return Ok(Flow::On);
             }
-            Act::Do(directive) => *directive,
+            Act::Do(directive) | Act::Lead(directive) => *directive,
         };
         if let Some(undecided) = state.undecided {
             return self.perhaps(directive, undecided, state, given);
+        }
+        if let Act::Lead(directive) = act {
+            self.serve(directive, Response::status(403), state, given)?;
+            return Ok(Flow::End);
         }
         let response = match directive.name() {
             "set" => {
@@ -219,13 +226,30 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
+    /// What an `if` does if its condition cannot be evaluated.
+    fn own(&self, directive: &Directive, state: &State<'a>) -> Undecided {
+        let leads = |rule: &Directive| rule.name() == "rewrite" && refused(state, rule).is_some();
+        let (guards, maps) = (self.work.guards, &self.work.maps);
+        Undecided::new(guards, maps, &state.constants, directive, &leads)
+    }
+
+    /// The requests that a `rewrite` may lead to a location that refuses them.
+    fn leads(&mut self, directive: &Directive, state: &State<'a>) -> Formula {
+        let refused = refused(state, directive).filter(|_| self.work.guards == Guards::Closed);
+        let Some(formula) = refused else {
+            return Formula::never();
+        };
+        let why = "it may lead to a location that refuses requests; the response is 403 (--open-guards lets them pass)";
+        self.work.notes.left_out(directive, why);
+        formula
+    }
+
     /// Handles unknown parts in the condition of an `if`. An `if` that refuses requests may refuse more of them. An
     /// `if` that sets variables keeps the unknown parts, so that the variables become unknown. Any other `if` ignores
     /// them.
     fn known(&mut self, directive: &Directive, formula: Formula, state: &State<'a>) -> Formula {
         self.unknown = formula.unknown().first().map(|why| (*why).to_owned());
-        let (guards, maps) = (self.work.guards, &self.work.maps);
-        match Undecided::new(guards, maps, &state.constants, directive).closes {
+        match self.own(directive, state).closes {
             true => formula.widened(),
             false if sets(directive) => formula,
             false => formula.nearest(),
@@ -242,6 +266,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
                 self.work.uncertain.push(map.target().to_owned());
                 map.directive
             }
+            Act::Lead(_) => return Unasked::Applies,
             Act::EndIf => return Unasked::Skipped,
         };
         let is_if = matches!(act, Act::If(..));
@@ -251,8 +276,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
                 self.work.notes.left_out(maker, why);
             }
         }
-        let (guards, maps) = (self.work.guards, &self.work.maps);
-        let own = Undecided::new(guards, maps, &state.constants, directive);
+        let own = self.own(directive, state);
         let closes = is_if && own.closes;
         let why = match closes {
             true => format!("{why}; {CLOSED}"),
@@ -315,24 +339,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
 }
 
 /// Whether a `rewrite` makes nginx look for another location or for other files.
-fn is_internal(directive: &Directive) -> bool {
-    let (replacement, flag) = (directive.argument(1), directive.argument(2));
-    !matches!(flag, "break" | "permanent" | "redirect") && !leads_out(replacement)
-}
-
 /// The condition that the path matches a `rewrite`.
-fn rewritten(directive: &Directive) -> Result<Formula, String> {
-    let pattern = directive.argument(0);
-    let path = match simple(pattern) {
-        Some(simple) => simple.path,
-        None => Path::carried(pattern)?,
-    };
-    Ok(match path {
-        Path::Prefix(path) if path == "/" => Formula::always(),
-        path => Formula::Atom(Atom::Path(path)),
-    })
-}
-
 /// Handles `rewrite /a(.*) $1` in `location /a/`, which removes the start of the path.
 fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String, String)> {
     let Path::Prefix(location) = &state.captured.as_ref()?.path else {

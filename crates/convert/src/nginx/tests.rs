@@ -5,6 +5,7 @@ mod expressions;
 mod grpc;
 mod guards;
 mod permission;
+mod rewrites;
 
 use super::*;
 use crate::source::note::{Notes, Outcome};

@@ -48,11 +48,13 @@ const CLIENT: [&str; 11] = [
 ];
 
 impl Undecided {
+    /// `leads` finds rewrites that lead to a location that refuses requests.
     pub(super) fn new(
         guards: Guards,
         maps: &[Map<'_>],
         constants: &Constants,
         directive: &Directive,
+        leads: &dyn Fn(&Directive) -> bool,
     ) -> Undecided {
         let words = directive.arguments().join(" ");
         let subject = match is_about_client(&words, constants, maps) {
@@ -60,9 +62,10 @@ impl Undecided {
             false => Subject::Other,
         };
         let mut acts = directive.inside().iter();
+        let is_refusal = |act: &Directive| refuses(act, subject, &words) || leads(act);
         Undecided {
             depth: 1,
-            closes: guards == Guards::Closed && acts.any(|act| refuses(act, subject, &words)),
+            closes: guards == Guards::Closed && acts.any(is_refusal),
             subject,
         }
     }
