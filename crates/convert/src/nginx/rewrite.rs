@@ -338,8 +338,6 @@ impl<'a> Rewriting<'_, '_, 'a> {
     }
 }
 
-/// Whether a `rewrite` makes nginx look for another location or for other files.
-/// The condition that the path matches a `rewrite`.
 /// Handles `rewrite /a(.*) $1` in `location /a/`, which removes the start of the path.
 fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String, String)> {
     let Path::Prefix(location) = &state.captured.as_ref()?.path else {
