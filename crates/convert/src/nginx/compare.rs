@@ -104,7 +104,7 @@ fn compare(
             return check_all(&formula).map(|()| formula);
         }
         name => {
-            if name.starts_with("arg_") && wanted.text().contains('%') {
+            if name.starts_with("arg_") && is_encoded(wanted) {
                 return Err("parameters are compared decoded".to_owned());
             }
             let formula = match value_of(UNDERSCORES, constants) {
@@ -116,6 +116,17 @@ fn compare(
         }
     };
     Ok(Formula::Atom(check(atom)?))
+}
+
+/// Whether a value has letters that a decoded parameter does not have.
+fn is_encoded(wanted: &Wanted<'_>) -> bool {
+    let plus = match wanted {
+        Wanted::Equal(_) | Wanted::Alike(_) => "+",
+        // A quantifier otherwise.
+        Wanted::Found(_) | Wanted::Set => "\\+",
+    };
+    let text = wanted.text();
+    text.contains('%') || text.contains(plus)
 }
 
 /// The condition that the source of a map has the key of this entry; always true for the default, which is the last

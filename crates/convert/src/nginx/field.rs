@@ -41,12 +41,56 @@ pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
         return Some(tested(wanted, |test| Atom::Header(field.clone(), test)));
     }
     if let Some(parameter) = name.strip_prefix("arg_") {
-        return Some(tested(wanted, |test| {
-            Atom::Query(parameter.to_owned(), test)
-        }));
+        return Some(parameter_test(parameter, wanted));
     }
     let cookie = name.strip_prefix("cookie_")?;
     cookie_test(cookie, wanted)
+}
+
+/// Maximum number of letters in the name of a parameter whose spellings are all tried; each doubles the number of conditions.
+const LETTERS_MAX: usize = 4;
+
+/// A parameter, which nginx finds by its name in either case. Onrush compares the case, so other spellings are conditions of their
+/// own, or an unknown part if the name is long.
+fn parameter_test(name: &str, wanted: &Wanted<'_>) -> Formula {
+    let spelt = |name: String| tested(wanted, |test| Atom::Query(name.clone(), test));
+    let lower = name.to_ascii_lowercase();
+    let is_letter = |letter: &char| letter.is_ascii_alphabetic();
+    let letters = lower.chars().filter(is_letter).count();
+    let parts: Vec<Formula> = match letters > LETTERS_MAX {
+        true => {
+            let why = "nginx finds a parameter by its name in either case, Onrush in the case that is written";
+            vec![spelt(name.to_owned()), Formula::Unknown(why.to_owned())]
+        }
+        false => (0..1_usize << letters)
+            .map(|spelling| {
+                let mut at = 0;
+                let letters = lower.chars().map(|letter| {
+                    let is_upper = is_letter(&letter) && spelling >> at & 1 == 1;
+                    at += usize::from(is_letter(&letter));
+                    match is_upper {
+                        true => letter.to_ascii_uppercase(),
+                        false => letter,
+                    }
+                });
+                spelt(letters.collect())
+            })
+            .collect(),
+    };
+    match (takes_none(wanted), &parts[..]) {
+        (_, [only]) => only.clone(),
+        (true, _) => Formula::All(parts),
+        (false, _) => Formula::Any(parts),
+    }
+}
+
+/// Whether an empty value, or none, is what is wanted.
+fn takes_none(wanted: &Wanted<'_>) -> bool {
+    match wanted {
+        Wanted::Equal(text) | Wanted::Alike(text) => text.is_empty(),
+        Wanted::Found(pattern) => is_found(pattern, ""),
+        Wanted::Set => false,
+    }
 }
 
 /// Maximum number of hyphens in a name that are also tried as underscores; each doubles the number of conditions.
@@ -79,12 +123,7 @@ pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Fo
         tested(wanted, |test| Atom::Header(of_field.clone(), test))
     });
     let all = spelt.collect();
-    let takes_none = match wanted {
-        Wanted::Equal(text) | Wanted::Alike(text) => text.is_empty(),
-        Wanted::Found(pattern) => is_found(pattern, ""),
-        Wanted::Set => false,
-    };
-    Ok(Some(match takes_none {
+    Ok(Some(match takes_none(wanted) {
         true => Formula::All(all),
         false => Formula::Any(all),
     }))
@@ -176,7 +215,7 @@ fn of_atoms(formula: &Formula) -> Option<&'static str> {
         Formula::All(parts) | Formula::Any(parts) => parts.iter().find_map(of_atoms),
         Formula::Unknown(_) => None,
         Formula::Atom(Atom::Query(..)) => Some(
-            "parameter names are case-sensitive, values are decoded, and any of several may match; nginx ignores case and uses the first raw value",
+            "values are decoded, any of several may match, and names of more than four letters are case-sensitive; nginx ignores case and uses the first raw value",
         ),
         Formula::Atom(Atom::Header(name, Test::Matches(_) | Test::Is(_))) => {
             match name.to_ascii_lowercase().as_str() {

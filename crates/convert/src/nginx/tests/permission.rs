@@ -164,8 +164,14 @@ fn conditions_hold_for_the_requests_for_which_they_do_in_nginx() {
     );
     check_condition(
         "",
-        "$arg_debug = 1",
-        &["query = { debug = \"1\" }", YES, NO],
+        "$arg_k = 1",
+        &[
+            "query = { k = \"1\" }",
+            YES,
+            "query = { K = \"1\" }",
+            YES,
+            NO,
+        ],
         approximated(),
     );
     check_condition(
@@ -194,6 +200,41 @@ fn check_text(server: &str, expected: &[&str], missing: &[&str]) -> Conversion {
         assert!(!text.contains(part), "{part} is in\n{text}");
     }
     conversion
+}
+
+/// The routes of a server with this `if` and a forward after it.
+fn forwards(condition: &str) -> Vec<String> {
+    let text = format!(
+        "http {{ server {{ if ({condition}) {{ return 403; }} location / {{ proxy_pass http://a; }} }} }}"
+    );
+    let conversion = converted(&text);
+    let all = lines(&conversion);
+    let routes = all.split(|line| *line == "[[route]]");
+    let routes = routes.filter(|route| route.contains(&"forward = \"a\""));
+    routes.map(|route| route.join("; ")).collect()
+}
+
+#[test]
+fn guard_on_a_parameter_refuses_its_name_in_either_case() {
+    for condition in [
+        "$arg_debug = 1",
+        "$arg_debug ~ evil",
+        "$arg_debug",
+        "$arg_debug !~ ^[a-z]*$",
+        "$arg_k = a+b",
+        "$arg_k ~ a\\+b",
+        "$arg_k ~ %3C",
+    ] {
+        assert_eq!(forwards(condition), Vec::<String>::new(), "{condition}");
+    }
+    for condition in ["$arg_k = evil", "$arg_debug != s", "$arg_debug = \"\""] {
+        assert!(!forwards(condition).is_empty(), "{condition}");
+    }
+    let open = forwards("$arg_k !~ ^[a-z]*$");
+    assert!(!open.is_empty());
+    for route in open {
+        assert!(route.contains("k = ") && route.contains("K = "), "{route}");
+    }
 }
 
 #[test]
