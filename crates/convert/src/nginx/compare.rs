@@ -247,8 +247,7 @@ fn compare_text(
         ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
         ([] | [Piece::Text(_)], Wanted::Found(pattern)) => find(pattern, text)?,
-        // Counts as set, because there usually is text next to the variables.
-        (_, Wanted::Set) => true,
+        (_, Wanted::Set) => return joined_is_set(&pieces, constants, maps),
         _ => {
             return Err(format!(
                 "the value of {text:?} is only known during a request"
@@ -259,6 +258,57 @@ fn compare_text(
         true => Formula::always(),
         false => Formula::never(),
     })
+}
+
+/// Maximum number of variables in a joined text; each two of them are a part of the condition.
+const JOINED_MAX: usize = 8;
+
+/// The condition that a text with variables is neither empty nor 0: one of its parts is set, or two are not empty.
+fn joined_is_set(
+    pieces: &[Piece],
+    constants: &Constants,
+    maps: &[Map<'_>],
+) -> Result<Formula, String> {
+    let (mut text, mut names) = (String::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            Piece::Text(more) => text += more,
+            Piece::Variable(name) => names.push(name.as_str()),
+        }
+    }
+    if is_set(&text) {
+        return Ok(Formula::always());
+    }
+    // A variable with a constant was set after this text, which has its earlier value.
+    let is_later = |name: &&str| value_of(name, constants).is_some();
+    if names.len() > JOINED_MAX || names.iter().any(is_later) {
+        return Err(format!(
+            "Onrush has no condition on {} joined variables",
+            names.len()
+        ));
+    }
+    let mut any = Vec::new();
+    for name in &names {
+        let set = compare(name, &Wanted::Set, constants, maps)?;
+        if set == Formula::always() || set == Formula::Atom(Atom::Path(Path::Any)) {
+            return Ok(Formula::always());
+        }
+        any.push(set);
+    }
+    // Matches every character, the end of a line included.
+    let filled = Wanted::Found("[^0]|0".to_owned());
+    let filled = names
+        .iter()
+        .map(|name| compare(name, &filled, constants, maps));
+    let filled = filled.collect::<Result<Vec<_>, _>>()?;
+    if !text.is_empty() {
+        return Ok(Formula::Any(filled));
+    }
+    for (at, first) in filled.iter().enumerate() {
+        let others = filled[at + 1..].iter();
+        any.extend(others.map(|second| Formula::All(vec![first.clone(), second.clone()])));
+    }
+    Ok(Formula::Any(any))
 }
 
 /// Whether `if` takes the text for true.

@@ -95,6 +95,63 @@ fn check_closed(http: &str, guard: &str) {
 }
 
 #[test]
+fn joined_variables_are_true_only_with_a_value() {
+    let is_set = "headers = { X = \"~(?-u)^(0.|[^0])\" }";
+    let guard = "server { set $a \"$http_x$http_y\"; if ($a) { return 403; } return 200; }";
+    let conversion = check_routes(
+        guard,
+        &[
+            &format!("{is_set}\nrespond = {{ status = 403 }}"),
+            "headers = { X = \"~(?-u)[^0]|0\", Y = \"~(?-u)[^0]|0\" }\nrespond = { status = 403 }",
+            "respond = { status = 200 }",
+        ],
+        &[],
+    );
+    let Outcome::Approximated(how) = outcome(&conversion, "if") else {
+        panic!("{:?}", conversion.notes);
+    };
+    assert!(how.contains("repeated field"), "{how}");
+    check_routes(
+        "server { set $a \"$http_x$http_y\"; if ($a) { return 200 secret; } return 403; }",
+        &[is_set, "respond = { status = 403 }"],
+        &["[[route]]\nrespond = { status = 200"],
+    );
+    check_routes(
+        "server { set $a 0$http_x; if ($a) { return 403; } return 200; }",
+        &["headers = { X = \"~(?-u)[^0]|0\" }\nrespond = { status = 403 }"],
+        &[],
+    );
+    for always in [
+        "a$http_x",
+        "00$http_x",
+        "0${http_x}0",
+        "$http_x$uri",
+        "$request_method$http_x",
+    ] {
+        check_routes(
+            &format!("server {{ set $a \"{always}\"; if ($a) {{ return 403; }} return 200; }}"),
+            &["respond = { status = 403 }"],
+            &["status = 200"],
+        );
+    }
+    for unknown in [
+        "$http_x$connection",
+        "$http_x$a",
+        "$http_x$arg_1$arg_2$arg_3$arg_4$arg_5$arg_6$arg_7$arg_8",
+    ] {
+        check_closed(
+            "",
+            &format!("set $a \"{unknown}\"; if ($a) {{ return 403; }}"),
+        );
+    }
+    check_routes(
+        "server { set $a \"$http_x$connection\"; if ($a) { return 200 secret; } return 403; }",
+        &["respond = { status = 403 }"],
+        &["secret"],
+    );
+}
+
+#[test]
 fn a_map_of_joined_variables_is_not_one_of_a_field() {
     for source in [
         "$http_x_debug$http_x_admin",
