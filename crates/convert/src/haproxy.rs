@@ -174,9 +174,7 @@ fn top(work: &mut Work<'_, '_>) -> Section {
         top.put_with_comment("threads", Value::Number(count), line.origin());
         work.notes.carried(line);
     }
-    if let Some(line) = work.global("busy-polling")
-        && work.global("no busy-polling").is_none()
-    {
+    if let Some(line) = work.global_switch("busy-polling") {
         top.put_with_comment("busy_poll", Value::Truth(true), line.origin());
         work.notes.carried(line);
     }

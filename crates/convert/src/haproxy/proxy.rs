@@ -93,11 +93,15 @@ impl<'a> Proxy<'a> {
 
     /// The line that turns an option on, unless a later `no option` turns it off.
     pub(super) fn option(&self, name: &str) -> Option<&'a Directive> {
-        let on = ["option", name];
-        let off = ["no", "option", name];
+        self.switch(&["option", name])
+    }
+
+    /// The last line that begins with these words, unless a later `no` line turns it off.
+    pub(super) fn switch(&self, on: &[&str]) -> Option<&'a Directive> {
+        let off = [&["no"], on].concat();
         let said = self.lines.iter().rev();
-        let mut said = said.filter(|line| begins(line, &on) || begins(line, &off));
-        said.next().filter(|line| begins(line, &on)).copied()
+        let mut said = said.filter(|line| begins(line, on) || begins(line, &off));
+        said.next().filter(|line| begins(line, on)).copied()
     }
 
     /// Whether the proxy has `mode http`. HAProxy's default is TCP.

@@ -46,11 +46,14 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut S
 
 /// `log`, of the proxy itself or of `global`.
 fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
-    let Some(line) = proxy.last(&["log"]).filter(|_| proxy.kind != Kind::Backend) else {
+    let Some(line) = proxy
+        .switch(&["log"])
+        .filter(|_| proxy.kind != Kind::Backend)
+    else {
         return;
     };
     let said = match line.argument(0) {
-        "global" => match work.global("log") {
+        "global" => match work.global_switch("log") {
             Some(global) => {
                 work.notes.carried(line);
                 global

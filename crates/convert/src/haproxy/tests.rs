@@ -269,6 +269,40 @@ fn threads_that_never_sleep_do_so_here() {
 }
 
 #[test]
+fn no_log_turns_the_access_log_off() {
+    for (global, log, is_on) in [
+        ("log stdout local0", "log global", true),
+        ("log stdout local0", "log global\n no log", false),
+        ("log stdout local0\n no log", "log global", false),
+        ("no log", "no log\n log stdout local0", true),
+    ] {
+        let text = format!(
+            "global\n {global}\nfrontend f\n mode http\n bind :80\n {log}\n default_backend app\n{AROUND}"
+        );
+        let conversion = converted(&text);
+        let has_log = lines(&conversion).contains(&"access = \"stdout\"");
+        assert_eq!(has_log, is_on, "{global}, {log}: {:?}", conversion.notes);
+    }
+}
+
+#[test]
+fn no_turns_busy_polling_off() {
+    for (global, is_on) in [
+        ("busy-polling\n no busy-polling", false),
+        ("no busy-polling\n busy-polling", true),
+        ("busy-polling\nglobal\n no busy-polling", false),
+        ("no busy-polling", false),
+    ] {
+        let text = format!(
+            "global\n {global}\nfrontend f\n mode http\n bind :80\n default_backend app\n{AROUND}"
+        );
+        let conversion = converted(&text);
+        let has_key = lines(&conversion).contains(&"busy_poll = true");
+        assert_eq!(has_key, is_on, "{global}: {:?}", conversion.notes);
+    }
+}
+
+#[test]
 fn passwords_are_those_of_a_userlist() {
     let hash = "$6$k6y3o.eP$JlKBx9za9667qe4xHSwRv6J.C0/D7cV91";
     let text = format!(

@@ -45,12 +45,23 @@ impl<'a> Work<'_, 'a> {
 
     /// The first line of a `global` section with this name.
     pub(super) fn global(&self, name: &str) -> Option<&'a Directive> {
-        let global = self
-            .sections
-            .iter()
-            .filter(|section| section.name() == "global");
-        let mut lines = global.flat_map(|section| section.inside());
-        lines.find(|line| line.name() == name)
+        self.global_lines().find(|line| line.name() == name)
+    }
+
+    /// The last line that turns on this keyword of `global`, unless a later `no` line turns it off.
+    pub(super) fn global_switch(&self, name: &str) -> Option<&'a Directive> {
+        let is_off = |line: &Directive| line.name() == "no" && line.argument(0) == name;
+        let lines = self.global_lines();
+        let last = lines
+            .filter(|line| line.name() == name || is_off(line))
+            .last();
+        last.filter(|line| !is_off(line))
+    }
+
+    fn global_lines(&self) -> impl Iterator<Item = &'a Directive> + use<'a> {
+        let global = self.sections.iter();
+        let global = global.filter(|section| section.name() == "global");
+        global.flat_map(|section| section.inside())
     }
 
     /// A file name, relative to the directory that the `global` line `base` names.
