@@ -375,11 +375,11 @@ fn what_anybody_may_reach_is_refused_unless_it_is_meant() {
     for (arguments, sentence) in [
         (
             &["serve", "--echo", ":0"][..],
-            "onrush serve: --echo: anybody may be able to reach 0.0.0.0:0, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or --public\n",
+            "onrush serve: --echo: 0.0.0.0:0 may be reachable from the Internet, where it can be abused to send traffic to spoofed addresses: expected a loopback or private address, or --public\n",
         ),
         (
             &["serve", "--sink", "unix:/tmp/x"],
-            "onrush serve: --sink: unix:/tmp/x is a Unix socket, and UDP is wanted there: expected an IP address and a port\n",
+            "onrush serve: --sink: unix:/tmp/x is a Unix socket, which cannot receive UDP: expected an IP address and a port\n",
         ),
         (
             &["serve", "--sink", "127.0.0.1:0", "--listen", ":80"],

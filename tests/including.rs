@@ -122,7 +122,7 @@ fn a_check_says_which_files_cannot_be_included() {
             place.shown("none.toml")
         ),
         format!(
-            "{path}:4:3: {} is where the configuration begins: expected other files",
+            "{path}:4:3: {} is the main configuration file, which cannot be included: expected other files",
             place.shown("link.toml")
         ),
         format!(
@@ -143,7 +143,7 @@ fn a_check_warns_of_a_pattern_whose_directory_is_missing() {
     let said = place.check();
     assert_eq!(said.code, Some(0), "{said:?}");
     let expected = format!(
-        "{}:1:11: warning: nothing is included: there is no directory {}\n",
+        "{}:1:11: warning: include matches no file: directory {} does not exist\n",
         place.shown("onrush.toml"),
         place.shown("conf.d")
     );

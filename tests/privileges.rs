@@ -483,7 +483,7 @@ fn a_user_that_is_not_there_is_one_clear_sentence() {
             "nobody:no-such-group",
             "there is no group no-such-group in /etc/group",
         ),
-        ("", "\"\" is no user or group"),
+        ("", "\"\" is not a user or group"),
     ] {
         let words = ["serve", "--respond", "200", "--listen", "127.0.0.1:0"];
         let refused = Program::start(onrush(&words).args(["--user", user])).finish();

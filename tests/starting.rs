@@ -323,7 +323,7 @@ fn files_that_a_configuration_names_are_looked_at_before_anything_starts() {
             format!("{path}:3:18: cannot serve the directory {place}/nowhere: there is none");
         assert!(finished.err.contains(&missing), "{finished:?}");
         let malformed =
-            format!("{path}:5:23: {place}/htpasswd:2: ali: this is no hash of a password");
+            format!("{path}:5:23: {place}/htpasswd:2: ali: this is not a password hash");
         assert!(finished.err.contains(&malformed), "{finished:?}");
         assert!(!finished.err.contains("sesame"), "{finished:?}");
     }

@@ -45,7 +45,7 @@ pub fn check_reach(address: &Address) -> Result<(), Invalid> {
         Address::Unix(_) => Ok(()),
         Address::Tcp(address) if Networks::private().contain(address.ip()) => Ok(()),
         Address::Tcp(address) => Err(Invalid::new(format!(
-            "anybody may be able to reach {address}, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network"
+            "{address} may be reachable from the Internet, where it can be abused to send traffic to spoofed addresses: expected a loopback or private address"
         ))),
     }
 }
@@ -57,7 +57,7 @@ pub fn check_datagrams(address: &Address) -> Result<(), Invalid> {
     match address {
         Address::Tcp(_) => Ok(()),
         Address::Unix(path) => Err(Invalid::new(format!(
-            "unix:{} is a Unix socket, and UDP is wanted there: expected an IP address and a port",
+            "unix:{} is a Unix socket, which cannot receive UDP: expected an IP address and a port",
             path.display()
         ))),
     }
@@ -101,13 +101,13 @@ fn wrong_brackets_or_port(authority: &str, text: &str) -> Option<Invalid> {
         // More than four digits cannot be part of an IPv6 address, so they are a port.
         Port::Number(_) | Port::Beyond if is_address(host) && !is_whole => {
             Some(Invalid::new(format!(
-                "{text:?}: an IPv6 address stands in brackets before its port: expected \"[{host}]:{port}\""
+                "{text:?}: an IPv6 address with a port needs brackets: expected \"[{host}]:{port}\""
             )))
         }
         // Ambiguous: an IPv6 address, or a shorter one and a port.
         Port::Number(number) if is_whole && number >= 10 && is_address(host) => {
             Some(Invalid::new(format!(
-                "{text:?} has no port, or is an IPv6 address without its brackets: expected \"[{authority}]:80\", or \"[{host}]:{port}\""
+                "{text:?} has no port, or is an IPv6 address without brackets: expected \"[{authority}]:80\", or \"[{host}]:{port}\""
             )))
         }
         Port::Number(_) | Port::Beyond | Port::None => None,
@@ -189,7 +189,7 @@ pub fn parse_server_url(text: &str) -> Result<ServerUrl, Invalid> {
     let authority = rest.strip_suffix('/').unwrap_or(rest);
     if authority.contains(['/', '?', '#']) {
         return Err(Invalid::new(format!(
-            "{text:?} has a path: a request is forwarded with its own; expected \"http://host:port\""
+            "{text:?} has a path, but a request is forwarded with its own path: expected \"http://host:port\""
         )));
     }
     if authority.contains('@') {
@@ -357,15 +357,15 @@ mod tests {
             ),
             (
                 "::1:80",
-                "error: \"::1:80\" has no port, or is an IPv6 address without its brackets: expected \"[::1:80]:80\", or \"[::1]:80\"",
+                "error: \"::1:80\" has no port, or is an IPv6 address without brackets: expected \"[::1:80]:80\", or \"[::1]:80\"",
             ),
             (
                 "::1:8080",
-                "error: \"::1:8080\" has no port, or is an IPv6 address without its brackets: expected \"[::1:8080]:80\", or \"[::1]:8080\"",
+                "error: \"::1:8080\" has no port, or is an IPv6 address without brackets: expected \"[::1:8080]:80\", or \"[::1]:8080\"",
             ),
             (
                 "2001:db8::1:18080",
-                "error: \"2001:db8::1:18080\": an IPv6 address stands in brackets before its port: expected \"[2001:db8::1]:18080\"",
+                "error: \"2001:db8::1:18080\": an IPv6 address with a port needs brackets: expected \"[2001:db8::1]:18080\"",
             ),
             ("+80", &not("+80")),
             ("example.com:80", &not("example.com:80")),
@@ -449,7 +449,7 @@ mod tests {
             ),
             (
                 "::1:80",
-                "error: \"::1:80\" has no port, or is an IPv6 address without its brackets: expected \"[::1:80]:80\", or \"[::1]:80\"",
+                "error: \"::1:80\" has no port, or is an IPv6 address without brackets: expected \"[::1:80]:80\", or \"[::1]:80\"",
             ),
             ("10.0.0.256:80", &not("10.0.0.256:80")),
             ("a b:80", &not("a b:80")),
@@ -488,7 +488,7 @@ mod tests {
             ),
             (
                 "http://a:1/p",
-                "error: \"http://a:1/p\" has a path: a request is forwarded with its own; expected \"http://host:port\"",
+                "error: \"http://a:1/p\" has a path, but a request is forwarded with its own path: expected \"http://host:port\"",
             ),
             (
                 "http://u@a:1",

@@ -43,7 +43,7 @@ struct Nothing;
 
 impl Files for Nothing {
     fn find(&mut self, _directory: &Path, _name: &str) -> Result<Vec<PathBuf>, String> {
-        Err("no file can be included here: expected one text".to_owned())
+        Err("include is not supported here: expected a single file".to_owned())
     }
 
     fn identity(&mut self, path: &Path) -> PathBuf {
@@ -51,7 +51,7 @@ impl Files for Nothing {
     }
 
     fn read(&mut self, _path: &Path) -> Result<String, String> {
-        Err("it is not looked at".to_owned())
+        Err("files are not read here".to_owned())
     }
 }
 
@@ -107,7 +107,7 @@ impl Following<'_> {
                         && let Some(missing) = self.files.missing_directory(&directory, &name)
                     {
                         let message = format!(
-                            "nothing is included: there is no directory {}",
+                            "include matches no file: directory {} does not exist",
                             missing.display()
                         );
                         sources.doubtful.push((span.clone(), message));
@@ -155,7 +155,9 @@ impl Following<'_> {
                     "{shown} is included twice, here and in {}: expected it once",
                     sources.shown(before)
                 ),
-                None => format!("{shown} is where the configuration begins: expected other files"),
+                None => format!(
+                    "{shown} is the main configuration file, which cannot be included: expected other files"
+                ),
             });
         }
         let count = self.known.len();
@@ -165,7 +167,7 @@ impl Following<'_> {
         self.known.insert(identity, Some(span.clone()));
         if count == FILES_MAX {
             return Err(format!(
-                "the configuration has more than {FILES_MAX} files: expected at most so many"
+                "the configuration has too many files: expected at most {FILES_MAX}"
             ));
         }
         let text = self.files.read(path);

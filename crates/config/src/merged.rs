@@ -120,7 +120,7 @@ fn twice(name: &str, one: Span, other: Span, sources: &Sources) -> Wrong {
         false => (other, one),
     };
     let message = format!(
-        "{name} stands in two files, here and in {}: expected it in one of them",
+        "{name} is defined in two files, here and in {}: expected it in one of them",
         sources.shown(&first)
     );
     (last, message)

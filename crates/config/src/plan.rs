@@ -235,7 +235,7 @@ impl fmt::Display for UnknownListener {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "[[route]] number {} asks for the listener {:?}, which would not be there: expected an address of that name, or those of the file",
+            "[[route]] number {} names the listener {:?}, which does not exist with these addresses: expected an address with that name, or the [[listen]] of the file",
             self.route, self.name
         )
     }

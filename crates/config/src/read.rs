@@ -219,7 +219,7 @@ fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findi
         findings.warning(
             span,
             format!(
-                "{threads} threads share {} CPUs: one each is fastest",
+                "{threads} threads share {} CPUs: one thread per CPU is fastest",
                 cpus.len()
             ),
         );
@@ -228,8 +228,7 @@ fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findi
 
 fn warn_of_taken_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findings<'_>) {
     if plan.busy_poll && plan.cpus.is_none() && plan.threads == Threads::Auto {
-        let why = "busy_poll takes the whole of every CPU that this process may use: expected cpus or threads beside it, which leave \
-                   some to other programs";
+        let why = "busy_poll uses 100 % of every CPU that this process may use: expected cpus or threads as well, to leave CPUs for other programs";
         findings.warning(file.place("busy_poll"), why);
     }
 }

@@ -185,13 +185,13 @@ pub fn parse_cpus(text: &str) -> Result<Vec<usize>, Invalid> {
         };
         if first > last {
             return Err(Invalid::new(format!(
-                "{part:?} in the CPU list {text:?} runs backwards"
+                "{part:?} in the CPU list {text:?} is reversed: expected the lower CPU first"
             )));
         }
         for cpu in first..=last {
             if cpus.contains(&cpu) {
                 return Err(Invalid::new(format!(
-                    "CPU {cpu} is twice in the list {text:?}"
+                    "CPU {cpu} is listed twice in {text:?}"
                 )));
             }
             cpus.push(cpu);
@@ -209,7 +209,7 @@ fn parse_cpu(text: &str, list: &str) -> Result<usize, Invalid> {
     match usize::try_from(cpu) {
         Ok(cpu) if cpu < limits::CPU_COUNT_MAX => Ok(cpu),
         _ => Err(Invalid::new(format!(
-            "there is no CPU {text}: numbers end at {}",
+            "CPU {text} is out of range: expected at most {}",
             limits::CPU_COUNT_MAX - 1
         ))),
     }
@@ -289,7 +289,7 @@ pub fn parse_tls(text: &str) -> Result<Tls, Invalid> {
             }]))
         }
         _ => Err(Invalid::new(format!(
-            "{text:?} is no certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
+            "{text:?} is not a certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
         ))),
     }
 }
@@ -312,7 +312,7 @@ pub(crate) fn check_status(status: i128) -> Result<u16, Invalid> {
     match u16::try_from(status) {
         Ok(status) if (200..600).contains(&status) => Ok(status),
         _ => Err(Invalid::new(format!(
-            "status {status} is not that of a final response: expected 200 to 599"
+            "status {status} is not a final status: expected 200 to 599"
         ))),
     }
 }
@@ -466,13 +466,16 @@ mod tests {
                 ),
                 (
                     "3-1",
-                    "error: \"3-1\" in the CPU list \"3-1\" runs backwards",
+                    "error: \"3-1\" in the CPU list \"3-1\" is reversed: expected the lower CPU first",
                 ),
-                ("0-2,1", "error: CPU 1 is twice in the list \"0-2,1\""),
-                ("1024", "error: there is no CPU 1024: numbers end at 1023"),
+                ("0-2,1", "error: CPU 1 is listed twice in \"0-2,1\""),
+                (
+                    "1024",
+                    "error: CPU 1024 is out of range: expected at most 1023",
+                ),
                 (
                     "0-99999999999999999999",
-                    "error: there is no CPU 99999999999999999999: numbers end at 1023",
+                    "error: CPU 99999999999999999999 is out of range: expected at most 1023",
                 ),
             ],
         );
@@ -629,7 +632,7 @@ mod tests {
     fn tls_is_self_signed_or_two_files() {
         let not = |text: &str| {
             format!(
-                "error: {text:?} is no certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
+                "error: {text:?} is not a certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
             )
         };
         for (text, certificate) in [
@@ -662,11 +665,11 @@ mod tests {
                 ),
                 (
                     "100",
-                    "error: status 100 is not that of a final response: expected 200 to 599",
+                    "error: status 100 is not a final status: expected 200 to 599",
                 ),
                 (
                     "600",
-                    "error: status 600 is not that of a final response: expected 200 to 599",
+                    "error: status 600 is not a final status: expected 200 to 599",
                 ),
                 ("204:x", "error: a response with status 204 has no body"),
             ],
@@ -680,7 +683,7 @@ mod tests {
         assert_eq!(check("a b", ""), "error: \"a b\" is not a header name");
         assert_eq!(
             check("Transfer-Encoding", "chunked"),
-            "error: header \"Transfer-Encoding\" is written by the server itself: leave it out"
+            "error: header \"Transfer-Encoding\" is set by the server itself: leave it out"
         );
         assert_eq!(
             check("X", "a\r\nY: b"),

@@ -110,7 +110,7 @@ pub(crate) fn first_of(value: &Spanned<DeValue<'_>>) -> Span {
 
 pub(crate) fn kind_of(value: &Spanned<DeValue<'_>>) -> &'static str {
     match value.get_ref() {
-        DeValue::String(_) => "a text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a number",
         DeValue::Float(_) => "a number with a fraction",
         DeValue::Boolean(_) => "true or false",

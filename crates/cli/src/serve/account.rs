@@ -59,7 +59,7 @@ impl User {
         };
         ensure!(
             number != 0,
-            "user {} is root, whose rights are to be given up",
+            "user {} is root, and the server switches users to drop root's privileges",
             run_as.user
         );
         let group = match (&run_as.group, &entry) {

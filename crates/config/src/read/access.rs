@@ -17,7 +17,7 @@ pub(super) fn read_access(route: &Section<'_, '_>, findings: &mut Findings<'_>) 
     if !allow.is_empty() && deny.cover(&allow) {
         findings.warning(
             route.place("deny"),
-            "deny is looked at first and refuses everybody whom allow lets in",
+            "deny is checked first and refuses every client that allow admits",
         );
     }
     Access {
@@ -107,7 +107,7 @@ fn read_basic_auth(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Opti
     if !section.is_meant("users") && !section.is_meant("file") {
         findings.error(
             section.span(),
-            "basic_auth lets nobody in: expected users = { NAME = \"HASH\" }, or file = \"htpasswd\"",
+            "basic_auth has no users: expected users = { NAME = \"HASH\" }, or file = \"htpasswd\"",
         );
     }
     Some(BasicAuth {

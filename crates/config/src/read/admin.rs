@@ -43,7 +43,7 @@ pub(super) fn read_admin(
         findings.error(
             section.place("address"),
             format!(
-                "{own} is an address of clients, {}, in [[listen]]: expected another one",
+                "{own} overlaps the address {} of [[listen]]: expected another one",
                 other.address
             ),
         );
@@ -56,8 +56,7 @@ pub(super) fn read_admin(
         }),
         (Some(Where::At(Address::Tcp(address))), None) => {
             if !section.is_meant("token_file") {
-                let why = "who can reach it could stop the server: expected token_file, a file with a line of at least 16 \
-                           characters that clients have to send";
+                let why = "anyone who can connect could stop the server; expected token_file, a file with a line of at least 16 characters, which clients must send";
                 findings.error(
                     section.place("address"),
                     format!("{address} has no token: {why}"),
@@ -67,10 +66,10 @@ pub(super) fn read_admin(
         }
         (address, Some(_)) => {
             if address.is_some() || !section.has("address") {
-                let why = "a Unix socket is for this user and root only; expected address = \"IP:PORT\" beside it";
+                let why = "a Unix socket admits only this user and root; expected address = \"IP:PORT\" as well";
                 findings.error(
                     section.place("token_file"),
-                    format!("token_file has no meaning: {why}"),
+                    format!("token_file needs a TCP address: {why}"),
                 );
             }
             None

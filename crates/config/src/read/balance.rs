@@ -26,7 +26,7 @@ pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>)
         Some(Some(balance)) => {
             group.refuse(
                 &["hash"],
-                "is the key of balance = \"hash\", and here is another",
+                "is only for balance = \"hash\", and balance has another value",
                 findings,
             );
             balance
@@ -35,7 +35,7 @@ pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>)
             if !group.has("balance") {
                 group.refuse(
                     &["hash"],
-                    "is the key of balance = \"hash\", which is missing",
+                    "needs balance = \"hash\", which is missing",
                     findings,
                 );
             }

@@ -13,7 +13,7 @@ use crate::value;
 use crate::written::{as_text, is_false, is_true, one_or_list, parsed};
 
 const KEY: &str = "cache_control";
-const EXPECTED: &str = "a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false";
+const EXPECTED: &str = "a string such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false";
 const STATUSES: &str =
     "a status such as 404, a class such as \"4xx\", a range such as \"400-403\", or a list of them";
 
@@ -44,14 +44,13 @@ pub(super) fn read_of_route(
     if !rules.is_empty() && changes_field(edits) {
         let line = findings.line_of(&route.place("response_headers"));
         let message = format!(
-            "{KEY} stands beside response_headers that change Cache-Control, in line {line}: expected it in one of them"
+            "{KEY} and response_headers in line {line} both change Cache-Control: expected only one of them"
         );
         findings.error(route.place(KEY), message);
     }
     let replaces = |rule: &CacheRule| rule.of_server == OfServer::Replaced;
     if !forwards && rules.iter().any(replaces) {
-        let message =
-            "replace has no effect on a route that does not forward: what it says itself stays";
+        let message = "replace has no effect on a route that does not forward: it replaces only the Cache-Control of forwarded responses";
         findings.warning(route.place(KEY), message);
     }
     rules
@@ -87,7 +86,7 @@ fn read_rules(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<
             continue;
         };
         if rules.iter().any(|before| covers(before, &rule)) {
-            let message = "this rule says nothing: one before it is for all of its responses";
+            let message = "this rule has no effect: an earlier rule matches all of its responses";
             findings.warning(value.span(), message);
         }
         rules.push(rule);
@@ -112,7 +111,8 @@ fn read_rule(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Optio
     for (status, name) in [(206, "206"), (304, "304")] {
         let is_it = |range: &(u16, u16)| *range == (status, status);
         if statuses.iter().flatten().any(is_it) {
-            let message = format!("a {name} says what its 200 would say: expected status = 200");
+            let message =
+                format!("a {name} gets the Cache-Control of its 200: expected status = 200");
             findings.error(section.place("status"), message);
         }
     }

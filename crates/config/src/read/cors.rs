@@ -36,7 +36,7 @@ pub(super) fn read_cors(
         findings.error(section.place("origins"), message);
     }
     if is_any && credentials {
-        let message = "credentials cannot stand beside origins = \"*\": every site could act as its visitors do here; expected a list of origins";
+        let message = "credentials cannot be used with origins = \"*\": every site could send requests in the name of its visitors; expected a list of origins";
         findings.error(section.place("credentials"), message);
     }
     let methods = section.read_some("methods", METHOD, findings);
@@ -55,11 +55,11 @@ pub(super) fn read_cors(
     };
     check_length(&section, &cors, findings);
     if !when.methods.is_empty() && !when.methods.iter().any(|method| method == "OPTIONS") {
-        let message = "cors is never asked for: browsers ask by OPTIONS, which is not among the methods of the route";
+        let message = "cors has no effect on preflight requests: browsers send them with OPTIONS, which is not among the methods of the route";
         findings.warning(route.place("cors"), message);
     }
     if let ResponsesEdited::Statuses(_) = edits.response_on {
-        let message = "cors is for responses of every status, and response_headers with a status in on are not: expected on = \"always\", or none";
+        let message = "cors applies to responses of every status, but on limits response_headers to some: expected on = \"always\", or no on";
         findings.error(route.place("cors"), message);
     }
     Some(cors)

@@ -67,7 +67,7 @@ pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -
     if eject.is_idle() {
         findings.warning(
             value.span(),
-            "eject looks at nothing: expected one of failures, error_share and latency",
+            "eject has no criterion: expected one of failures, error_share and latency",
         );
     }
     Some(eject)

@@ -86,7 +86,7 @@ fn read_page(
     let content_type = section.read("content_type", CONTENT_TYPE, findings);
     let retry_after = section.read("retry_after", RETRY_AFTER, findings);
     let content = if section.has("file") {
-        let reason = "cannot stand beside file: expected one of them";
+        let reason = "cannot be used with file: expected one of them";
         section.refuse(&["body"], reason, findings);
         let file = section.path("file", FILE, findings)?;
         Some(PageContent::File { file, content_type })

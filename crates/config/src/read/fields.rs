@@ -60,7 +60,7 @@ const RESPONSE: Message = Message {
 fn check_server_unknown(template: &Template) -> Result<(), Invalid> {
     if template.0.contains(&Piece::Variable(Variable::Server)) {
         return Err(Invalid::new(
-            "{server} is known in responses only: a request may be tried on several",
+            "{server} is available in responses only: a request may be sent to several servers",
         ));
     }
     Ok(())
@@ -181,7 +181,7 @@ fn check_set_once(edits: &Section<'_, '_>, remove: &[String], findings: &mut Fin
         }
         if remove.iter().any(|removed| is_it(removed)) {
             let message = format!(
-                "header {:?} is set here and removed in line {}: it is set, since set takes what was there; take it out of remove, or out of set",
+                "header {:?} is set here and removed in line {}: set wins, because it replaces earlier values; remove the header from set or from remove",
                 name.get_ref(),
                 findings.line_of(&edits.place("remove")),
             );
@@ -211,7 +211,7 @@ fn read_templates(
         let expected = "text such as \"value\" or \"{client.address}\"";
         let texts = read_texts(&what, value, expected, findings).unwrap_or_default();
         if key == "set" && texts.len() > 1 {
-            let message = format!("{what} is set once: expected one text, or add for several");
+            let message = format!("{what} is set once: expected one string, or add for several");
             findings.error(value.span(), message);
         }
         for text in texts {

@@ -274,13 +274,13 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
         // The PROXY header applies to the whole connection, which therefore belongs to one client.
         group.refuse(
             &["connections_ready"],
-            "opens connections before their clients are known, and proxy_protocol has to name them",
+            "opens connections before their clients are known, but proxy_protocol sends the address of the client first",
             findings,
         );
         if group.has("reuse") && upstream.reuse != Reuse::Never {
             group.refuse(
                 &["reuse"],
-                "can only be \"never\" with proxy_protocol, which says whose a connection is",
+                "must be \"never\" with proxy_protocol, which ties a connection to one client",
                 findings,
             );
         }
@@ -288,7 +288,7 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
     } else if upstream.reuse == Reuse::Never {
         group.refuse(
             &["connections_ready"],
-            "needs connections that are used again, and reuse is \"never\"",
+            "needs connections that are reused, but reuse is \"never\"",
             findings,
         );
         group.warn_of_idle(
@@ -308,7 +308,7 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
     {
         group.warn_of_idle(
             &["queue"],
-            "without connections_max: nothing is ever full",
+            "without connections_max: no server is ever full",
             findings,
         );
     }
@@ -317,7 +317,7 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
     if upstream.health.is_none() && (upstream.eject.is_none() || is_single) {
         group.warn_of_idle(
             &["slow_start"],
-            "without health or eject: no server comes back",
+            "without health or eject: no server is ever taken out and put back",
             findings,
         );
     }
@@ -331,7 +331,7 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
     if is_single && upstream.eject.is_some() {
         group.warn_of_idle(
             &["eject"],
-            "with a single server: one always stays",
+            "with a single server: the last server is never taken out",
             findings,
         );
     }
@@ -352,7 +352,7 @@ fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: 
     };
     if !upstream.eject.as_ref().is_some_and(all_may_go) {
         let message = format!(
-            "the backup servers of {} never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+            "the backup servers of {} never get a request: no check can take out all the others, and requests are not retried; expected health, retries, or eject with a share_max that allows all the others",
             group.name()
         );
         findings.warning(group.place("servers"), message);

@@ -29,7 +29,7 @@ pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_
         findings.warning(
             span.clone(),
             format!(
-                "this [[route]] may edit a path so that its server gets {path}, which the one in line {line} refuses: routes are chosen by the path before the edit"
+                "this [[route]] may rewrite a path to {path}, which the [[route]] in line {line} refuses: routes are matched by the path before the rewrite"
             ),
         );
     }
@@ -46,7 +46,7 @@ pub(super) fn warn_of_encoded_slashes(routes: &[(Route, Span)], findings: &mut F
         if pattern.contains("%2f") || pattern.contains("%2[") {
             findings.warning(
                 span.clone(),
-                "this [[route]] looks for an encoded slash in the path, which is compared decoded: write \"/\"",
+                "this [[route]] matches an encoded slash, but paths are matched after decoding: write \"/\"",
             );
         }
     }

@@ -22,7 +22,7 @@ const PATH: Kind<String> = Kind {
         let is_bad = |letter: char| !letter.is_ascii_graphic();
         if !text.starts_with('/') || text.contains(is_bad) || text.contains('#') {
             return Err(Invalid::new(format!(
-                "{text:?} is not a path to ask for: expected one such as \"/health\""
+                "{text:?} is not a path to request: expected one such as \"/health\""
             )));
         }
         Ok(text.to_owned())
@@ -105,19 +105,19 @@ fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<C
     if health.truth("tcp", findings) == Some(true) {
         health.refuse(
             &HTTP,
-            "is asked over HTTP, and tcp = true asks nothing",
+            "is for checks over HTTP, and tcp = true only connects",
             findings,
         );
         health.refuse(
             &["grpc"],
-            "is asked over HTTP/2, and tcp = true asks nothing",
+            "is for checks over HTTP/2, and tcp = true only connects",
             findings,
         );
         return Some(Check::Tcp);
     }
     if health.has("grpc") {
         let reason =
-            "is asked over HTTP, and grpc = \"…\" asks by the health checking protocol of gRPC";
+            "is for checks over HTTP, and grpc = \"…\" uses the gRPC health checking protocol";
         health.refuse(&["path", "status", "body"], reason, findings);
         return Some(Check::Grpc {
             service: health.read("grpc", SERVICE, findings)?,

@@ -69,7 +69,10 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
                 let line = findings.line_of(&first);
                 findings.error(
                     span,
-                    format!("{} is already listened on in line {line}", listen.address),
+                    format!(
+                        "{} is already an address of the [[listen]] in line {line}",
+                        listen.address
+                    ),
                 );
             }
             _ => all.push(listen),
@@ -131,7 +134,7 @@ fn read_proxy_protocol(
         if !is_unix {
             findings.warning(
                 listen.place("proxy_protocol"),
-                "whoever reaches this address can claim to be any client: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
+                "every client of this address could claim any IP address: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
             );
         }
         return Some(Networks::everybody());
@@ -142,7 +145,7 @@ fn read_proxy_protocol(
     if is_unix {
         section.refuse(
             &["from"],
-            "does not fit a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
+            "does not apply to a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
             findings,
         );
     }
@@ -295,7 +298,7 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
             "is made together with a self-signed certificate: leave it out",
             findings,
         );
-        let reason = "does not fit a self-signed certificate, which no responder knows";
+        let reason = "does not apply to a self-signed certificate, which has no OCSP responder";
         section.refuse(&["ocsp"], reason, findings);
         return Some(Certificate::SelfSigned);
     }
@@ -327,7 +330,7 @@ fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCer
     if !tls.is_meant("client_ca") {
         let reason = "needs client_ca, the authorities that have signed them";
         tls.refuse(&["client_certificates"], reason, findings);
-        let reason = "needs client_ca, the authorities whose lists these are";
+        let reason = "needs client_ca, the authorities that issue these lists";
         tls.refuse(&["client_crl"], reason, findings);
     }
     const CRL: &str = "a file such as \"clients.crl\", or a list of them";

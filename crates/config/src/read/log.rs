@@ -55,7 +55,7 @@ fn parse_syslog(place: &str, text: &str) -> Result<LogTarget, Invalid> {
         .and_then(|address| address.parse().ok());
     address.map(LogTarget::SyslogUdp).ok_or_else(|| {
         Invalid::new(format!(
-            "{text:?} is no place of a syslog: expected \"syslog:unix:/dev/log\" or \"syslog:udp:IP:PORT\""
+            "{text:?} is not a syslog address: expected \"syslog:unix:/dev/log\" or \"syslog:udp:IP:PORT\""
         ))
     })
 }

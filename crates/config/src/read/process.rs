@@ -27,7 +27,7 @@ const GROUP: Kind<Account> = Kind {
 };
 
 const DIRECTORIES: Kind<PathBuf> = Kind {
-    expected: "a directory from the root on, such as [\"/srv\"]",
+    expected: "an absolute directory such as [\"/srv\"]",
     parse: parse_directory,
 };
 
@@ -43,7 +43,7 @@ pub(super) fn read_process(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
     let user = section.read_number("user", USER, findings);
     let group = section.read_number("group", GROUP, findings);
     if group.is_some() && !section.has("user") {
-        let why = "group has no meaning without a user: expected user = \"www-data\" beside it";
+        let why = "group has no effect without a user: expected user = \"www-data\" as well";
         findings.error(section.place("group"), why);
     }
     Process {
@@ -71,7 +71,7 @@ fn parse_directory(text: &str) -> Result<PathBuf, Invalid> {
     match text.starts_with('/') && !text.contains('\0') {
         true => Ok(text.into()),
         false => Err(Invalid::new(format!(
-            "{text:?} is no such directory: expected {}",
+            "{text:?} is not an absolute directory: expected {}",
             DIRECTORIES.expected
         ))),
     }

@@ -70,7 +70,7 @@ pub(super) fn read_protocol(
         false => Name::Http,
     };
     let mut refuse = |keys: &[&str], whose: &str| {
-        let reason = format!("goes with protocol = {whose}: expected one of these, or no such key");
+        let reason = format!("is only for protocol = {whose}: set one of these, or remove the key");
         section.refuse(keys, &reason, findings);
     };
     if name != Name::Http {
@@ -118,7 +118,7 @@ fn read_versions(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Http
         |one: &&Spanned<DeValue<'_>>| !matches!(one.get_ref().as_str(), Some("h1" | "h2"));
     if let Some(unknown) = array.iter().find(is_known) {
         let message =
-            format!("http_versions has a version that is not spoken: expected {EXPECTED}");
+            format!("http_versions has a version that is not supported: expected {EXPECTED}");
         findings.error(unknown.span(), message);
     }
     match (has("h1"), has("h2")) {
@@ -155,7 +155,7 @@ fn read_responder(
 fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Memcached {
     if let Some(value) = section.value("synthetic") {
         const EXPECTED: &str = "a table such as { value_bytes = 100 }";
-        let reason = "says what is kept, and with synthetic nothing is: expected one of them";
+        let reason = "limits stored items, and synthetic stores none: expected one of them";
         section.refuse(&["memory", "item_bytes_max"], reason, findings);
         let keys = Keys::new(&["value_bytes"]);
         let synthetic = Section::of("synthetic", value, EXPECTED, keys, findings);
@@ -193,7 +193,7 @@ fn read_far_end(
     let transport = section.read("transport", TRANSPORT, findings);
     let transport = transport.unwrap_or(usual);
     if transport != Transport::Tcp {
-        let reason = "is not spoken over UDP: expected transport = \"tcp\" beside it";
+        let reason = "is not supported over UDP: expected transport = \"tcp\" as well";
         section.refuse(&["tls"], reason, findings);
     }
     let is_harmless = transport == Transport::Tcp && usual == Transport::Tcp;

@@ -12,7 +12,7 @@ pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findi
         if not.any(|not| covers(not, &later.when)) {
             findings.warning(
                 span.clone(),
-                "this [[route]] is never reached: its not matches everything that it would",
+                "this [[route]] is never reached: its not matches every request that the route would match",
             );
             continue;
         }
@@ -20,7 +20,7 @@ pub(super) fn warn_of_unreachable(routes: &[(Route, Span)], findings: &mut Findi
         if let Some(line) = covered_in(earlier, &later.when, findings) {
             findings.warning(
                 span.clone(),
-                format!("this [[route]] is never reached: the one in line {line} matches everything it would"),
+                format!("this [[route]] is never reached: the one in line {line} matches all of its requests"),
             );
             continue;
         }
@@ -57,7 +57,7 @@ fn warn_of_unreachable_hosts(
     if let Some(all) = all {
         let all = all.join(", ");
         let message = format!(
-            "this [[route]] is never reached: those in lines {all} match everything it would"
+            "this [[route]] is never reached: the ones in lines {all} match all of its requests"
         );
         findings.warning(span.clone(), message);
         return;
@@ -65,7 +65,7 @@ fn warn_of_unreachable_hosts(
     for (host, line) in hosts.iter().zip(lines) {
         let Some(line) = line else { continue };
         let message = format!(
-            "this [[route]] is never reached with host \"{host}\": the one in line {line} matches everything it would"
+            "this [[route]] is never reached with host \"{host}\": the one in line {line} matches all of its requests"
         );
         findings.warning(span.clone(), message);
     }
@@ -94,13 +94,13 @@ pub(super) fn warn_of_unspoken(
             continue;
         }
         let why = match (scheme, listeners.is_empty()) {
-            (Scheme::Http, true) => "every [[listen]] speaks TLS",
-            (Scheme::Https, true) => "no [[listen]] speaks TLS",
-            (Scheme::Http, false) => "every listener of it speaks TLS",
-            (Scheme::Https, false) => "no listener of it speaks TLS",
+            (Scheme::Http, true) => "every [[listen]] uses TLS",
+            (Scheme::Https, true) => "no [[listen]] uses TLS",
+            (Scheme::Http, false) => "all of its listeners use TLS",
+            (Scheme::Https, false) => "none of its listeners uses TLS",
         };
         let message = format!(
-            "this [[route]] is never reached: {why}, and no proxy is trusted to say {:?}",
+            "this [[route]] is never reached: {why}, and no proxy is trusted to report {:?}",
             scheme.text()
         );
         findings.warning(span.clone(), message);

@@ -65,7 +65,7 @@ fn read_response(
         "files" => read_files(value, findings),
         "synthetic" => read_synthetic(value, findings),
         "forward" => read_forward(value, route, groups, findings),
-        _ => unreachable!("{key:?} is no response"),
+        _ => unreachable!("{key:?} is not a response"),
     }
 }
 
@@ -105,9 +105,9 @@ fn read_respond_file(
     respond: &Section<'_, '_>,
     findings: &mut Findings<'_>,
 ) -> Option<Action> {
-    let reason = "cannot stand beside file: expected one of them";
+    let reason = "cannot be used with file: expected one of them";
     respond.refuse(&["body"], reason, findings);
-    let reason = "cannot stand beside file: expected response_headers of the [[route]]";
+    let reason = "cannot be used with file: expected response_headers of the [[route]]";
     respond.refuse(&["headers"], reason, findings);
     let file = respond.path("file", "a file such as \"sorry.html\"", findings)?;
     if let Err(invalid) = value::check_body(status, b"?") {
@@ -154,9 +154,9 @@ fn read_headers(respond: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(
 }
 
 fn read_redirect(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Action> {
-    const EXPECTED: &str = "a place such as \"https://{host}{uri}\", or a table such as { to = \"/new\", status = 308 }";
+    const EXPECTED: &str = "a location such as \"https://{host}{uri}\", or a table such as { to = \"/new\", status = 308 }";
     const TO: Kind<Template> = Kind {
-        expected: "a place such as \"https://{host}{uri}\"",
+        expected: "a location such as \"https://{host}{uri}\"",
         parse: parse_location,
     };
     if value.get_ref().is_str() {
@@ -175,7 +175,7 @@ fn read_redirect(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> O
             known @ (301 | 302 | 303 | 307 | 308) => known as u16,
             other => {
                 let message = format!(
-                    "status {other} is not that of a redirect: expected 301, 302, 303, 307 or 308"
+                    "status {other} is not a redirect status: expected 301, 302, 303, 307 or 308"
                 );
                 findings.error(status.span(), message);
                 limits::REDIRECT_STATUS_DEFAULT
@@ -195,14 +195,14 @@ fn parse_location(text: &str) -> Result<Template, Invalid> {
     let begins = text.starts_with(['/', '{']) || text.contains("://");
     if text.contains(is_bad) || !begins {
         return Err(Invalid::new(format!(
-            "{text:?} is not a place to go to: expected one such as \"https://{{host}}{{uri}}\" or \"/new\""
+            "{text:?} is not a location: expected one such as \"https://{{host}}{{uri}}\" or \"/new\""
         )));
     }
     check_host_of_location(text, &template)?;
     for nobody in [Variable::Upstream, Variable::Server] {
         if template.0.contains(&Piece::Variable(nobody)) {
             return Err(Invalid::new(format!(
-                "{text:?} asks for a server, and a redirect is a response without one"
+                "{text:?} uses a variable of the upstream server, and a redirect has no server"
             )));
         }
     }
@@ -223,7 +223,7 @@ fn check_host_of_location(text: &str, template: &Template) -> Result<(), Invalid
     });
     if has_none {
         return Err(Invalid::new(format!(
-            "{text:?} would let clients choose the host: expected one before the path, such as \"https://{{host}}{{uri}}\""
+            "{text:?} would let clients choose the host: expected a host before the path, such as \"https://{{host}}{{uri}}\""
         )));
     }
     Ok(())

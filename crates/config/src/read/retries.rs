@@ -104,7 +104,7 @@ fn read_statuses(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<
             Ok(status) if (400..600).contains(&status) => statuses.push(status),
             _ => findings.error(
                 value.span(),
-                format!("status {number} is not that of a failure: expected 400 to 599"),
+                format!("status {number} is not a failure status: expected 400 to 599"),
             ),
         }
     }

@@ -76,12 +76,12 @@ fn parse_pieces(text: &str, pattern: &Pattern) -> Result<Vec<RewritePiece>, Inva
         }
         let (name, after) = split_name(rest).ok_or_else(|| {
             Invalid::new(format!(
-                "a \"$\" in {text:?} names no group: expected \"$1\" or \"${{name}}\", or \"$$\" for the letter"
+                "a \"$\" in {text:?} does not name a group: expected \"$1\" or \"${{name}}\", or \"$$\" for the character"
             ))
         })?;
         let group = pattern.group(name).ok_or_else(|| {
             Invalid::new(format!(
-                "there is no group {name:?} in {:?}: groups are counted from 1, or named as in \"(?<name>…)\"",
+                "no group {name:?} in {:?}: groups are numbered from 1, or named as in \"(?<name>…)\"",
                 pattern.as_str()
             ))
         })?;

@@ -86,13 +86,13 @@ pub(super) fn read_routes(
     let has_none = !file.is_meant("route") || is_empty("route");
     if listeners.speak_http_nowhere() {
         if !has_none {
-            let message = "there is no [[listen]] that speaks http, and so nobody who could ask for a [[route]]: expected one, or no [[route]]";
+            let message = "no [[listen]] has protocol \"http\", so no client can reach a [[route]]: add such a [[listen]], or remove the [[route]]";
             findings.error(file.place("route"), message);
         }
     } else if has_none && !(listeners.are_unknown() && names_protocols(file)) {
         findings.error(
             0..0,
-            "there is no [[route]]: expected at least one, to say how to respond",
+            "there is no [[route]]: expected at least one, which defines the responses",
         );
     }
     let mut routes: Vec<(Route, Span)> = Vec::new();
@@ -179,7 +179,7 @@ fn warn_of_two_codings(
     let says_coding = written.any(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
     if says_coding && compress.is_some() && route.has("compress") {
         let message = format!(
-            "compress has no effect on this route: its response_headers, in line {}, say Content-Encoding, and the response would have two; leave one of them out",
+            "compress has no effect on this route: its response_headers in line {} set Content-Encoding, and the response would have two; remove one of them",
             findings.line_of(&route.place("response_headers")),
         );
         findings.warning(route.place("compress"), message);
@@ -203,7 +203,7 @@ const PREFIX: Kind<String> = Kind {
 fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<'_>) -> PathEdit {
     const KEYS: [&str; 2] = ["strip_prefix", "replace_prefix"];
     if let Some(rewrites) = read_rewrites(route, findings) {
-        let reason = "cannot stand beside rewrite: expected one of them";
+        let reason = "cannot be used with rewrite: expected one of them";
         route.refuse(&KEYS, reason, findings);
         return PathEdit::Rewrite(rewrites);
     }
@@ -244,6 +244,6 @@ fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<
 }
 
 const STRIPPED: Kind<String> = Kind {
-    expected: "true for what the route's path matched, or the beginning of it such as \"/api\"",
+    expected: "true to strip the path of the route, or the beginning of it such as \"/api\"",
     parse: PREFIX.parse,
 };

@@ -64,7 +64,9 @@ pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>)
         servers.push(server);
     }
     if !servers.is_empty() && servers.iter().all(|server| server.backup) {
-        let message = format!("{name} has backup servers only: for whom do they stand in?");
+        let message = format!(
+            "{name} has only backup servers: expected at least one server that is not a backup"
+        );
         findings.error(written.span(), message);
     }
     servers

@@ -109,7 +109,7 @@ fn warn_of_the_longer(section: &Section<'_, '_>, timeouts: &Timeouts, findings: 
         ("upstream_body", timeouts.upstream_body),
     ] {
         if section.has(key) && timeout >= request {
-            let reason = "since request ends it first";
+            let reason = "because request expires first";
             section.warn_of_idle(&[key], reason, findings);
         }
     }
@@ -134,7 +134,7 @@ fn set(key: &str, timeout: Duration, timeouts: &mut Timeouts) {
         "tunnel_idle" => &mut timeouts.tunnel_idle,
         "tunnel_fin" => &mut timeouts.tunnel_fin,
         "drain" => &mut timeouts.drain,
-        _ => unreachable!("{key:?} is no timeout"),
+        _ => unreachable!("{key:?} is not a timeout"),
     };
     *field = timeout;
 }

@@ -47,7 +47,7 @@ const TARGET_DEFAULT: &str = "/v1/traces";
 fn parse_endpoint(text: &str) -> Result<Endpoint, Invalid> {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Err(Invalid::new(format!(
-            "{text:?} is no URL: expected one such as \"http://127.0.0.1:4318\""
+            "{text:?} is not a URL: expected one such as \"http://127.0.0.1:4318\""
         )));
     };
     let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -56,7 +56,7 @@ fn parse_endpoint(text: &str) -> Result<Endpoint, Invalid> {
     let can_stand = |letter: char| letter.is_ascii_graphic() && letter != '#';
     if !target.chars().all(can_stand) || target.starts_with('?') {
         return Err(Invalid::new(format!(
-            "{target:?} is no path of a collector: expected one such as {TARGET_DEFAULT:?}"
+            "{target:?} is not a path of a collector: expected one such as {TARGET_DEFAULT:?}"
         )));
     }
     Ok(Endpoint {
@@ -92,7 +92,7 @@ fn parse_text(text: &str) -> Result<String, Invalid> {
     let bytes = 1..=limits::TRACING_TEXT_MAX;
     if !bytes.contains(&text.len()) || text.chars().any(char::is_control) {
         return Err(Invalid::new(format!(
-            "expected a text of 1 to {} bytes without control characters",
+            "expected a string of 1 to {} bytes without control characters",
             limits::TRACING_TEXT_MAX
         )));
     }
@@ -140,16 +140,14 @@ fn read_collector(
     if !endpoint.is_tls {
         section.refuse(
             &["tls"],
-            "has no meaning for an endpoint without it: expected endpoint = \"https://…\"",
+            "has no effect for an endpoint without TLS: expected endpoint = \"https://…\"",
             findings,
         );
     }
     let field = |name: &str, value: &str| {
         value::check_header(name, value)?;
         match OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
-            true => Err(Invalid::new(format!(
-                "{name} is written by the server itself"
-            ))),
+            true => Err(Invalid::new(format!("{name} is set by the server itself"))),
             false => Ok(()),
         }
     };
@@ -184,7 +182,7 @@ fn read_texts(
     check: impl Fn(&str, &str) -> Result<(), Invalid>,
     findings: &mut Findings<'_>,
 ) -> Vec<(String, String)> {
-    const EXPECTED: &str = "a table of names and texts such as { name = \"value\" }";
+    const EXPECTED: &str = "a table of names and strings such as { name = \"value\" }";
     let Some(value) = section.value(key) else {
         return Vec::new();
     };
@@ -196,7 +194,7 @@ fn read_texts(
     for (name, value) in in_order(table) {
         let name = name.get_ref();
         let Some(text) = as_text(value) else {
-            let what = format!("{name:?} in {key} is {}: expected a text", kind_of(value));
+            let what = format!("{name:?} in {key} is {}: expected a string", kind_of(value));
             findings.error(first_of(value), what);
             continue;
         };
@@ -208,7 +206,7 @@ fn read_texts(
     if texts.len() > limits::TRACING_TEXTS_MAX {
         let count = texts.len();
         let most = limits::TRACING_TEXTS_MAX;
-        let message = format!("{key} has {count} of them: expected at most {most}");
+        let message = format!("{key} has {count} entries: expected at most {most}");
         findings.error(section.place(key), message);
     }
     texts
@@ -216,7 +214,7 @@ fn read_texts(
 
 fn parse_attribute(name: &str, text: &str) -> Result<(), Invalid> {
     if name == "service.name" {
-        return Err(Invalid::new("service.name is written as service_name"));
+        return Err(Invalid::new("service.name is set by the key service_name"));
     }
     parse_text(name).and_then(|_| parse_text(text)).map(|_| ())
 }

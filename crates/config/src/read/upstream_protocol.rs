@@ -28,7 +28,7 @@ pub(super) fn read_protocol(
 ) -> UpstreamProtocol {
     let name = group.read("protocol", NAME, findings);
     if name != Some(Name::Http2) {
-        let reason = "goes with protocol = \"h2\": expected this, or no such key";
+        let reason = "is only for protocol = \"h2\": set it, or remove the key";
         group.refuse(&OF_HTTP2, reason, findings);
         return UpstreamProtocol::Http1;
     }
@@ -54,7 +54,7 @@ pub(super) fn agree_on_protocol(
     match upstream.protocol {
         UpstreamProtocol::Http1 if checks_grpc => findings.error(
             group.place("health"),
-            "a check of grpc is made over HTTP/2: expected protocol = \"h2\" beside it",
+            "a gRPC health check uses HTTP/2: expected protocol = \"h2\" as well",
         ),
         UpstreamProtocol::Http1 => {}
         UpstreamProtocol::Http2(_) => refuse_those_of_http1(group, findings),
@@ -64,12 +64,12 @@ pub(super) fn agree_on_protocol(
 fn refuse_those_of_http1(group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     group.refuse(
         &["proxy_protocol"],
-        "says whose a connection is, and with protocol = \"h2\" requests of many clients share one",
+        "ties a connection to one client, but with protocol = \"h2\" many clients share a connection",
         findings,
     );
     group.refuse(
         &["reuse", "connections_ready", "connections_idle_max"],
-        "is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
+        "is for connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
         findings,
     );
 }

@@ -37,7 +37,7 @@ pub(super) fn read_tls(
         Some(false) => {
             section.refuse(
                 &["ca"],
-                "contradicts verify = false, which believes every certificate",
+                "contradicts verify = false, which accepts every certificate",
                 findings,
             );
             Verify::Nothing
@@ -45,8 +45,7 @@ pub(super) fn read_tls(
         Some(true) | None => ca.map_or(Verify::System, Verify::File),
     };
     if section.has("certificate") != section.has("key") {
-        let message =
-            "certificate and key of tls come together: one without the other proves nothing";
+        let message = "certificate and key of tls need each other: set both, or neither";
         findings.error(section.span(), message);
     }
     let certificate = section.path("certificate", PEM, findings);

@@ -14,7 +14,7 @@ pub fn parse_account(text: &str) -> Result<Account, Invalid> {
         return match text.parse() {
             Ok(number) if number != u32::MAX => Ok(Account::Number(number)),
             _ => Err(Invalid::new(format!(
-                "{text} is no number of a user or group: expected 0 to {}",
+                "{text} is not the number of a user or group: expected 0 to {}",
                 u32::MAX - 1
             ))),
         };
@@ -27,7 +27,7 @@ pub fn parse_account(text: &str) -> Result<Account, Invalid> {
     {
         true => Ok(Account::Name(text.to_owned())),
         false => Err(Invalid::new(format!(
-            "{text:?} is no user or group: expected a name such as \"www-data\", or a number"
+            "{text:?} is not a user or group: expected a name such as \"www-data\", or a number"
         ))),
     }
 }
@@ -47,7 +47,7 @@ pub fn parse_run_as(text: &str) -> Result<RunAs, Invalid> {
 pub(crate) fn parse_user(text: &str) -> Result<Account, Invalid> {
     match parse_account(text)? {
         Account::Number(0) => Err(Invalid::new(
-            "user 0 is root, whose rights are to be given up: expected another user, such as \"www-data\"",
+            "user 0 is root, and the server switches users to drop root's privileges: expected another user, such as \"www-data\"",
         )),
         account => Ok(account),
     }

@@ -24,12 +24,12 @@ pub(super) fn pieces<P>(
         }
         if brace == "}" {
             return Err(Invalid::new(format!(
-                "{text:?} has a \"}}\" that ends nothing: a brace alone is written \"}}}}\""
+                "{text:?} has a \"}}\" without a matching \"{{\": a literal brace is written \"}}}}\""
             )));
         }
         let Some((name, after)) = after.split_once('}') else {
             return Err(Invalid::new(format!(
-                "{text:?} has a \"{{\" without its end: a brace alone is written \"{{{{\""
+                "{text:?} has a \"{{\" without a matching \"}}\": a literal brace is written \"{{{{\""
             )));
         };
         if !between.is_empty() {

@@ -53,7 +53,7 @@ pub fn parse_cache_control(text: &str) -> Result<String, Invalid> {
         };
         let name = name.to_ascii_lowercase();
         if let Err(why) = check(&name, argument) {
-            return invalid(format!("{text:?} is no Cache-Control: {why}"));
+            return invalid(format!("{text:?} is not a Cache-Control value: {why}"));
         }
         if names.contains(&name) {
             return invalid(format!("{text:?} has {name} twice: expected it once"));
@@ -81,7 +81,7 @@ fn directives(text: &str) -> impl Iterator<Item = &str> {
 fn check(name: &str, argument: Option<&str>) -> Result<(), String> {
     const EXAMPLE: &str = "expected directives such as \"public, max-age=3600\"";
     if !is_token(name) {
-        return Err(format!("{name:?} is no directive; {EXAMPLE}"));
+        return Err(format!("{name:?} is not a directive; {EXAMPLE}"));
     }
     if OF_REQUESTS.contains(&name) {
         return Err(format!("{name} is for requests; {EXAMPLE}"));
@@ -92,19 +92,19 @@ fn check(name: &str, argument: Option<&str>) -> Result<(), String> {
         }
         return match argument {
             Some(argument) if !is_token(argument) && !is_quoted(argument) => Err(format!(
-                "{name} has {argument:?}: expected a word, or a text in quotation marks"
+                "{name} has {argument:?}: expected a word, or a quoted string"
             )),
             _ => Ok(()),
         };
     };
     match (expected, argument) {
         (Argument::Nothing | Argument::Fields, None) => Ok(()),
-        (Argument::Nothing, Some(argument)) => Err(format!(
-            "{name} has {argument:?}: expected nothing behind it"
-        )),
+        (Argument::Nothing, Some(argument)) => {
+            Err(format!("{name} has {argument:?}: expected no value"))
+        }
         (Argument::Fields, Some(argument)) if is_quoted(argument) => Ok(()),
         (Argument::Fields, Some(argument)) => Err(format!(
-            "{name} has {argument:?}: expected names of fields in quotation marks, or nothing"
+            "{name} has {argument:?}: expected a quoted list of field names, or no value"
         )),
         (Argument::Seconds, Some(argument)) if is_seconds(argument) => Ok(()),
         (Argument::Seconds, argument) => Err(format!(
@@ -158,51 +158,51 @@ mod tests {
         for (text, expected) in [
             (
                 "",
-                "\"\" is no Cache-Control: \"\" is no directive; expected directives such as \"public, max-age=3600\"",
+                "\"\" is not a Cache-Control value: \"\" is not a directive; expected directives such as \"public, max-age=3600\"",
             ),
             (
                 "public max-age=3600",
-                "\"public max-age=3600\" is no Cache-Control: \"public max-age\" is no directive; expected directives such as \"public, max-age=3600\"",
+                "\"public max-age=3600\" is not a Cache-Control value: \"public max-age\" is not a directive; expected directives such as \"public, max-age=3600\"",
             ),
             (
                 "public,",
-                "\"public,\" is no Cache-Control: \"\" is no directive; expected directives such as \"public, max-age=3600\"",
+                "\"public,\" is not a Cache-Control value: \"\" is not a directive; expected directives such as \"public, max-age=3600\"",
             ),
             (
                 "max_age=5",
-                "\"max_age=5\" is no Cache-Control: unknown directive \"max_age\"; nearest: \"max-age\"",
+                "\"max_age=5\" is not a Cache-Control value: unknown directive \"max_age\"; nearest: \"max-age\"",
             ),
             (
                 "max-age=1h",
-                "\"max-age=1h\" is no Cache-Control: max-age has \"1h\": expected seconds, such as max-age=3600",
+                "\"max-age=1h\" is not a Cache-Control value: max-age has \"1h\": expected seconds, such as max-age=3600",
             ),
             (
                 "max-age",
-                "\"max-age\" is no Cache-Control: max-age has \"\": expected seconds, such as max-age=3600",
+                "\"max-age\" is not a Cache-Control value: max-age has \"\": expected seconds, such as max-age=3600",
             ),
             (
                 "s-maxage=99999999999",
-                "\"s-maxage=99999999999\" is no Cache-Control: s-maxage has \"99999999999\": expected seconds, such as s-maxage=3600",
+                "\"s-maxage=99999999999\" is not a Cache-Control value: s-maxage has \"99999999999\": expected seconds, such as s-maxage=3600",
             ),
             (
                 "max-age=+5",
-                "\"max-age=+5\" is no Cache-Control: max-age has \"+5\": expected seconds, such as max-age=3600",
+                "\"max-age=+5\" is not a Cache-Control value: max-age has \"+5\": expected seconds, such as max-age=3600",
             ),
             (
                 "no-store=1",
-                "\"no-store=1\" is no Cache-Control: no-store has \"1\": expected nothing behind it",
+                "\"no-store=1\" is not a Cache-Control value: no-store has \"1\": expected no value",
             ),
             (
                 "private=set-cookie",
-                "\"private=set-cookie\" is no Cache-Control: private has \"set-cookie\": expected names of fields in quotation marks, or nothing",
+                "\"private=set-cookie\" is not a Cache-Control value: private has \"set-cookie\": expected a quoted list of field names, or no value",
             ),
             (
                 "only-if-cached",
-                "\"only-if-cached\" is no Cache-Control: only-if-cached is for requests; expected directives such as \"public, max-age=3600\"",
+                "\"only-if-cached\" is not a Cache-Control value: only-if-cached is for requests; expected directives such as \"public, max-age=3600\"",
             ),
             (
                 "x=\"a\u{7f}\"",
-                "\"x=\\\"a\\u{7f}\\\"\" is no Cache-Control: x has \"\\\"a\\u{7f}\\\"\": expected a word, or a text in quotation marks",
+                "\"x=\\\"a\\u{7f}\\\"\" is not a Cache-Control value: x has \"\\\"a\\u{7f}\\\"\": expected a word, or a quoted string",
             ),
             (
                 "max-age=5, MAX-AGE=6",

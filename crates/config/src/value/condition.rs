@@ -15,7 +15,7 @@ pub fn parse_host(text: &str) -> Result<Host, Invalid> {
             return Ok(Host::new(text));
         }
         return Err(Invalid::new(format!(
-            "host {text:?}: a \"*\" stands for whole parts at the beginning, such as \"*.example.com\""
+            "host {text:?}: a \"*\" stands for whole labels at the beginning, such as \"*.example.com\""
         )));
     }
     let literal = text
@@ -70,7 +70,7 @@ pub(crate) fn parse_pattern(text: &str) -> Result<Pattern, Invalid> {
     match built {
         Ok(regex) => Ok(Pattern::new(regex)),
         Err(regex::Error::CompiledTooBig(_)) => Err(Invalid::new(format!(
-            "regular expression {text:?} is too large: compiled it must fit {} KiB",
+            "regular expression {text:?} is too large: expected at most {} KiB when compiled",
             limits::PATTERN_BYTES_MAX >> 10
         ))),
         Err(error) => {
@@ -109,7 +109,7 @@ pub fn parse_path(text: &str) -> Result<PathMatch, Invalid> {
     }
     if path.to_ascii_lowercase().contains("%2f") {
         return Err(Invalid::new(format!(
-            "path {text:?} contains an encoded slash, which no path has when it is compared: write \"/\""
+            "path {text:?} contains an encoded slash, but paths are matched after decoding: write \"/\""
         )));
     }
     refuse_dot_segments(path)?;
@@ -125,7 +125,7 @@ pub(crate) fn refuse_dot_segments(path: &str) -> Result<(), Invalid> {
     match segments.find(|segment| matches!(*segment, "." | "..")) {
         None => Ok(()),
         Some(dots) => Err(Invalid::new(format!(
-            "path {path:?} contains the segment {dots:?}: write the path that it leads to"
+            "path {path:?} contains the segment {dots:?}: write the path without such segments"
         ))),
     }
 }
@@ -140,12 +140,12 @@ pub(crate) fn parse_method(text: &str) -> Result<String, Invalid> {
     let upper = text.to_ascii_uppercase();
     if upper != text {
         return Err(Invalid::new(format!(
-            "method {text:?} is written {upper:?}: methods differ in case"
+            "method {text:?} is written {upper:?}: methods are case-sensitive"
         )));
     }
     if text == "CONNECT" {
         return Err(Invalid::new(
-            "CONNECT is refused with 501 before routes are looked at",
+            "CONNECT is refused with 501 before routes are matched",
         ));
     }
     Ok(upper)
@@ -208,11 +208,11 @@ mod tests {
                 ("*.a.com", "Below(\".a.com\")"),
                 (
                     "*a.com",
-                    "error: host \"*a.com\": a \"*\" stands for whole parts at the beginning, such as \"*.example.com\"",
+                    "error: host \"*a.com\": a \"*\" stands for whole labels at the beginning, such as \"*.example.com\"",
                 ),
                 (
                     "*.1.2",
-                    "error: host \"*.1.2\": a \"*\" stands for whole parts at the beginning, such as \"*.example.com\"",
+                    "error: host \"*.1.2\": a \"*\" stands for whole labels at the beginning, such as \"*.example.com\"",
                 ),
             ],
         );
@@ -259,7 +259,7 @@ mod tests {
                 (
                     &large,
                     &format!(
-                        "error: regular expression {large:?} is too large: compiled it must fit 256 KiB"
+                        "error: regular expression {large:?} is too large: expected at most 256 KiB when compiled"
                     ),
                 ),
             ],
@@ -275,7 +275,7 @@ mod tests {
                 ("PROPFIND", "\"PROPFIND\""),
                 (
                     "get",
-                    "error: method \"get\" is written \"GET\": methods differ in case",
+                    "error: method \"get\" is written \"GET\": methods are case-sensitive",
                 ),
                 (
                     "A B",
@@ -283,7 +283,7 @@ mod tests {
                 ),
                 (
                     "CONNECT",
-                    "error: CONNECT is refused with 501 before routes are looked at",
+                    "error: CONNECT is refused with 501 before routes are matched",
                 ),
             ],
         );

@@ -33,7 +33,7 @@ pub(crate) fn check_field(name: &str) -> Result<(), Invalid> {
 
 fn own_field(name: &str) -> Invalid {
     Invalid::new(format!(
-        "header {name:?} is written by the server itself: leave it out"
+        "header {name:?} is set by the server itself: leave it out"
     ))
 }
 

@@ -47,11 +47,11 @@ pub fn parse_log_format(text: &str) -> Result<LogFormat, Invalid> {
     }
     if !text.contains('{') {
         return Err(Invalid::new(format!(
-            "{text:?} is no format: expected \"json\", \"combined\", or text with fields such as \"{{client}} {{target}} {{status}}\""
+            "{text:?} is not a log format: expected \"json\", \"combined\", or text with fields such as \"{{client}} {{target}} {{status}}\""
         )));
     }
     if text.contains(['\n', '\r']) {
-        return Err(Invalid::new("a line of the log has no line break in it"));
+        return Err(Invalid::new("a log format cannot contain a line break"));
     }
     let field = |name: &str| parse_field(name).map(LogPiece::Field);
     pieces(text, LogPiece::Text, field).map(LogFormat::Template)
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn a_slip_is_named() {
         for (text, words) in [
-            ("jsno", "is no format"),
+            ("jsno", "is not a log format"),
             ("{stauts}", "unknown field {stauts}; nearest: {status}"),
             ("{header:a b}", "is not a header name"),
-            ("{client", "without its end"),
-            ("{client} }", "ends nothing"),
-            ("{client}\n{target}", "no line break"),
+            ("{client", "without a matching \"}\""),
+            ("{client} }", "without a matching \"{\""),
+            ("{client}\n{target}", "cannot contain a line break"),
         ] {
             let why = parse_log_format(text).expect_err(text).to_string();
             assert!(why.contains(words), "{text}: {why}");

@@ -34,7 +34,7 @@ pub fn parse_network(text: &str) -> Result<Network, Invalid> {
     })?;
     if network.address() != address {
         return Err(Invalid::new(format!(
-            "{text:?} has bits behind its prefix: expected \"{network}\" for the network, or {address} alone"
+            "{text:?} has bits set after its prefix: expected \"{network}\" for the network, or {address} alone"
         )));
     }
     Ok(network)
@@ -59,7 +59,7 @@ mod tests {
             ("::1", "::1/128"),
             (
                 "10.0.0.1/8",
-                "error: \"10.0.0.1/8\" has bits behind its prefix: expected \"10.0.0.0/8\" for the network, or 10.0.0.1 alone",
+                "error: \"10.0.0.1/8\" has bits set after its prefix: expected \"10.0.0.0/8\" for the network, or 10.0.0.1 alone",
             ),
             (
                 "10.0.0.0/33",

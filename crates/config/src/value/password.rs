@@ -33,18 +33,18 @@ pub fn check_password_hash(hash: &str) -> Result<(), Invalid> {
     }
     if hash.starts_with("$apr1$") || hash.starts_with("$1$") || hash.starts_with("{SHA}") {
         return Err(Invalid::new(
-            "this kind of hash is broken by trying: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
+            "this kind of hash is too weak against brute force: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
         ));
     }
     Err(Invalid::new(
-        "this is no hash of a password: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
+        "this is not a password hash: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
     ))
 }
 
 /// The message omits the hash, because it may be written to logs.
 fn not_a_hash(expected: String) -> Invalid {
     Invalid::new(format!(
-        "this hash of a password cannot be used: expected {expected}"
+        "this password hash cannot be used: expected {expected}"
     ))
 }
 
@@ -128,9 +128,9 @@ mod tests {
     fn what_is_no_hash_or_too_expensive_is_refused_without_repeating_it() {
         let expensive = format!("$6$rounds=9999999$salt${}", "a".repeat(86));
         for (hash, part) in [
-            ("secret", "this is no hash"),
-            ("", "this is no hash"),
-            ("$apr1$abc$def", "broken by trying"),
+            ("secret", "this is not a password hash"),
+            ("", "this is not a password hash"),
+            ("$apr1$abc$def", "too weak against brute force"),
             (
                 "$2y$31$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
                 "a cost of 4 to",

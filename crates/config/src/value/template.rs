@@ -49,7 +49,7 @@ fn parse_variable(name: &str) -> Result<Variable, Invalid> {
         None => {
             let known: Vec<&str> = names().chain(["header:NAME"]).collect();
             format!(
-                "unknown variable {{{name}}}; expected one of: {}; a brace alone is written \"{{{{\"",
+                "unknown variable {{{name}}}; expected one of: {}; a literal brace is written \"{{{{\"",
                 known.join(", ")
             )
         }
@@ -114,8 +114,8 @@ mod tests {
             ("{hots}", "unknown variable {hots}; nearest: {host}"),
             ("{}", "unknown variable {}; expected one of: client.address"),
             ("{header:}", "\"\" is not a header name"),
-            ("{host", "without its end"),
-            ("host}", "ends nothing"),
+            ("{host", "without a matching \"}\""),
+            ("host}", "without a matching \"{\""),
         ] {
             let error = parse_template(written).expect_err(written).to_string();
             assert!(error.contains(part), "{written}: {error}");

@@ -43,19 +43,19 @@ fn everything_wrong_is_named() {
         (
             "[admin]\naddress = \"127.0.0.1:9901\"",
             &[
-                "2:1: 127.0.0.1:9901 has no token: who can reach it could stop the server: expected token_file, a file with a line of at least 16 characters that clients have to send",
+                "2:1: 127.0.0.1:9901 has no token: anyone who can connect could stop the server; expected token_file, a file with a line of at least 16 characters, which clients must send",
             ],
         ),
         (
             "[admin]\naddress = \"127.0.0.1:80\"\ntoken_file = \"token\"\n[[listen]]\naddress = \"0.0.0.0:80\"",
             &[
-                "2:1: 127.0.0.1:80 is an address of clients, 0.0.0.0:80, in [[listen]]: expected another one",
+                "2:1: 127.0.0.1:80 overlaps the address 0.0.0.0:80 of [[listen]]: expected another one",
             ],
         ),
         (
             "[admin]\naddress = \"unix:/run/a.sock\"\ntoken_file = \"token\"",
             &[
-                "3:1: token_file has no meaning: a Unix socket is for this user and root only; expected address = \"IP:PORT\" beside it",
+                "3:1: token_file needs a TCP address: a Unix socket admits only this user and root; expected address = \"IP:PORT\" as well",
             ],
         ),
         (
@@ -78,7 +78,7 @@ fn relative_socket_of_clients_is_not_one_for_admin() {
     let refused = onrush_config::parse(text, Path::new("conf/onrush.toml"));
     let errors = refused.expect_err("one socket is for both").to_string();
     assert!(
-        errors.contains("unix:conf/a is an address of clients"),
+        errors.contains("unix:conf/a overlaps the address"),
         "{errors}"
     );
 }

@@ -61,19 +61,19 @@ const BAD: &Sentences = &[
     (
         "cache_control = true",
         &[
-            "1:17: cache_control in the file is true or false: expected a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
+            "1:17: cache_control in the file is true or false: expected a string such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
         ],
     ),
     (
         "cache_control = [5]",
         &[
-            "1:18: cache_control is a number: expected a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
+            "1:18: cache_control is a number: expected a string such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
         ],
     ),
     (
         "cache_control = []",
         &[
-            "1:17: cache_control in the file is empty: expected a text such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
+            "1:17: cache_control in the file is empty: expected a string such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false",
         ],
     ),
     (
@@ -81,7 +81,7 @@ const BAD: &Sentences = &[
         &[
             "1:28: cache_control has no value: expected directives such as \"public, max-age=3600\"",
             "1:30: unknown key \"max-age\" in cache_control; expected one of: status, type, value, replace",
-            "1:47: a 304 says what its 200 would say: expected status = 200",
+            "1:47: a 304 gets the Cache-Control of its 200: expected status = 200",
             "1:88: type in cache_control is empty: expected a list of media types such as [\"text/*\", \"application/json\"]",
         ],
     ),
@@ -90,7 +90,7 @@ const BAD: &Sentences = &[
         &[
             "1:28: \"2x\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
             "1:41: \"html\" is not a media type: expected one such as \"text/html\", or \"text/*\" for all of a kind",
-            "1:57: \"max-age=1d\" is no Cache-Control: max-age has \"1d\": expected seconds, such as max-age=3600",
+            "1:57: \"max-age=1d\" is not a Cache-Control value: max-age has \"1d\": expected seconds, such as max-age=3600",
             "1:81: replace in cache_control is a number: expected true or false",
         ],
     ),
@@ -101,7 +101,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\npath = \"/a\"\nsynthetic = true\ncache_control = \"public\"\nresponse_headers = { add = { cache-control = \"x\" } }",
         &[
-            "4:1: cache_control stands beside response_headers that change Cache-Control, in line 5: expected it in one of them",
+            "4:1: cache_control and response_headers in line 5 both change Cache-Control: expected only one of them",
         ],
     ),
 ];
@@ -124,16 +124,16 @@ fn what_is_hardly_meant_is_a_warning() {
     check_warnings(&[
         (
             "cache_control = [\"no-store\", { type = \"text/css\", value = \"max-age=1\" }, { status = 404, value = \"no-store\" }, { status = [404, 500], value = \"no-store\" }]",
-            &["1:30: this rule says nothing: one before it is for all of its responses"],
+            &["1:30: this rule has no effect: an earlier rule matches all of its responses"],
         ),
         (
             "cache_control = [{ type = \"text/*\", value = \"max-age=1\" }, { type = [\"text/css\", \"text/*\"], value = \"no-store\" }, \"no-store\"]",
-            &["1:60: this rule says nothing: one before it is for all of its responses"],
+            &["1:60: this rule has no effect: an earlier rule matches all of its responses"],
         ),
         (
             "[[route]]\npath = \"/a\"\nsynthetic = true\ncache_control = { value = \"no-store\", replace = true }",
             &[
-                "4:1: replace has no effect on a route that does not forward: what it says itself stays",
+                "4:1: replace has no effect on a route that does not forward: it replaces only the Cache-Control of forwarded responses",
             ],
         ),
     ]);

@@ -239,7 +239,7 @@ fn warnings_name_the_other_file() {
     ]);
     let said: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(said.len(), 1, "{said:?}");
-    let expected = "onrush.toml:4:1: warning: this [[route]] is never reached: the one in line 2 of a.toml matches everything it would\n";
+    let expected = "onrush.toml:4:1: warning: this [[route]] is never reached: the one in line 2 of a.toml matches all of its requests\n";
     assert!(said[0].starts_with(expected), "{said:?}");
 }
 
@@ -251,11 +251,11 @@ fn what_cannot_stand_in_two_files_is_said_with_both_places() {
     assert_eq!(
         errors(&[("onrush.toml", first), ("a.toml", a), ("b.toml", b)]),
         [
-            "a.toml:1:1: threads stands in two files, here and in onrush.toml:2:1: expected it in one of them",
+            "a.toml:1:1: threads is defined in two files, here and in onrush.toml:2:1: expected it in one of them",
             "a.toml:2:10: listen is written [[listen]], once for each",
-            "a.toml:3:11: upstream.app stands in two files, here and in onrush.toml:3:10: expected it in one of them",
+            "a.toml:3:11: upstream.app is defined in two files, here and in onrush.toml:3:10: expected it in one of them",
             "b.toml:1:12: upstream is written [upstream.NAME], once for each",
-            "b.toml:2:2: timeouts stands in two files, here and in a.toml:5:2: expected it in one of them",
+            "b.toml:2:2: timeouts is defined in two files, here and in a.toml:5:2: expected it in one of them",
         ]
     );
     assert_eq!(
@@ -266,7 +266,9 @@ fn what_cannot_stand_in_two_files_is_said_with_both_places() {
             ),
             ("a.toml", "[[listen]]\naddress = \":80\"\n"),
         ]),
-        ["onrush.toml:2:23: 0.0.0.0:80 is already listened on in line 2 of a.toml"]
+        [
+            "onrush.toml:2:23: 0.0.0.0:80 is already an address of the [[listen]] in line 2 of a.toml"
+        ]
     );
 }
 
@@ -300,18 +302,18 @@ fn includes_that_cannot_be_are_said_and_nothing_else_is() {
         ),
         (
             "\"onrush.toml\"",
-            "1:11: onrush.toml is where the configuration begins: expected other files",
+            "1:11: onrush.toml is the main configuration file, which cannot be included: expected other files",
         ),
         (
             "\"link.toml\"",
-            "1:11: link.toml is where the configuration begins: expected other files",
+            "1:11: link.toml is the main configuration file, which cannot be included: expected other files",
         ),
     ] {
         let first = format!("include = {include}\nthreeds = 1\n");
         let said = errors(&[("onrush.toml", &first), ("a.toml", &route), ("b.toml", "")]);
         let of_first: Vec<_> = said
             .iter()
-            .filter(|said| !said.contains("onrush.toml is where"))
+            .filter(|said| !said.contains("onrush.toml is the main"))
             .collect();
         match include.contains('*') && include.contains("a.toml") {
             // The pattern also matches the first file.
@@ -332,7 +334,7 @@ fn circles_and_long_chains_end() {
         said,
         [
             "b.toml:1:12: a.toml is included twice, here and in onrush.toml:1:11: expected it once",
-            "b.toml:1:22: onrush.toml is where the configuration begins: expected other files",
+            "b.toml:1:22: onrush.toml is the main configuration file, which cannot be included: expected other files",
         ]
     );
     let chain = |length: usize| -> Vec<(String, String)> {
@@ -366,7 +368,7 @@ fn all_files_together_have_bounds() {
     let files: Vec<(&str, &str)> = many.iter().map(|(name, text)| (&**name, &**text)).collect();
     assert_eq!(
         errors(&files),
-        ["onrush.toml:1:11: the configuration has more than 10000 files: expected at most so many"]
+        ["onrush.toml:1:11: the configuration has too many files: expected at most 10000"]
     );
     let half = "#".repeat(9 << 20);
     let said = errors(&[
@@ -413,7 +415,7 @@ fn include_has_its_place_at_the_top_and_in_files() {
     );
     let alone = parse("include = \"a.toml\"\n", Path::new("x.toml"));
     let said = alone.expect_err("it is alone").to_string();
-    let expected = "x.toml:1:11: no file can be included here: expected one text\n";
+    let expected = "x.toml:1:11: include is not supported here: expected a single file\n";
     assert!(said.starts_with(expected), "{said}");
 }
 
@@ -434,7 +436,9 @@ fn a_file_that_is_included_can_say_all_or_nothing() {
     let said = errors(&[("onrush.toml", "include = \"none*\"\n")]);
     assert_eq!(
         said,
-        ["onrush.toml:1:1: there is no [[route]]: expected at least one, to say how to respond"]
+        [
+            "onrush.toml:1:1: there is no [[route]]: expected at least one, which defines the responses"
+        ]
     );
 }
 

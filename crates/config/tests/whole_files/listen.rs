@@ -263,11 +263,11 @@ const BAD: &Sentences = &[
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"self-signed\", ocsp = \"a\" }",
-        &["3:38: ocsp does not fit a self-signed certificate, which no responder knows"],
+        &["3:38: ocsp does not apply to a self-signed certificate, which has no OCSP responder"],
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_crl = \"a.crl\" }",
-        &["3:39: client_crl needs client_ca, the authorities whose lists these are"],
+        &["3:39: client_crl needs client_ca, the authorities that issue these lists"],
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"a\", key = \"b\", client_ca = \"c\", client_crl = [] }",
@@ -284,7 +284,7 @@ const BAD: &Sentences = &[
     (
         "[[listen]]\naddress = \"unix:/run/x\"\nproxy_protocol = { from = \"10.0.0.0/8\" }",
         &[
-            "3:20: from does not fit a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
+            "3:20: from does not apply to a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
         ],
     ),
     (
@@ -306,7 +306,7 @@ fn the_proxy_protocol_from_everybody_is_warned_of() {
     check_warnings(&[(
         "[[listen]]\naddress = \":80\"\nproxy_protocol = true",
         &[
-            "3:1: whoever reaches this address can claim to be any client: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
+            "3:1: every client of this address could claim any IP address: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
         ],
     )]);
 }

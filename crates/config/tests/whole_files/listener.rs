@@ -94,7 +94,7 @@ fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
         (
             "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \":81\"\n[[route]]\npath = \"/a\"\nlistener = [\":80\", \":81\"]\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":81\"\nsynthetic = true",
             &[
-                "9:1: this [[route]] is never reached: the one in line 5 matches everything it would",
+                "9:1: this [[route]] is never reached: the one in line 5 matches all of its requests",
             ],
         ),
         (
@@ -104,8 +104,8 @@ fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
         (
             "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \":443\"\ntls = \"self-signed\"\n[[route]]\npath = \"/a\"\nlistener = \":80\"\nscheme = \"https\"\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":443\"\nscheme = \"http\"\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":443\"\nscheme = \"https\"\nsynthetic = true",
             &[
-                "6:1: this [[route]] is never reached: no listener of it speaks TLS, and no proxy is trusted to say \"https\"",
-                "11:1: this [[route]] is never reached: every listener of it speaks TLS, and no proxy is trusted to say \"http\"",
+                "6:1: this [[route]] is never reached: none of its listeners uses TLS, and no proxy is trusted to report \"https\"",
+                "11:1: this [[route]] is never reached: all of its listeners use TLS, and no proxy is trusted to report \"http\"",
             ],
         ),
     ];
@@ -118,13 +118,13 @@ fn a_host_that_a_route_before_takes_is_named() {
         (
             "[[route]]\nhost = \"a.example\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.example\"]\npath = \"/x\"\nsynthetic = true",
             &[
-                "4:1: this [[route]] is never reached with host \"a.example\": the one in line 1 matches everything it would",
+                "4:1: this [[route]] is never reached with host \"a.example\": the one in line 1 matches all of its requests",
             ],
         ),
         (
             "[[route]]\nhost = \"*.example\"\nsynthetic = true\n[[route]]\nhost = \"b.test\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.test\"]\nsynthetic = true",
             &[
-                "7:1: this [[route]] is never reached: those in lines 1, 4 match everything it would",
+                "7:1: this [[route]] is never reached: the ones in lines 1, 4 match all of its requests",
             ],
         ),
         (
@@ -144,7 +144,7 @@ fn other_addresses_must_have_the_listeners_that_routes_ask_for() {
     let missing = missing.expect_err("nobody listens there").to_string();
     assert_eq!(
         missing,
-        "[[route]] number 1 asks for the listener \"127.0.0.1:8080\", which would not be there: expected an address of that name, or those of the file"
+        "[[route]] number 1 names the listener \"127.0.0.1:8080\", which does not exist with these addresses: expected an address with that name, or the [[listen]] of the file"
     );
     assert_eq!(plan.listen.len(), 3, "nothing has changed");
     plan.listen_at(vec![at(9000), at(8080)])

@@ -73,7 +73,7 @@ fn everything_wrong_is_named() {
         (
             "[log]\naccess = \"syslog:tcp:h:1\"",
             &[
-                "2:10: \"syslog:tcp:h:1\" is no place of a syslog: expected \"syslog:unix:/dev/log\" or \"syslog:udp:IP:PORT\"",
+                "2:10: \"syslog:tcp:h:1\" is not a syslog address: expected \"syslog:unix:/dev/log\" or \"syslog:udp:IP:PORT\"",
             ],
         ),
         (

@@ -97,7 +97,7 @@ fn cores_busy_poll_where_that_is_wished() {
         (
             "busy_poll = true",
             &[
-                "1:1: busy_poll takes the whole of every CPU that this process may use: expected cpus or threads beside it, which leave some to other programs",
+                "1:1: busy_poll uses 100 % of every CPU that this process may use: expected cpus or threads as well, to leave CPUs for other programs",
             ],
         ),
     ] {
@@ -112,7 +112,7 @@ fn cores_busy_poll_where_that_is_wished() {
     check_errors(&[
         (
             "busy_poll = \"yes\"\n[[route]]\nsynthetic = true",
-            &["1:13: busy_poll in the file is a text: expected true or false"],
+            &["1:13: busy_poll in the file is a string: expected true or false"],
         ),
         (
             "[[route]]\nsynthetic = true\nbusy_poll = true",
@@ -325,7 +325,7 @@ const BAD: &Sentences = &[
     ),
     (
         "cpus = \"3-1\"",
-        &["1:8: \"3-1\" in the CPU list \"3-1\" runs backwards"],
+        &["1:8: \"3-1\" in the CPU list \"3-1\" is reversed: expected the lower CPU first"],
     ),
     (
         "cpus = [0, 1]",
@@ -390,15 +390,15 @@ const BAD: &Sentences = &[
     ),
     (
         "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \"0.0.0.0:80\"",
-        &["4:11: 0.0.0.0:80 is already listened on in line 2"],
+        &["4:11: 0.0.0.0:80 is already an address of the [[listen]] in line 2"],
     ),
     (
         "[[listen]]\naddress = \"unix:a\"\n[[listen]]\naddress = \"unix:a\"",
-        &["4:11: unix:a is already listened on in line 2"],
+        &["4:11: unix:a is already an address of the [[listen]] in line 2"],
     ),
     (
         "[[listen]]\naddress = \"127.0.0.1:80\"\n[[listen]]\naddress = \"[::ffff:127.0.0.1]:80\"",
-        &["4:11: 127.0.0.1:80 is already listened on in line 2"],
+        &["4:11: 127.0.0.1:80 is already an address of the [[listen]] in line 2"],
     ),
     (
         "[[listen]]\naddress = \":80\"\nthreads = 2",
@@ -446,7 +446,7 @@ const BAD: &Sentences = &[
     // Fixed responses.
     (
         "[[route]]\nrespond = \"ok\"",
-        &["2:11: respond is a text: expected a table such as { status = 200, body = \"ok\" }"],
+        &["2:11: respond is a string: expected a table such as { status = 200, body = \"ok\" }"],
     ),
     (
         "[[route]]\nrespond = { body = \"ok\" }",
@@ -454,11 +454,11 @@ const BAD: &Sentences = &[
     ),
     (
         "[[route]]\nrespond = { status = 99 }",
-        &["2:22: status 99 is not that of a final response: expected 200 to 599"],
+        &["2:22: status 99 is not a final status: expected 200 to 599"],
     ),
     (
         "[[route]]\nrespond = { status = \"200\" }",
-        &["2:22: status in respond is a text: expected a number such as 200"],
+        &["2:22: status in respond is a string: expected a number such as 200"],
     ),
     (
         "[[route]]\nrespond = { status = 999999999999999999999999999999999999999999 }",
@@ -471,7 +471,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nrespond = { status = 200, headers = { Content-Length = \"1\", \"a b\" = \"\", X = 1 } }",
         &[
-            "2:39: header \"Content-Length\" is written by the server itself: leave it out",
+            "2:39: header \"Content-Length\" is set by the server itself: leave it out",
             "2:61: \"a b\" is not a header name",
             "2:77: header \"X\" is a number: expected text such as \"text/plain\"",
         ],
@@ -479,7 +479,7 @@ const BAD: &Sentences = &[
     // Files and synthetic responses.
     (
         "[[route]]\nfiles = \"/srv\"",
-        &["2:9: files is a text: expected a table such as { root = \"/srv/www\" }"],
+        &["2:9: files is a string: expected a table such as { root = \"/srv/www\" }"],
     ),
     (
         "[[route]]\nfiles = {}",
@@ -494,7 +494,7 @@ const BAD: &Sentences = &[
         &[
             "2:32: \"a/b\" is not a file name: expected one such as \"index.html\"",
             "2:39: \"..\" is not a file name: expected one such as \"index.html\"",
-            "2:55: hidden in files is a text: expected true or false",
+            "2:55: hidden in files is a string: expected true or false",
         ],
     ),
     (
@@ -530,7 +530,9 @@ const BAD: &Sentences = &[
     ),
     (
         "[upstream.app]\nservers = \"a:1\"",
-        &["2:11: servers in [upstream.app] is a text: expected a list such as [\"10.0.0.1:8000\"]"],
+        &[
+            "2:11: servers in [upstream.app] is a string: expected a list such as [\"10.0.0.1:8000\"]",
+        ],
     ),
     (
         "[upstream.app]\nservers = [\"10.0.0.1\"]",
@@ -610,7 +612,7 @@ fn a_file_without_routes_is_an_error() {
     for text in ["", "route = []", "threads = 1"] {
         assert_eq!(
             errors(text),
-            ["1:1: there is no [[route]]: expected at least one, to say how to respond"]
+            ["1:1: there is no [[route]]: expected at least one, which defines the responses"]
         );
     }
     // A load target needs no routes, whatever else is wrong with it.
@@ -648,7 +650,7 @@ fn all_mistakes_are_reported_at_once_in_the_order_of_the_text() {
 fn a_route_that_is_never_reached_is_warned_of() {
     let never = |line: usize, by: usize| {
         vec![format!(
-            "{line}:1: this [[route]] is never reached: the one in line {by} matches everything it would"
+            "{line}:1: this [[route]] is never reached: the one in line {by} matches all of its requests"
         )]
     };
     let route = |conditions: &str| format!("[[route]]\n{conditions}\nsynthetic = true\n");
@@ -675,7 +677,7 @@ fn unused_groups_and_shared_cpus_are_warned_of() {
     assert_eq!(
         warnings(text),
         [
-            "1:11: 3 threads share 2 CPUs: one each is fastest",
+            "1:11: 3 threads share 2 CPUs: one thread per CPU is fastest",
             "5:11: no [[route]] forwards to [upstream.app]"
         ]
     );

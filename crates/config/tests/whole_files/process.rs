@@ -49,7 +49,7 @@ fn files_are_given_up_where_that_is_wished_but_for_directories_that_are_named() 
     check_errors(&[(
         "[process]\nlandlock = true\nlandlock_read = [\"srv\"]",
         &[
-            "3:18: \"srv\" is no such directory: expected a directory from the root on, such as [\"/srv\"]",
+            "3:18: \"srv\" is not an absolute directory: expected an absolute directory such as [\"/srv\"]",
         ],
     )]);
 }
@@ -60,18 +60,18 @@ fn what_is_no_user_is_said() {
         (
             "[process]\nuser = 0\ngroup = \"a b\"\nusr = 1",
             &[
-                "2:8: user 0 is root, whose rights are to be given up: expected another user, such as \"www-data\"",
-                "3:9: \"a b\" is no user or group: expected a name such as \"www-data\", or a number",
+                "2:8: user 0 is root, and the server switches users to drop root's privileges: expected another user, such as \"www-data\"",
+                "3:9: \"a b\" is not a user or group: expected a name such as \"www-data\", or a number",
                 "4:1: unknown key \"usr\" in [process]; nearest: \"user\"",
             ],
         ),
         (
             "[process]\ngroup = \"www-data\"",
-            &["2:1: group has no meaning without a user: expected user = \"www-data\" beside it"],
+            &["2:1: group has no effect without a user: expected user = \"www-data\" as well"],
         ),
         (
             "process = \"www-data\"",
-            &["1:11: [process] is a text: expected a table such as { user = \"www-data\" }"],
+            &["1:11: [process] is a string: expected a table such as { user = \"www-data\" }"],
         ),
     ]);
 }

@@ -93,28 +93,28 @@ fn everything_wrong_is_named() {
         (
             "[[listen]]\naddress = \":7\"\nprotocol = \"echo\"",
             &[
-                "2:11: anybody may be able to reach 0.0.0.0:7, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or public = true",
+                "2:11: 0.0.0.0:7 may be reachable from the Internet, where it can be abused to send traffic to spoofed addresses: expected a loopback or private address, or public = true",
             ],
         ),
         (
             "[[listen]]\naddress = \":7\"\nprotocol = \"memcached\"\ntransport = \"both\"\ntls = \"self-signed\"",
             &[
-                "2:11: anybody may be able to reach 0.0.0.0:7, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or public = true",
-                "5:1: tls is not spoken over UDP: expected transport = \"tcp\" beside it",
+                "2:11: 0.0.0.0:7 may be reachable from the Internet, where it can be abused to send traffic to spoofed addresses: expected a loopback or private address, or public = true",
+                "5:1: tls is not supported over UDP: expected transport = \"tcp\" as well",
             ],
         ),
         (
             "[[listen]]\naddress = \"unix:/run/x.sock\"\nprotocol = \"sink\"",
             &[
-                "2:11: unix:/run/x.sock is a Unix socket, and UDP is wanted there: expected an IP address and a port, or transport = \"tcp\"",
+                "2:11: unix:/run/x.sock is a Unix socket, which cannot receive UDP: expected an IP address and a port, or transport = \"tcp\"",
             ],
         ),
         (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"echo\"\ntls = \"self-signed\"\nproxy_protocol = false\nmemory = \"1m\"",
             &[
-                "4:1: tls is not spoken over UDP: expected transport = \"tcp\" beside it",
-                "5:1: proxy_protocol goes with protocol = \"http\": expected one of these, or no such key",
-                "6:1: memory goes with protocol = \"memcached\": expected one of these, or no such key",
+                "4:1: tls is not supported over UDP: expected transport = \"tcp\" as well",
+                "5:1: proxy_protocol is only for protocol = \"http\": set one of these, or remove the key",
+                "6:1: memory is only for protocol = \"memcached\": set one of these, or remove the key",
             ],
         ),
         (
@@ -135,15 +135,15 @@ fn everything_wrong_is_named() {
             "[[listen]]\naddress = \":7\"\nprotocol = \"responder\"\nrequest_bytes = 0\ntransport = \"tcp\"",
             &[
                 "1:1: [[listen]] has no response_bytes: expected a size such as 100",
-                "2:11: anybody may be able to reach 0.0.0.0:7, and to have others hit by what they did not ask for: expected an address of the loopback or of a private network, or public = true",
+                "2:11: 0.0.0.0:7 may be reachable from the Internet, where it can be abused to send traffic to spoofed addresses: expected a loopback or private address, or public = true",
                 "4:1: request_bytes of 0 bytes is out of range: expected 1 to 67108864",
-                "5:1: transport goes with protocol = \"memcached\", \"echo\" or \"sink\": expected one of these, or no such key",
+                "5:1: transport is only for protocol = \"memcached\", \"echo\" or \"sink\": set one of these, or remove the key",
             ],
         ),
         (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"echo\"\nresponse_bytes = 1",
             &[
-                "4:1: response_bytes goes with protocol = \"responder\": expected one of these, or no such key",
+                "4:1: response_bytes is only for protocol = \"responder\": set one of these, or remove the key",
             ],
         ),
         (
@@ -153,28 +153,28 @@ fn everything_wrong_is_named() {
         (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nmemory = \"1m\"\ntransport = \"udp\"",
             &[
-                "3:1: memory goes with protocol = \"memcached\": expected one of these, or no such key",
-                "4:1: transport goes with protocol = \"memcached\", \"echo\" or \"sink\": expected one of these, or no such key",
+                "3:1: memory is only for protocol = \"memcached\": set one of these, or remove the key",
+                "4:1: transport is only for protocol = \"memcached\", \"echo\" or \"sink\": set one of these, or remove the key",
             ],
         ),
         (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"echo\"\ntransport = \"tcp\"\nhttp_versions = [\"h1\"]",
             &[
-                "5:1: http_versions goes with protocol = \"http\": expected one of these, or no such key",
+                "5:1: http_versions is only for protocol = \"http\": set one of these, or remove the key",
             ],
         ),
         (
             "[[listen]]\naddress = \":80\"\nhttp_versions = [\"h1\", \"h3\"]\n[[listen]]\naddress = \":81\"\nhttp_versions = []\n[[listen]]\naddress = \":82\"\nhttp_versions = \"h2\"",
             &[
-                "3:24: http_versions has a version that is not spoken: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
+                "3:24: http_versions has a version that is not supported: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
                 "6:17: http_versions is empty: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
-                "9:17: http_versions in [[listen]] is a text: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
+                "9:17: http_versions in [[listen]] is a string: expected a list of \"h1\" and \"h2\", such as [\"h1\"]",
             ],
         ),
         (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"",
             &[
-                "4:3: there is no [[listen]] that speaks http, and so nobody who could ask for a [[route]]: expected one, or no [[route]]",
+                "4:3: no [[listen]] has protocol \"http\", so no client can reach a [[route]]: add such a [[listen]], or remove the [[route]]",
             ],
         ),
         (

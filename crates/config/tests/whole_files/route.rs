@@ -90,13 +90,13 @@ fn negated_conditions_are_conditions() {
             &[
                 "3:9: unknown key \"pat\" in not; nearest: \"path\"",
                 "3:21: unknown key \"not\" in not; expected one of: host, path, method, headers, query, from, scheme, listener",
-                "3:52: method \"get\" is written \"GET\": methods differ in case",
+                "3:52: method \"get\" is written \"GET\": methods are case-sensitive",
             ],
         ),
         (
             "[[route]]\nsynthetic = true\nnot = \"/x\"\n[[route]]\nsynthetic = true\nnot = []\n[[route]]\nsynthetic = true\nnot = {}",
             &[
-                "3:7: not is a text: expected a table of conditions such as { path = \"/public/\" }",
+                "3:7: not is a string: expected a table of conditions such as { path = \"/public/\" }",
                 "6:7: not in [[route]] is empty: expected a table of conditions such as { path = \"/public/\" }",
                 "9:7: not is empty: expected a table of conditions such as { path = \"/public/\" }",
             ],
@@ -105,7 +105,9 @@ fn negated_conditions_are_conditions() {
     check_warnings(&[
         (
             "[[route]]\npath = \"/a/\"\nsynthetic = true\nnot = { path = \"/a\" }",
-            &["1:1: this [[route]] is never reached: its not matches everything that it would"],
+            &[
+                "1:1: this [[route]] is never reached: its not matches every request that the route would match",
+            ],
         ),
         // The second route gets the requests that the first one excludes.
         (
@@ -115,7 +117,7 @@ fn negated_conditions_are_conditions() {
         (
             "[[route]]\nsynthetic = true\nnot = { method = \"GET\" }\n[[route]]\npath = \"/a\"\nsynthetic = true\nnot = { method = [\"GET\", \"PUT\"] }",
             &[
-                "4:1: this [[route]] is never reached: the one in line 1 matches everything it would",
+                "4:1: this [[route]] is never reached: the one in line 1 matches all of its requests",
             ],
         ),
     ]);
@@ -216,7 +218,7 @@ fn fields_of_servers_do_not_pass_by_default_or_by_route() {
     check_errors(&[(
         "[[route]]\nforward = \"http://10.0.0.1\"\nupstream_headers = { hide = [\"Connection\", \"a b\"] }",
         &[
-            "3:30: header \"Connection\" is written by the server itself: leave it out",
+            "3:30: header \"Connection\" is set by the server itself: leave it out",
             "3:44: \"a b\" is not a header name",
         ],
     )]);
@@ -402,7 +404,7 @@ fn error_pages_are_those_of_the_route_and_then_of_the_file() {
         (
             "error_pages = { 503 = { file = \"a\", body = \"b\", retry_after = \"10ms\", content_type = \"a\\nb\" } }",
             &[
-                "1:37: body cannot stand beside file: expected one of them",
+                "1:37: body cannot be used with file: expected one of them",
                 "1:63: retry_after 10ms is too short: expected 1s or more",
                 "1:86: the value of header \"Content-Type\" contains a control character",
             ],
@@ -410,7 +412,7 @@ fn error_pages_are_those_of_the_route_and_then_of_the_file() {
         (
             "error_pages = \"404.html\"",
             &[
-                "1:15: error_pages is a text: expected a table such as { 404 = \"404.html\", 5xx = \"sorry.html\" }",
+                "1:15: error_pages is a string: expected a table such as { 404 = \"404.html\", 5xx = \"sorry.html\" }",
             ],
         ),
     ]);
@@ -452,11 +454,11 @@ fn timeouts_are_those_of_the_route_and_then_of_the_file() {
     check_warnings(&[
         (
             "[timeouts]\nrequest = \"5s\"\nqueue = \"4s\"\nconnect = \"5s\"\n[[route]]\npath = \"/x\"\nforward = \"http://10.0.0.1\"",
-            &["4:1: connect has no effect since request ends it first"],
+            &["4:1: connect has no effect because request expires first"],
         ),
         (
             "[timeouts]\nrequest = \"5s\"\n[[route]]\npath = \"/x\"\nforward = \"http://10.0.0.1\"\ntimeouts = { upstream_first_byte = \"5m\" }",
-            &["6:14: upstream_first_byte has no effect since request ends it first"],
+            &["6:14: upstream_first_byte has no effect because request expires first"],
         ),
     ]);
 }
@@ -474,7 +476,7 @@ fn paths_are_rewritten_by_groups_that_exist() {
         (
             "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = [{ match = \"(a)\", to = \"/$2\" }, { match = \"(\", to = \"/x\" }, { to = \"x\" }]",
             &[
-                "3:34: there is no group \"2\" in \"(a)\": groups are counted from 1, or named as in \"(?<name>…)\"",
+                "3:34: no group \"2\" in \"(a)\": groups are numbered from 1, or named as in \"(?<name>…)\"",
                 "3:53: \"(\" is not a regular expression: unclosed group",
                 "3:71: rewrite has no match: expected a regular expression such as \"^/users/([0-9]+)$\"",
             ],
@@ -483,13 +485,13 @@ fn paths_are_rewritten_by_groups_that_exist() {
             "[[route]]\npath = \"/a/\"\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"a\", to = \"//evil\" }\nstrip_prefix = true",
             &[
                 "4:31: \"//evil\" is not a path: expected one such as \"/u/$1\", in ASCII and without spaces",
-                "5:1: strip_prefix cannot stand beside rewrite: expected one of them",
+                "5:1: strip_prefix cannot be used with rewrite: expected one of them",
             ],
         ),
         (
             "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"a\", to = \"/$x\" }",
             &[
-                "3:31: a \"$\" in \"/$x\" names no group: expected \"$1\" or \"${name}\", or \"$$\" for the letter",
+                "3:31: a \"$\" in \"/$x\" does not name a group: expected \"$1\" or \"${name}\", or \"$$\" for the character",
             ],
         ),
     ]);
@@ -519,7 +521,7 @@ fn other_origins_are_named_or_all_of_them() {
         (
             "[[route]]\nsynthetic = true\ncors = { origins = \"*\", credentials = true }",
             &[
-                "3:25: credentials cannot stand beside origins = \"*\": every site could act as its visitors do here; expected a list of origins",
+                "3:25: credentials cannot be used with origins = \"*\": every site could send requests in the name of its visitors; expected a list of origins",
             ],
         ),
         (
@@ -534,7 +536,7 @@ fn other_origins_are_named_or_all_of_them() {
         (
             "[[route]]\nsynthetic = true\ncors = { origins = [\"*\", \"https://a\"] }\nresponse_headers = { set = { X-A = \"1\" }, on = 404 }",
             &[
-                "3:1: cors is for responses of every status, and response_headers with a status in on are not: expected on = \"always\", or none",
+                "3:1: cors applies to responses of every status, but on limits response_headers to some: expected on = \"always\", or no on",
                 "3:10: origins has \"*\" beside others: expected \"*\" alone, or a list of origins",
             ],
         ),
@@ -542,7 +544,7 @@ fn other_origins_are_named_or_all_of_them() {
     check_warnings(&[(
         "[[route]]\npath = \"/x\"\nmethod = \"GET\"\nsynthetic = true\ncors = { origins = \"*\" }",
         &[
-            "5:1: cors is never asked for: browsers ask by OPTIONS, which is not among the methods of the route",
+            "5:1: cors has no effect on preflight requests: browsers send them with OPTIONS, which is not among the methods of the route",
         ],
     )]);
 }
@@ -664,7 +666,7 @@ fn files_say_what_is_served_where_there_is_none() {
     check_errors(&[(
         "[[route]]\nfiles = { root = \"/srv\", listing = \"yes\", fallback = \"../index.html\" }\n[[route]]\nfiles = { root = \"/srv\", fallback = \"a/\" }",
         &[
-            "2:36: listing in files is a text: expected true or false",
+            "2:36: listing in files is a string: expected true or false",
             "2:54: \"../index.html\" is not a file beneath root: expected one such as \"index.html\"",
             "4:37: \"a/\" is not a file beneath root: expected one such as \"index.html\"",
         ],
@@ -684,8 +686,8 @@ fn a_response_may_be_a_file() {
     check_errors(&[(
         "[[route]]\nrespond = { status = 200, file = \"a\", body = \"b\", headers = { X-A = \"1\" } }\n[[route]]\nrespond = { status = 204, file = \"a\" }\n[[route]]\nrespond = { status = 200, file = \"\" }",
         &[
-            "2:39: body cannot stand beside file: expected one of them",
-            "2:51: headers cannot stand beside file: expected response_headers of the [[route]]",
+            "2:39: body cannot be used with file: expected one of them",
+            "2:51: headers cannot be used with file: expected response_headers of the [[route]]",
             "4:27: a response with status 204 has no body",
             "6:34: \"\" is not a path: expected a file such as \"sorry.html\"",
         ],
@@ -723,13 +725,13 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nsynthetic = true\nhost = [\"a\", \"*b\"]",
         &[
-            "3:14: host \"*b\": a \"*\" stands for whole parts at the beginning, such as \"*.example.com\"",
+            "3:14: host \"*b\": a \"*\" stands for whole labels at the beginning, such as \"*.example.com\"",
         ],
     ),
     (
         "[[route]]\nsynthetic = true\nmethod = [\"get\", \"G T\"]",
         &[
-            "3:11: method \"get\" is written \"GET\": methods differ in case",
+            "3:11: method \"get\" is written \"GET\": methods are case-sensitive",
             "3:18: \"G T\" is not a method: expected one such as \"GET\"",
         ],
     ),
@@ -739,13 +741,13 @@ const BAD: &Sentences = &[
             "3:13: \"a b\" is not a header name",
             "3:30: \"X\" in headers is a number: expected \"value\", \"*\" for any, \"!\" for none, or \"~\" and a regular expression",
             "3:37: \"(\" is not a regular expression: unclosed group",
-            "4:9: query in [[route]] is a text: expected a table such as { Name = \"value\" }",
+            "4:9: query in [[route]] is a string: expected a table such as { Name = \"value\" }",
         ],
     ),
     (
         "[[route]]\nsynthetic = true\nfrom = \"10.0.0.1/8\"\nallow = []",
         &[
-            "3:8: \"10.0.0.1/8\" has bits behind its prefix: expected \"10.0.0.0/8\" for the network, or 10.0.0.1 alone",
+            "3:8: \"10.0.0.1/8\" has bits set after its prefix: expected \"10.0.0.0/8\" for the network, or 10.0.0.1 alone",
             "4:9: allow in [[route]] is empty: expected a network such as \"10.0.0.0/8\", or a list of them",
         ],
     ),
@@ -780,14 +782,14 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nsynthetic = true\nbasic_auth = { realm = \"a\\\"b\" }",
         &[
-            "3:14: basic_auth lets nobody in: expected users = { NAME = \"HASH\" }, or file = \"htpasswd\"",
+            "3:14: basic_auth has no users: expected users = { NAME = \"HASH\" }, or file = \"htpasswd\"",
             "3:24: \"a\\\"b\" cannot be a realm: expected text without quotes, backslashes and control characters",
         ],
     ),
     (
         "[[route]]\nsynthetic = true\nbasic_auth = { users = { ann = \"secret\", \"a:b\" = 1 } }",
         &[
-            "3:32: this is no hash of a password: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
+            "3:32: this is not a password hash: expected bcrypt, argon2id or SHA-crypt, made by \"htpasswd -nB NAME\" or \"openssl passwd -6\"",
             "3:42: \"a:b\" is not a user's name: it cannot be empty or contain a colon",
             "3:50: a password's hash is a number: expected text such as \"$2y$10$…\"",
         ],
@@ -798,15 +800,15 @@ const BAD: &Sentences = &[
         &[
             "3:19: a request has one Host field (RFC 9112, section 3.2): it can be set, not removed or added",
             "3:33: unknown variable {hots}; nearest: {host}",
-            "3:47: {server} is known in responses only: a request may be tried on several",
-            "3:59: header \"Connection\" is written by the server itself: leave it out",
+            "3:47: {server} is available in responses only: a request may be sent to several servers",
+            "3:59: header \"Connection\" is set by the server itself: leave it out",
             "3:102: unknown key \"ad\" in request_headers; nearest: \"add\"",
         ],
     ),
     (
         "[[route]]\nforward = \"a:1\"\nrequest_headers = { underscores = \"keep\", on = 1 }\nresponse_headers = { on = [\"often\", 600, true], underscores = true }",
         &[
-            "3:35: underscores in request_headers is a text: expected true or false",
+            "3:35: underscores in request_headers is a string: expected true or false",
             "3:43: unknown key \"on\" in request_headers; expected one of: set, add, remove, underscores",
             "4:28: \"often\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
             "4:37: \"600\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
@@ -823,7 +825,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nsynthetic = true\nresponse_headers = { set = { X = [\"a\", \"b\"] }, add = { Y = \"a\\nb\" } }",
         &[
-            "3:34: header \"X\" is set once: expected one text, or add for several",
+            "3:34: header \"X\" is set once: expected one string, or add for several",
             "3:60: the value of header \"Y\" contains a control character",
         ],
     ),
@@ -845,7 +847,7 @@ const BAD: &Sentences = &[
     (
         "[[route]]\nforward = \"a:1\"\npath = \"/a/\"\nstrip_prefix = 1\nreplace_prefix = \"b\"",
         &[
-            "4:16: strip_prefix in [[route]] is a number: expected true for what the route's path matched, or the beginning of it such as \"/api\"",
+            "4:16: strip_prefix in [[route]] is a number: expected true to strip the path of the route, or the beginning of it such as \"/api\"",
             "5:18: \"b\" is not the beginning of a path: expected one such as \"/api\"",
         ],
     ),
@@ -863,33 +865,33 @@ const BAD: &Sentences = &[
     (
         "compress = \"gzip\"",
         &[
-            "1:12: [compress] is a text: expected true, false, or a table such as { types = [\"text/*\"], size_min = \"1k\" }",
+            "1:12: [compress] is a string: expected true, false, or a table such as { types = [\"text/*\"], size_min = \"1k\" }",
         ],
     ),
     // Redirects.
     (
         "[[route]]\nredirect = \"example.com\"",
         &[
-            "2:12: \"example.com\" is not a place to go to: expected one such as \"https://{host}{uri}\" or \"/new\"",
+            "2:12: \"example.com\" is not a location: expected one such as \"https://{host}{uri}\" or \"/new\"",
         ],
     ),
     (
         "[[route]]\nredirect = { to = \"/{server}\", status = 200 }",
         &[
-            "2:19: \"/{server}\" asks for a server, and a redirect is a response without one",
-            "2:41: status 200 is not that of a redirect: expected 301, 302, 303, 307 or 308",
+            "2:19: \"/{server}\" uses a variable of the upstream server, and a redirect has no server",
+            "2:41: status 200 is not a redirect status: expected 301, 302, 303, 307 or 308",
         ],
     ),
     (
         "[[route]]\nredirect = \"https://{path.rest}\"",
         &[
-            "2:12: \"https://{path.rest}\" would let clients choose the host: expected one before the path, such as \"https://{host}{uri}\"",
+            "2:12: \"https://{path.rest}\" would let clients choose the host: expected a host before the path, such as \"https://{host}{uri}\"",
         ],
     ),
     (
         "[[route]]\nredirect = \"//{query}\"",
         &[
-            "2:12: \"//{query}\" would let clients choose the host: expected one before the path, such as \"https://{host}{uri}\"",
+            "2:12: \"//{query}\" would let clients choose the host: expected a host before the path, such as \"https://{host}{uri}\"",
         ],
     ),
     // Fields that are set.
@@ -948,8 +950,8 @@ const IDLE: &Sentences = &[
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[route.request_headers]\nset = { X-One = \"1\", X-Two = \"2\" }\nremove = [\"x-two\"]\n[route.response_headers]\nremove = \"Server\"\nadd = { X-Two = \"2\" }\nset = { server = \"a\" }\n[upstream.app]\nservers = [\"a:1\"]",
         &[
-            "5:22: header \"X-Two\" is set here and removed in line 6: it is set, since set takes what was there; take it out of remove, or out of set",
-            "10:9: header \"server\" is set here and removed in line 8: it is set, since set takes what was there; take it out of remove, or out of set",
+            "5:22: header \"X-Two\" is set here and removed in line 6: set wins, because it replaces earlier values; remove the header from set or from remove",
+            "10:9: header \"server\" is set here and removed in line 8: set wins, because it replaces earlier values; remove the header from set or from remove",
         ],
     ),
     (
@@ -959,7 +961,7 @@ const IDLE: &Sentences = &[
     (
         "[[route]]\npath = \"/a\"\nsynthetic = true\ncompress = true\nresponse_headers = { set = { Content-Encoding = \"{header:X-Coding}\" } }",
         &[
-            "4:1: compress has no effect on this route: its response_headers, in line 5, say Content-Encoding, and the response would have two; leave one of them out",
+            "4:1: compress has no effect on this route: its response_headers in line 5 set Content-Encoding, and the response would have two; remove one of them",
         ],
     ),
     (
@@ -975,7 +977,7 @@ const IDLE: &Sentences = &[
     ),
     (
         "[[route]]\npath = \"/a\"\nsynthetic = true\nallow = \"10.0.0.0/8\"\ndeny = \"0.0.0.0/0\"",
-        &["5:1: deny is looked at first and refuses everybody whom allow lets in"],
+        &["5:1: deny is checked first and refuses every client that allow admits"],
     ),
 ];
 
@@ -1045,8 +1047,8 @@ fn a_route_is_unreachable_only_when_each_condition_of_an_earlier_one_follows_fro
 fn a_route_for_a_scheme_that_nobody_speaks_is_never_reached() {
     const PLAIN: &str = "[[listen]]\naddress = \":80\"\n";
     const TLS: &str = "[[listen]]\naddress = \":443\"\ntls = \"self-signed\"\n";
-    let no_tls = "this [[route]] is never reached: no [[listen]] speaks TLS, and no proxy is trusted to say \"https\"";
-    let only_tls = "this [[route]] is never reached: every [[listen]] speaks TLS, and no proxy is trusted to say \"http\"";
+    let no_tls = "this [[route]] is never reached: no [[listen]] uses TLS, and no proxy is trusted to report \"https\"";
+    let only_tls = "this [[route]] is never reached: every [[listen]] uses TLS, and no proxy is trusted to report \"http\"";
     let introduced = format!("{PLAIN}proxy_protocol = {{ from = \"10.0.0.0/8\" }}\n");
     let trusting = format!("[forwarded]\ntrust = \"10.0.0.0/8\"\n{PLAIN}");
     for (before, scheme, said) in [
@@ -1081,7 +1083,7 @@ fn an_edit_that_may_make_a_refused_path_is_warned_of() {
     }
     const REFUSED: &str = "path = \"/admin\"\nrespond = { status = 403 }";
     const STRIPPED: &str = "path = \"/api\"\nstrip_prefix = true";
-    let warned = "4:1: this [[route]] may edit a path so that its server gets \"/admin\", which the one in line 1 refuses: routes are chosen by the path before the edit";
+    let warned = "4:1: this [[route]] may rewrite a path to \"/admin\", which the [[route]] in line 1 refuses: routes are matched by the path before the rewrite";
     for editing in [
         STRIPPED,
         "path = \"/api\"\nreplace_prefix = \"/admin/api\"",
@@ -1124,7 +1126,7 @@ fn edit_into_path_that_expression_refuses_is_warned_of() {
     };
     const STRIPPED: &str = "path = \"/api\"\nstrip_prefix = true";
     const REWRITTEN: &str = "rewrite = { match = \"^/old/(.*)$\", to = \"/$1\" }";
-    let warned = "4:1: this [[route]] may edit a path so that its server gets a path that \"^/admin(/|$)\" matches, which the one in line 1 refuses: routes are chosen by the path before the edit";
+    let warned = "4:1: this [[route]] may rewrite a path to a path that \"^/admin(/|$)\" matches, which the [[route]] in line 1 refuses: routes are matched by the path before the rewrite";
     for editing in [STRIPPED, REWRITTEN] {
         assert_eq!(two("~^/admin(/|$)", editing), [warned], "{editing}");
     }
@@ -1153,7 +1155,7 @@ fn is_edit_warned_of(guard: &str, path: &str, edit: &str) -> bool {
     ));
     found
         .iter()
-        .any(|warning| warning.contains("may edit a path"))
+        .any(|warning| warning.contains("may rewrite a path to"))
 }
 
 #[test]
@@ -1371,16 +1373,20 @@ fn paths_that_no_request_has_are_refused() {
         (
             "[[route]]\npath = \"/a%2fb\"\nsynthetic = true",
             &[
-                "2:8: path \"/a%2fb\" contains an encoded slash, which no path has when it is compared: write \"/\"",
+                "2:8: path \"/a%2fb\" contains an encoded slash, but paths are matched after decoding: write \"/\"",
             ],
         ),
         (
             "[[route]]\npath = \"/a/../b\"\nsynthetic = true",
-            &["2:8: path \"/a/../b\" contains the segment \"..\": write the path that it leads to"],
+            &[
+                "2:8: path \"/a/../b\" contains the segment \"..\": write the path without such segments",
+            ],
         ),
         (
             "[[route]]\npath = \"/a/\"\nforward = \"http://10.0.0.1\"\nreplace_prefix = \"/./\"",
-            &["4:18: path \"/./\" contains the segment \".\": write the path that it leads to"],
+            &[
+                "4:18: path \"/./\" contains the segment \".\": write the path without such segments",
+            ],
         ),
         (
             "[[route]]\npath = \"/a\"\nforward = \"http://10.0.0.1\"\nreplace_prefix = \"//admin\"",
@@ -1388,7 +1394,9 @@ fn paths_that_no_request_has_are_refused() {
         ),
         (
             "[[route]]\nforward = \"http://10.0.0.1\"\nrewrite = { match = \"(a)\", to = \"/../$1\" }",
-            &["3:33: path \"/../$1\" contains the segment \"..\": write the path that it leads to"],
+            &[
+                "3:33: path \"/../$1\" contains the segment \"..\": write the path without such segments",
+            ],
         ),
     ]);
 }

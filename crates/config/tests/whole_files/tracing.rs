@@ -75,16 +75,16 @@ fn what_is_wrong_is_said_where_it_stands() {
             "[[route]]\nsynthetic = true\ntracing = true\n[tracing]\nendpoint = \"127.0.0.1:4318\"\nbatch = 5000",
             &[
                 "3:11: tracing in [[route]] is true or false: expected a ratio from 0 to 1, or a share such as \"1%\"",
-                "5:12: \"127.0.0.1:4318\" is no URL: expected one such as \"http://127.0.0.1:4318\"",
+                "5:12: \"127.0.0.1:4318\" is not a URL: expected one such as \"http://127.0.0.1:4318\"",
                 "6:9: batch 5000 is out of range: expected 1 to 4096",
             ],
         ),
         (
             "[[route]]\nsynthetic = true\n[tracing]\nendpoint = \"http://h:4318\"\ntls = true\nheaders = { Host = \"x\" }\nresource = { \"service.name\" = \"x\" }",
             &[
-                "5:1: tls has no meaning for an endpoint without it: expected endpoint = \"https://…\"",
-                "6:20: Host is written by the server itself",
-                "7:31: service.name is written as service_name",
+                "5:1: tls has no effect for an endpoint without TLS: expected endpoint = \"https://…\"",
+                "6:20: Host is set by the server itself",
+                "7:31: service.name is set by the key service_name",
             ],
         ),
     ]);

@@ -286,11 +286,11 @@ const BAD: &Sentences = &[
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nhash = \"path\"",
-        &["3:1: hash is the key of balance = \"hash\", which is missing"],
+        &["3:1: hash needs balance = \"hash\", which is missing"],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"random\"\nhash = \"path\"",
-        &["4:1: hash is the key of balance = \"hash\", and here is another"],
+        &["4:1: hash is only for balance = \"hash\", and balance has another value"],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash = \"adress\"",
@@ -302,7 +302,9 @@ const BAD: &Sentences = &[
     ),
     (
         "[upstream.app]\nservers = [{ address = \"a:1\", backup = true }]",
-        &["2:11: [upstream.app] has backup servers only: for whom do they stand in?"],
+        &[
+            "2:11: [upstream.app] has only backup servers: expected at least one server that is not a backup",
+        ],
     ),
     (
         "[upstream.app]\nservers = [\"srv:a b\", { address = \"a:1\", connections_max = 0 }]",
@@ -324,12 +326,12 @@ const BAD: &Sentences = &[
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nhealth = { tcp = true, path = \"/\" }",
-        &["3:24: path is asked over HTTP, and tcp = true asks nothing"],
+        &["3:24: path is for checks over HTTP, and tcp = true only connects"],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nhealth = { path = \"health\", status = [99, \"3xx\"], rise = 0, jitter = \"60%\", port = 70000, host = \"a b\", body = \"~(\" }",
         &[
-            "3:19: \"health\" is not a path to ask for: expected one such as \"/health\"",
+            "3:19: \"health\" is not a path to request: expected one such as \"/health\"",
             "3:39: \"99\" is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\"",
             "3:58: rise 0 is out of range: expected 1 to 1000",
             "3:70: jitter 60% is out of range: expected 0% to 50%",
@@ -364,19 +366,19 @@ const BAD: &Sentences = &[
         "[upstream.app]\nservers = [\"a:1\"]\nretries = { on = [\"conect\"], statuses = [200, \"x\"], budget = \"0%\" }",
         &[
             "3:19: unknown failure \"conect\"; nearest: \"connect\"",
-            "3:42: status 200 is not that of a failure: expected 400 to 599",
-            "3:47: statuses in retries is a text: expected a list of statuses such as [502, 503]",
+            "3:42: status 200 is not a failure status: expected 400 to 599",
+            "3:47: statuses in retries is a string: expected a list of statuses such as [502, 503]",
             "3:62: budget 0% is out of range: expected 1% to 100%",
         ],
     ),
     // Connections.
     (
         "[upstream.app]\nservers = [\"a:1\"]\nreuse = \"never\"\nconnections_ready = 1",
-        &["4:1: connections_ready needs connections that are used again, and reuse is \"never\""],
+        &["4:1: connections_ready needs connections that are reused, but reuse is \"never\""],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nstreams_max = 10",
-        &["3:1: streams_max goes with protocol = \"h2\": expected this, or no such key"],
+        &["3:1: streams_max is only for protocol = \"h2\": set it, or remove the key"],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h3\"",
@@ -392,19 +394,19 @@ const BAD: &Sentences = &[
     (
         "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nproxy_protocol = \"v1\"",
         &[
-            "4:1: proxy_protocol says whose a connection is, and with protocol = \"h2\" requests of many clients share one",
+            "4:1: proxy_protocol ties a connection to one client, but with protocol = \"h2\" many clients share a connection",
         ],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nreuse = \"safe\"\nconnections_idle_max = 3",
         &[
-            "4:1: reuse is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
-            "5:1: connections_idle_max is of connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
+            "4:1: reuse is for connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
+            "5:1: connections_idle_max is for connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
         ],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nhealth = \"grpc\"",
-        &["3:1: a check of grpc is made over HTTP/2: expected protocol = \"h2\" beside it"],
+        &["3:1: a gRPC health check uses HTTP/2: expected protocol = \"h2\" as well"],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nprotocol = \"h2\"\nhealth = { grpc = \"a b\" }",
@@ -420,7 +422,9 @@ const BAD: &Sentences = &[
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = \"v1\"\nreuse = \"always\"",
-        &["4:1: reuse can only be \"never\" with proxy_protocol, which says whose a connection is"],
+        &[
+            "4:1: reuse must be \"never\" with proxy_protocol, which ties a connection to one client",
+        ],
     ),
     (
         "[upstream.app]\nservers = [\"a:1\"]\nproxy_protocol = 2",
@@ -438,8 +442,8 @@ const BAD: &Sentences = &[
     (
         "[upstream.app]\nservers = [\"a:1\"]\ntls = { verify = false, ca = \"ca.pem\", certificate = \"c.pem\", name = \"a b\" }",
         &[
-            "3:7: certificate and key of tls come together: one without the other proves nothing",
-            "3:25: ca contradicts verify = false, which believes every certificate",
+            "3:7: certificate and key of tls need each other: set both, or neither",
+            "3:25: ca contradicts verify = false, which accepts every certificate",
             "3:70: \"a b\" is not a host name: expected one such as \"app.example.com\"",
         ],
     ),
@@ -468,34 +472,34 @@ const IDLE: &Sentences = &[
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\"]\nqueue = { max = 5 }\nslow_start = \"5s\"",
         &[
-            "6:1: queue has no effect without connections_max: nothing is ever full",
-            "7:1: slow_start has no effect without health or eject: no server comes back",
+            "6:1: queue has no effect without connections_max: no server is ever full",
+            "7:1: slow_start has no effect without health or eject: no server is ever taken out and put back",
         ],
     ),
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\"]\neject = true",
-        &["6:1: eject has no effect with a single server: one always stays"],
+        &["6:1: eject has no effect with a single server: the last server is never taken out"],
     ),
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"a:1\"]\neject = { failures = false, error_share = false }",
-        &["6:9: eject looks at nothing: expected one of failures, error_share and latency"],
+        &["6:9: eject has no criterion: expected one of failures, error_share and latency"],
     ),
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\", { address = \"10.0.0.9:1\", backup = true }]\nretries = 0\neject = false",
         &[
-            "5:1: the backup servers of [upstream.app] never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+            "5:1: the backup servers of [upstream.app] never get a request: no check can take out all the others, and requests are not retried; expected health, retries, or eject with a share_max that allows all the others",
         ],
     ),
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.2:1\", \"10.0.0.3:1\", \"10.0.0.1:1\", { address = \"10.0.0.9:1\", backup = true }]\nretries = 0\neject = true",
         &[
-            "5:1: the backup servers of [upstream.app] never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+            "5:1: the backup servers of [upstream.app] never get a request: no check can take out all the others, and requests are not retried; expected health, retries, or eject with a share_max that allows all the others",
         ],
     ),
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\", { address = \"10.0.0.9:1\", backup = true }]\nretries = 0\neject = { failures = false, error_share = false, latency = \"300%\" }",
         &[
-            "5:1: the backup servers of [upstream.app] never get a request: nothing takes all others out, and nothing is tried again; expected health, retries, or an eject with a share_max for all of them",
+            "5:1: the backup servers of [upstream.app] never get a request: no check can take out all the others, and requests are not retried; expected health, retries, or eject with a share_max that allows all the others",
         ],
     ),
     (

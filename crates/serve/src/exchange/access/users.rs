@@ -224,7 +224,10 @@ mod tests {
         for (text, said) in [
             ("ali", "htpasswd:1: expected NAME:HASH"),
             (":x", "htpasswd:1: expected NAME:HASH"),
-            ("\nali:secret", "htpasswd:2: ali: this is no hash"),
+            (
+                "\nali:secret",
+                "htpasswd:2: ali: this is not a password hash",
+            ),
             (&*twice, "htpasswd:2: ali has a password already"),
             ("# nobody\n", "htpasswd: no user is in it"),
             (
