@@ -222,7 +222,7 @@ fn what_is_no_question_about_connections_is_said() {
         ),
         (
             ["--listener", "secure"],
-            "listener: there is no listener \"secure\": expected one of 127.0.0.1:",
+            "listener: unknown listener \"secure\": expected one of 127.0.0.1:",
         ),
     ] {
         let finished = server.ctl(&[&["connections"][..], &words].concat());

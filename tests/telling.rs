@@ -146,7 +146,7 @@ fn who_follows_is_told_when_the_server_was_killed() {
     server.serve.program.signal(Signal::KILL);
     let finished = follower.finish();
     assert_eq!(finished.code, Some(2), "{finished:?}");
-    let expected = "the server is gone, without a word";
+    let expected = "the connection closed before the server ended the stream";
     assert!(finished.err.contains(expected), "{finished:?}");
 }
 

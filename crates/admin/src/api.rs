@@ -102,7 +102,7 @@ impl Desk {
         let is_followed = is_get && request.accept.contains(feed::CONTENT_TYPE);
         match request.path.as_str() {
             "/v1/events" | "/v1/live" if is_followed && !feed::has_room(self) => {
-                let why = "too many clients follow already; ask without Accept: text/event-stream";
+                let why = "too many clients follow this stream; request it without Accept: text/event-stream";
                 return Reply::Whole(Response::error(503, why));
             }
             "/v1/events" if is_followed => match events_from(&request) {
@@ -124,10 +124,7 @@ impl Desk {
         let path = request.path.as_str();
         let known = PATHS.iter().find(|(known, _)| *known == path);
         let Some((_, methods)) = known else {
-            return Response::error(
-                404,
-                "there is no such thing; /openapi.json says what there is",
-            );
+            return Response::error(404, "no such resource; /openapi.json lists the paths");
         };
         if !methods.include(request.method) {
             let why = format!("expected {}", methods.names());
@@ -290,7 +287,7 @@ impl Desk {
         match outcome.await {
             Some(Ok(facts)) => Response::json(200, &facts),
             Some(Err(why)) => Response::error(409, &why),
-            None => Response::error(503, "nothing was done: the server ends"),
+            None => Response::error(503, "nothing was done: the server is stopping"),
         }
     }
 
@@ -309,7 +306,7 @@ impl Desk {
             };
             match changed {
                 Some(changed) => count = changed,
-                None => return Response::error(503, "the cores do not answer"),
+                None => return Response::error(503, "the cores did not answer in time"),
             }
         }
         let (group, server) = place;

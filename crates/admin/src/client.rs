@@ -97,7 +97,7 @@ fn ask_within(
             })
         }
         _ => Err(io::Error::other(
-            "what is there speaks no HTTP, or has ended before it had said all",
+            "the peer does not speak HTTP, or closed the connection before its response was complete",
         )),
     }
 }
@@ -123,7 +123,7 @@ pub fn follow(
     if line.split(' ').nth(1) != Some("200") {
         let status = line.trim_end();
         return Err(io::Error::other(format!(
-            "the server responded with {status:?} where events were expected"
+            "expected a stream of events, but the server responded with {status:?}"
         )));
     }
     loop {
@@ -143,7 +143,7 @@ pub fn follow(
     }
     Err(io::Error::new(
         io::ErrorKind::UnexpectedEof,
-        "the server is gone, without a word",
+        "the connection closed before the server ended the stream",
     ))
 }
 
@@ -182,7 +182,7 @@ fn check_identity(head: &ResponseHead<'_, '_>) -> io::Result<()> {
 
 fn no_interface() -> io::Error {
     io::Error::other(
-        "what listens there is not an admin interface of Onrush, or is one of another version: its response has no field Onrush-Admin: 1",
+        "not an admin interface of this version of Onrush: the response lacks the field Onrush-Admin: 1",
     )
 }
 

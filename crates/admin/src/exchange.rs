@@ -118,7 +118,7 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
 /// Handles one request when all connections are in use: a probe gets its usual response, other requests 503.
 async fn answer_probe(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
     let mut input = Input::default();
-    let refused = || Response::error(503, "too many clients at a time; try again");
+    let refused = || Response::error(503, "too many clients at the same time; try again");
     let is_refused = authority::of(client.stream) == Authority::Refused;
     let is_probe = |request: &Request| !is_refused && Desk::is_probe(&request.path);
     let (response, extent) = match client.receive(&mut input, desk).await? {
@@ -308,7 +308,7 @@ fn parse(input: &Input, desk: &Desk) -> Parse {
                 "expected Authorization: Bearer TOKEN, with the token of the file that [admin] names",
             )
             .with("WWW-Authenticate", "Bearer"),
-            Denial::Foreign => Response::error(403, "a page of another site may not ask this"),
+            Denial::Foreign => Response::error(403, "requests from pages of other sites are refused"),
         });
     }
     let length = match head.framing {

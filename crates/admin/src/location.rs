@@ -82,7 +82,7 @@ pub fn of_this_process_as(user: u32, group: u32) -> io::Result<PathBuf> {
     }
     if !is_own(&directory, user) {
         return Err(io::Error::other(format!(
-            "it belongs to somebody else than user {user}, or others may enter it"
+            "the directory does not belong to user {user} alone: expected that owner and mode 0700"
         )));
     }
     Ok(free(&directory))
@@ -165,7 +165,9 @@ fn own(directory: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(directory)?;
     let user = rustix::process::geteuid().as_raw();
     if !metadata.is_dir() || metadata.uid() != user {
-        return Err(io::Error::other("it belongs to somebody else"));
+        return Err(io::Error::other(
+            "the directory belongs to another user, or is not a directory",
+        ));
     }
     if metadata.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;

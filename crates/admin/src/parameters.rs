@@ -45,7 +45,7 @@ pub(crate) fn check_listener(name: &str, views: &Views) -> Result<(), String> {
     }
     let named = named.join(", ");
     Err(format!(
-        "listener: there is no listener {name:?}: expected one of {named}"
+        "listener: unknown listener {name:?}: expected one of {named}"
     ))
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn events_from(request: &Request) -> Result<u64, Response> {
             true => number,
             false => &request.query,
         };
-        let why = format!("{asked:?} names no event: expected /v1/events?after=NUMBER");
+        let why =
+            format!("{asked:?} is not the number of an event: expected /v1/events?after=NUMBER");
         Response::error(400, &why)
     })
 }

@@ -12,7 +12,7 @@ pub(crate) type Wanted = ((String, String), Vec<ServerChange>);
 /// Parses a request body; the error states the expected form.
 pub(crate) fn changes(body: &[u8]) -> Result<Wanted, String> {
     const EXPECTED: &str = "expected {\"group\": NAME, \"server\": NAME or ADDRESS} with \"state\": \"up\", \"drain\" or \
-                            \"down\", or \"weight\": 1 to 256, or null for that of the configuration";
+                            \"down\", or \"weight\": 1 to 256, or null for the configured weight";
     let body: Value =
         serde_json::from_slice(body).map_err(|error| format!("{error}: {EXPECTED}"))?;
     let fields = body.as_object().ok_or(EXPECTED)?;

@@ -33,7 +33,7 @@ pub(super) const PROCESS: [Row<Process>; 7] = [
     Row {
         name: "build_info",
         kind: Gauge,
-        help: "The program, and how it talks to the kernel.",
+        help: "Version, I/O driver, architecture and number of cores of the process.",
         read: |process| {
             let facts = &process.facts;
             let labels = vec![
@@ -48,37 +48,37 @@ pub(super) const PROCESS: [Row<Process>; 7] = [
     Row {
         name: "start_time_seconds",
         kind: Gauge,
-        help: "When the process began to serve, in seconds since 1970.",
+        help: "Start time of the process in seconds since the Unix epoch.",
         read: |process| one(process.facts.started.as_secs()),
     },
     Row {
         name: "config_generation",
         kind: Gauge,
-        help: "The number of the configuration in force; the one that the process began with is 1.",
+        help: "Generation of the configuration in force; 1 is the configuration of the start.",
         read: |process| one(process.generation),
     },
     Row {
         name: "ready",
         kind: Gauge,
-        help: "Whether the server wants more clients (1), or drains or stops (0).",
+        help: "1 if the server accepts new clients, 0 if it drains or stops.",
         read: |process| one(process.phase == Phase::Ready),
     },
     Row {
         name: "cores_silent",
         kind: Gauge,
-        help: "Cores that did not answer in time, and are missing in everything else here.",
+        help: "Cores that did not answer in time; all other metrics are without them.",
         read: |process| one(process.silent),
     },
     Row {
         name: "spans_exported_total",
         kind: Counter,
-        help: "Spans of traces that the collector has taken.",
+        help: "Trace spans accepted by the collector.",
         read: |process| one(process.spans.exported),
     },
     Row {
         name: "spans_lost_total",
         kind: Counter,
-        help: "Spans of traces that it has not, by why.",
+        help: "Trace spans lost, by reason.",
         read: |process| by("reason", process.spans.lost),
     },
 ];

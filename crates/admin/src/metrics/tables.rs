@@ -18,7 +18,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "core_run_queue_seconds_total",
         kind: Counter,
-        help: "Time for which the core's thread was ready to run and waited for its CPU.",
+        help: "Time during which the core's thread was runnable and waited for its CPU.",
         read: |core| {
             core.time
                 .waited
@@ -28,43 +28,43 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "core_had_work_seconds_total",
         kind: Counter,
-        help: "Time for which the core had something to do, where it busy-polls: its thread always uses its CPU.",
+        help: "Time during which a busy-polling core had work; its thread uses its CPU all the time.",
         read: |core| core.had_work.map_or(vec![], |time| one(time.as_secs_f64())),
     },
     Row {
         name: "core_runs_total",
         kind: Counter,
-        help: "How often the core's thread was given a CPU: by these its waits are divided for the mean run-queue latency.",
+        help: "Times that the core's thread was scheduled; divide core_run_queue_seconds_total by it for the mean run-queue latency.",
         read: |core| core.time.runs.map_or(vec![], one),
     },
     Row {
         name: "core_busy_max_seconds",
         kind: Gauge,
-        help: "The longest time since its start for which the core did not look at the kernel.",
+        help: "Longest time since the start between two polls of the kernel by the core.",
         read: |core| one(core.busy_max.as_secs_f64()),
     },
     Row {
         name: "connections_open",
         kind: Gauge,
-        help: "Open connections of clients, without those that shake hands.",
+        help: "Open client connections, without those in a TLS handshake.",
         read: |core| one(core.connections),
     },
     Row {
         name: "connections_total",
         kind: Counter,
-        help: "Connections of clients that were accepted.",
+        help: "Client connections accepted.",
         read: |core| one(core.totals.connections),
     },
     Row {
         name: "connections_refused_total",
         kind: Counter,
-        help: "Connections that were closed at once, since there were as many as clients may have.",
+        help: "Client connections closed at once because the limit of connections was reached.",
         read: |core| one(core.totals.connections_refused),
     },
     Row {
         name: "tls_handshakes_total",
         kind: Counter,
-        help: "TLS handshakes of clients that came to their end, by version and by whether a session was resumed.",
+        help: "TLS handshakes completed with clients, by version and by session resumption.",
         read: |core| {
             let kinds = HANDSHAKES.iter().zip(core.handshakes.complete);
             let named = |(&(version, resumed), count): (&(&'static str, &'static str), u64)| {
@@ -77,7 +77,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "tls_handshakes_failed_total",
         kind: Counter,
-        help: "Connections whose TLS handshake failed, by what went wrong.",
+        help: "Client connections whose TLS handshake failed, by reason.",
         read: |core| {
             let reasons = HandshakeFailure::ALL
                 .into_iter()
@@ -97,7 +97,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "trailers_dropped_total",
         kind: Counter,
-        help: "Forwarded messages whose trailers did not pass, as the recipient got no chunks.",
+        help: "Forwarded messages whose trailers were dropped because the recipient's message was not chunked.",
         read: |core| {
             let messages = Message::ALL.into_iter().map(Message::name);
             by("message", messages.zip(core.totals.trailers_dropped))
@@ -106,19 +106,19 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "http2_connections_cut_total",
         kind: Counter,
-        help: "Connections of HTTP/2 that were ended for what their clients did, or did not do in time, by what that was.",
+        help: "HTTP/2 connections closed because of abuse, malformed frames or timeouts of the client, by reason.",
         read: |core| by("reason", core.cuts.reasons()),
     },
     Row {
         name: "requests_in_flight",
         kind: Gauge,
-        help: "Requests whose head has come and that have not ended.",
+        help: "Requests whose head was received and that have not ended.",
         read: |core| one(core.in_flight),
     },
     Row {
         name: "requests_under_way",
         kind: Gauge,
-        help: "Of requests in flight and of tunnels those that take more than one turn of their core, by where they are.",
+        help: "Requests in flight and tunnels that take more than one turn of the event loop, by state.",
         read: |core| {
             let stages = Stage::ALL.into_iter().map(Stage::name);
             by("state", stages.zip(core.stages))
@@ -127,7 +127,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "requests_refused_total",
         kind: Counter,
-        help: "Input that was no valid request.",
+        help: "Invalid requests that were refused.",
         read: |core| one(core.totals.refused),
     },
     Row {
@@ -139,19 +139,19 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "buffers_in_use",
         kind: Gauge,
-        help: "Buffers that hold bytes on their way, or are lent to the kernel for what arrives.",
+        help: "Buffers that hold data, or are lent to the kernel for receiving.",
         read: |core| one(core.buffers),
     },
     Row {
         name: "buffers_free",
         kind: Gauge,
-        help: "Buffers that the core keeps for the next use.",
+        help: "Free buffers that the core keeps for reuse.",
         read: |core| one(core.buffers_free),
     },
     Row {
         name: "core_generation",
         kind: Gauge,
-        help: "The number of the configuration that the core's new requests begin with.",
+        help: "Generation of the configuration for new requests on the core.",
         read: |core| one(core.generation),
     },
 ];
@@ -172,7 +172,7 @@ pub(super) const TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "requests_total",
         kind: Counter,
-        help: "Requests that have ended, by the class of their status.",
+        help: "Requests that have ended, by status class.",
         // All classes from the first request on: `rate()` needs two samples.
         read: |traffic| match traffic.requests() {
             0 => Values::new(),
@@ -182,25 +182,25 @@ pub(super) const TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "sent_bytes_total",
         kind: Counter,
-        help: "Bytes of responses, heads included.",
+        help: "Bytes of responses sent, heads included.",
         read: |traffic| one(traffic.sent),
     },
     Row {
         name: "given_up_total",
         kind: Counter,
-        help: "Requests whose client was gone before all of the response was sent.",
+        help: "Requests whose client disconnected before the whole response was sent.",
         read: |traffic| one(traffic.given_up),
     },
     Row {
         name: "first_byte_seconds",
         kind: Histogram,
-        help: "From a request's head to the first byte of its response.",
+        help: "Time from the head of a request to the first byte of its response.",
         read: |traffic| durations(&traffic.first_byte),
     },
     Row {
         name: "duration_seconds",
         kind: Histogram,
-        help: "From a request's head to the last byte of its response; without tunnels.",
+        help: "Time from the head of a request to the last byte of its response; without tunnels.",
         read: |traffic| durations(&traffic.duration),
     },
 ];
@@ -210,7 +210,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "failures_total",
         kind: Counter,
-        help: "Requests that no server responded to, or not to the end, by what went wrong.",
+        help: "Requests without a complete response of a server, by reason.",
         read: |traffic| {
             by(
                 "reason",
@@ -224,7 +224,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "retries_total",
         kind: Counter,
-        help: "Further attempts of requests, by what had gone wrong with the one before.",
+        help: "Retries of requests, by the failure of the previous attempt.",
         read: |traffic| {
             let reasons = Class::ALL.into_iter().map(Class::name);
             by("reason", reasons.zip(traffic.effort.retries))
@@ -233,19 +233,19 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "attempts",
         kind: Histogram,
-        help: "How often requests were sent until they ended; one that no server could take counts as sent once.",
+        help: "Attempts per request; a request that no server could take counts as one.",
         read: attempts,
     },
     Row {
         name: "queue_seconds",
         kind: Histogram,
-        help: "How long requests waited for capacity of a server, those that did, be it in vain.",
+        help: "Time that requests waited for capacity of a server, including those that timed out; without requests that did not wait.",
         read: |traffic| durations(&traffic.effort.queued),
     },
     Row {
         name: "connect_seconds",
         kind: Histogram,
-        help: "How long new connections to servers took, TLS included; without those that failed.",
+        help: "Time to open a connection to a server, TLS included; without failed attempts.",
         read: |traffic| durations(&traffic.effort.connected),
     },
 ];
@@ -255,37 +255,37 @@ pub(super) const DATAGRAMS: [Row<DatagramView>; 6] = [
     Row {
         name: "datagrams_received_total",
         kind: Counter,
-        help: "Datagrams that have come.",
+        help: "Datagrams received.",
         read: |datagrams| one(datagrams.received),
     },
     Row {
         name: "datagrams_received_bytes_total",
         kind: Counter,
-        help: "Bytes of these, without any headers.",
+        help: "Payload bytes of the datagrams received.",
         read: |datagrams| one(datagrams.received_bytes),
     },
     Row {
         name: "datagrams_sent_total",
         kind: Counter,
-        help: "Datagrams that were sent back, reports among them.",
+        help: "Datagrams sent back, reports included.",
         read: |datagrams| one(datagrams.sent),
     },
     Row {
         name: "datagrams_foreign_total",
         kind: Counter,
-        help: "Of those received, how many were no test datagrams.",
+        help: "Datagrams received that are not test datagrams.",
         read: |datagrams| one(datagrams.foreign),
     },
     Row {
         name: "datagrams_dropped_total",
         kind: Counter,
-        help: "Messages that the kernel had no room for (SO_RXQ_OVFL), each of one datagram or of several that it had put together.",
+        help: "Messages dropped because the receive buffer was full (SO_RXQ_OVFL); with GRO a message is one or more datagrams.",
         read: |datagrams| one(datagrams.dropped),
     },
     Row {
         name: "datagrams_failed_total",
         kind: Counter,
-        help: "Datagrams that could not be answered, or were not since they came from the port that they went to.",
+        help: "Datagrams without an answer: sending failed, or the source port was the listener's port.",
         read: |datagrams| one(datagrams.failed),
     },
 ];
@@ -322,13 +322,13 @@ pub(super) const GROUP: [Row<GroupView>; 3] = [
     Row {
         name: "queue_max",
         kind: Gauge,
-        help: "How many may wait on each core.",
+        help: "Limit of waiting requests on each core.",
         read: |group| one(group.queue_max),
     },
     Row {
         name: "in_flight",
         kind: Gauge,
-        help: "Requests on their way to servers of the group.",
+        help: "Requests in flight to servers of the group.",
         read: |group| one(group.in_flight),
     },
 ];
@@ -337,13 +337,13 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
     Row {
         name: "up",
         kind: Gauge,
-        help: "Whether the server may have requests (1), or is failing, down, ejected or taken out by hand (0).",
+        help: "1 if the server is up, 0 if it is failing, down, ejected or taken out by hand.",
         read: |server| one(server.state == ServerState::Up && server.duty == Duty::Serve),
     },
     Row {
         name: "state",
         kind: Gauge,
-        help: "What is believed of the server: 1 for the state that it is in, 0 for the others.",
+        help: "State of the server: 1 for its current state, 0 for the others.",
         read: |server| {
             let states = ServerState::ALL.into_iter();
             let states = states.map(|state| (state.name(), server.state == state));
@@ -353,7 +353,7 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
     Row {
         name: "weight",
         kind: Gauge,
-        help: "The server's share of requests; 0 when it was taken out by hand, or drains.",
+        help: "Weight of the server in balancing; 0 if it was taken out by hand or drains.",
         read: |server| match server.duty {
             Duty::Serve => one(u64::from(server.weight)),
             Duty::Drain | Duty::Rest => one(0_u64),
@@ -362,37 +362,37 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
     Row {
         name: "ejections_total",
         kind: Counter,
-        help: "How often the server was taken out for the outcome of its requests.",
+        help: "Times that the server was ejected because of failed or slow requests.",
         read: |server| one(server.ejections),
     },
     Row {
         name: "idle_connections",
         kind: Gauge,
-        help: "Connections to the server that wait for the next request.",
+        help: "Idle connections to the server.",
         read: |server| one(server.idle),
     },
     Row {
         name: "in_flight",
         kind: Gauge,
-        help: "Requests on their way to the server.",
+        help: "Requests in flight to the server.",
         read: |server| one(server.in_flight),
     },
     Row {
         name: "responses_total",
         kind: Counter,
-        help: "Responses of the server by the class of their status; none: attempts that failed.",
+        help: "Responses of the server by status class; none: failed attempts.",
         read: |server| by("code", CLASSES.into_iter().zip(server.statuses)),
     },
     Row {
         name: "first_byte_seconds",
         kind: Histogram,
-        help: "From a request to the first byte of the server's response.",
+        help: "Time from sending a request to the first byte of the server's response.",
         read: |server| durations(&server.first_byte),
     },
     Row {
         name: "duration_seconds",
         kind: Histogram,
-        help: "From a request to the last byte of the server's response; to the first one where it was cut off or became a tunnel.",
+        help: "Time from sending a request to the last byte of the server's response; to the first byte if the response was cut off or became a tunnel.",
         read: |server| durations(&server.duration),
     },
 ];
