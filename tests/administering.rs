@@ -234,7 +234,7 @@ fn what_is_under_way_is_listed_until_it_ends() {
         );
         let server = Administered::start(io, &text);
         let none = server.ctl(&["requests"]);
-        assert_eq!(none.out, "no request is under way\n");
+        assert_eq!(none.out, "no requests in flight\n");
         let mut first = server.serve.connect();
         first.send(b"POST /first?x=1 HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
         let listed = |count: usize| {
@@ -306,12 +306,15 @@ fn what_signals_do_is_asked_for_and_done() {
     assert!(
         refused
             .err
-            .contains("was not put in force, generation 2 stays"),
+            .contains("was rejected, generation 2 stays in force"),
         "{refused:?}"
     );
     let refused = server.ctl(&["upgrade"]);
     assert_eq!(refused.code, Some(1));
-    assert!(refused.err.contains("did not come to serve"), "{refused:?}");
+    assert!(
+        refused.err.contains("failed to start serving"),
+        "{refused:?}"
+    );
     // Health checks of load balancers fail before anything ends.
     let ready = || server.status(b"GET /ready HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(ready(), "200");
@@ -678,11 +681,11 @@ fn options_of_all_commands_stand_before_or_behind_them() {
     for (words, why) in [
         (
             &["--address", &address, "status", "--pid", "1"][..],
-            "--address and --pid each name a server",
+            "--address and --pid both select a server",
         ),
         (
             &["--token-file", "token", "status"],
-            "--token-file goes with --address",
+            "--token-file needs --address",
         ),
     ] {
         let said = run_onrush(&[&["ctl"], words].concat());
@@ -714,7 +717,7 @@ fn a_socket_whose_file_is_gone_is_told() {
         .serve
         .program
         .err
-        .wait_for("nobody reaches this server there");
+        .wait_for("no client can connect to it");
     assert!(log.contains(&name), "{log}");
     let events = server.said("events");
     assert_eq!(events["events"][0]["event"], "socket_gone", "{events}");

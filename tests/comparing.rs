@@ -146,10 +146,7 @@ fn what_is_no_result_is_named_and_no_file_is_written_over_one() {
             vec![&a, &a, "--only", "nothing"],
             "is named nothing: a name is 'WORK / VARIANT / METRIC'",
         ),
-        (
-            vec![&a, &a, "--json", &raw],
-            "which is read: name another file",
-        ),
+        (vec![&a, &a, "--json", &raw], "would overwrite the input"),
         (
             vec![&a, &a, "--json", "-", "--markdown", "-"],
             "would both write -",

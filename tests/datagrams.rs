@@ -348,7 +348,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
     for (words, part) in [
         (
             &["udp://127.0.0.1:9", "-H", "A: b"][..],
-            "--header is about requests",
+            "--header is only for requests",
         ),
         (
             &["udp://127.0.0.1:9", "--csv", "/tmp/x"],
@@ -371,7 +371,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         (&["tcp://127.0.0.1:9", "--size", "1,2"], "have one size"),
         (
             &["tcp://127.0.0.1:9", "--size", "65m"],
-            "over TCP a number of bytes",
+            "over TCP expected a size",
         ),
         (
             &["http://127.0.0.1:9", "--pipeline", "18446744073709551614"],
@@ -383,7 +383,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["udp://127.0.0.1:9", "--response-size", "2"],
-            "--response-size is about bytes over TCP",
+            "--response-size is only for bytes over TCP",
         ),
         (
             &["tcp://127.0.0.1:9", "--response-size", "0"],
@@ -395,7 +395,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["tcp://127.0.0.1:9", "-X", "PUT"],
-            "--method is about requests of another",
+            "--method does not apply to tcp://",
         ),
         (
             &["udp://127.0.0.1:9", "--via", "dpdk"],

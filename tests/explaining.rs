@@ -144,7 +144,7 @@ fn what_is_made_here_has_its_status_and_its_reason() {
         (
             &["/old/x"],
             &[
-                "note      it could come by \"secure\", too: --listener says by which\n",
+                "note      it could also arrive at \"secure\": choose with --listener\n",
                 "answer    302: a redirect\nlocation  https://localhost/new\n",
             ],
         ),
@@ -199,11 +199,11 @@ fn what_cannot_be_explained_is_said_with_what_to_do() {
     for (words, why) in [
         (
             &["GET /a b"][..],
-            "onrush explain: \"GET /a b\" is no request: expected [METHOD] URL or path, such as \"GET https://host/path\" or \"/path\"\n",
+            "onrush explain: \"GET /a b\" is not a request: expected [METHOD] URL or path, such as \"GET https://host/path\" or \"/path\"\n",
         ),
         (
             &["/", "--listener", "third"],
-            "onrush explain: --listener \"third\": there is no such listener: expected one of 127.0.0.1:0, secure\n",
+            "onrush explain: --listener \"third\": unknown listener: expected one of 127.0.0.1:0, secure\n",
         ),
         (
             &["/", "--client", "somebody"],

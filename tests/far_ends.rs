@@ -387,7 +387,7 @@ fn what_anybody_may_reach_is_refused_unless_it_is_meant() {
         ),
         (
             &["serve", "--synthetic", "--public"],
-            "onrush serve: --public goes with --echo and --sink\n",
+            "onrush serve: --public is only for --echo and --sink\n",
         ),
     ] {
         let finished = run_onrush(arguments);

@@ -252,7 +252,7 @@ fn standard_output_that_cannot_be_written_is_exit_code_1_and_a_sentence() {
         ] {
             let finished = shell(&format!("onrush {words} {into}"));
             assert_eq!(finished.code, Some(1), "{words}: {finished:?}");
-            let said = format!("onrush: standard output cannot be written: {why}");
+            let said = format!("onrush: cannot write to standard output: {why}");
             assert!(finished.err.contains(&said), "{words}: {finished:?}");
         }
         // A reader that closes the pipe early is not a failure.
@@ -280,7 +280,7 @@ fn a_server_whose_standard_output_is_full_serves_and_tells_it_at_its_end() {
     let finished = program.finish();
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(
-        finished.err.contains("standard output cannot be written"),
+        finished.err.contains("cannot write to standard output"),
         "{finished:?}"
     );
 }

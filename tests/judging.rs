@@ -265,7 +265,7 @@ fn a_trial_that_is_too_short_for_its_condition_is_refused() {
     ]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(
-        finished.err.contains("make trials longer (-d)"),
+        finished.err.contains("use longer trials (-d)"),
         "{finished:?}"
     );
 }

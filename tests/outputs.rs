@@ -58,7 +58,7 @@ fn what_a_file_of_requests_reads_is_not_overwritten() {
                 &output,
             ]);
             assert_eq!(finished.code, Some(1), "{finished:?}");
-            let said = format!("{option} would overwrite {}, which is read:", path("body"));
+            let said = format!("{option} would overwrite the input {}:", path("body"));
             assert!(finished.err.contains(&said), "{finished:?}");
             assert!(finished.err.contains(&output), "{finished:?}");
             assert_eq!(finished.err.lines().count(), 1, "{finished:?}");

@@ -192,7 +192,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_sent() {
     for (words, part) in [
         (
             &["--tls-versions", "1.3"][..],
-            "--tls-versions is about TLS, which is not spoken with http://",
+            "--tls-versions is only for TLS, and http://",
         ),
         (&["--source", "192.0.2.1"], "cannot use --source 192.0.2.1"),
         (

@@ -107,7 +107,7 @@ fn what_a_file_says_now_is_served_and_connections_stay() {
         assert!(!response.contains("Connection: close"), "{response}");
         assert_eq!(server.serve.body(), "two");
         let said = server.reload(&responding("two"), "as generation 3");
-        assert!(said.contains("nothing in it has changed"), "{said}");
+        assert!(said.contains("no changes in the file"), "{said}");
         drop(kept);
         assert_eq!(server.serve.stop().requests(), 3);
     }
@@ -136,7 +136,7 @@ fn what_cannot_be_used_changes_nothing_and_is_said_with_its_place() {
     ] {
         let said = server.reload(&text, words);
         assert!(
-            said.contains("was not put in force, generation 1 stays: "),
+            said.contains("was rejected, generation 1 stays in force: "),
             "{said}"
         );
         assert_eq!(server.serve.body(), "one");
@@ -157,7 +157,10 @@ fn what_cannot_be_used_changes_nothing_and_is_said_with_its_place() {
 fn what_was_started_without_a_file_has_nothing_to_read() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     serve.program.signal(Signal::HUP);
-    serve.program.err.wait_for("was started with flags only");
+    serve
+        .program
+        .err
+        .wait_for("was started without --config FILE");
     let mut client = serve.connect();
     client.send(GET);
     assert!(client.receive().expect("a response").ends_with("hello"));
@@ -208,8 +211,8 @@ fn tunnels_live_on_and_addresses_come_and_go() {
             .serve
             .program
             .err
-            .wait_for("served as they began, by generation 1");
-        server.reload(&forwarding(""), "listening no more on 127.0.0.2:");
+            .wait_for("requests in flight keep their configuration: generation 1");
+        server.reload(&forwarding(""), "no longer listening on 127.0.0.2:");
         for tunnel in &mut tunnels {
             say(tunnel);
         }
@@ -278,7 +281,7 @@ fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
     let said = serve
         .program
         .err
-        .wait_for("as generation 4: nothing in it has changed");
+        .wait_for("as generation 4: no changes in the file");
     assert_eq!(said.matches("was not put in force").count(), 1, "{said}");
     let mut client = serve.connect();
     client.send(GET);

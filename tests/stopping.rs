@@ -187,7 +187,7 @@ fn signals_that_other_servers_know_end_nothing() {
         (Signal::HUP, "SIGHUP: nothing was done"),
         (
             Signal::USR1,
-            "SIGUSR1: nothing was done; there is no access log",
+            "SIGUSR1: nothing was done: no access log is configured",
         ),
     ] {
         serve.program.signal(signal);
@@ -264,7 +264,7 @@ fn a_second_signal_ends_what_the_first_one_waits_for() {
         client.send(GET);
         let _server = listener.accept().expect("the request comes");
         serve.program.signal(Signal::INT);
-        serve.program.err.wait_for("SIGINT: accepting no more");
+        serve.program.err.wait_for("SIGINT: no new connections");
         serve.program.signal(Signal::INT);
         let finished = serve.program.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");

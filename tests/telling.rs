@@ -35,7 +35,7 @@ fn what_happens_to_servers_is_told_and_kept_with_them() {
     for io in drivers() {
         let (application, dead) = (Application::start("one"), unused_address());
         let server = Administered::start(io, &with_a_dead_server(&application, &dead));
-        assert_eq!(server.ctl(&["events"]).out, "nothing has happened yet\n");
+        assert_eq!(server.ctl(&["events"]).out, "no events yet\n");
         until("an ejection", || {
             server.serve.body();
             let events = server.said("events");
@@ -113,7 +113,7 @@ fn events_are_followed_until_the_server_ends() {
     assert_eq!(head, "HTTP/1.1 200 OK");
     for generation in 2..5 {
         assert_eq!(server.ctl(&["reload"]).code, Some(0));
-        let words = format!("in force as generation {generation}: nothing in it has changed");
+        let words = format!("in force as generation {generation}: no changes in the file");
         follower.out.wait_for(&words);
     }
     let mut next = |start: &str| {
@@ -159,7 +159,7 @@ fn the_error_log_says_as_much_as_is_wanted_as_text_or_json() {
     assert!(
         refused
             .err
-            .contains("\"loud\" is no level: expected one of error, warn, info, debug"),
+            .contains("\"loud\" is not a level: expected one of error, warn, info, debug"),
         "{refused:?}"
     );
     assert_eq!(server.ctl(&["log", "level", "error"]).out, "error\n");
@@ -230,7 +230,11 @@ fn what_is_said_of_a_bad_file_shows_none_of_its_lines() {
     assert!(refused.err.contains("onrush.toml:5:"), "{refused:?}");
     let events = server.said("events");
     assert_eq!(kinds(&events["events"]), ["reload_refused"]);
-    let logged = server.serve.program.err.wait_for("was not put in force");
+    let logged = server
+        .serve
+        .program
+        .err
+        .wait_for("was rejected, generation");
     for said in [refused.err, events.to_string(), logged] {
         assert!(!said.contains("TOPSECRET"), "{said}");
     }

@@ -164,7 +164,7 @@ fn what_was_applied_is_shown_drifts_and_is_undone() {
     assert_eq!(reverted.status.code(), Some(3));
     assert!(
         text(&reverted.stdout)
-            .contains("conflict net.core.somaxconn: somebody else has set it to 9")
+            .contains("conflict net.core.somaxconn: another program has set it to 9")
     );
     assert!(
         onrush(&["revert", "--root", &place, "--force"])
@@ -174,7 +174,7 @@ fn what_was_applied_is_shown_drifts_and_is_undone() {
     assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
     assert_eq!(
         text(&onrush(&["revert", "--root", &place]).stdout),
-        "nothing is applied\n"
+        "no changes are applied\n"
     );
 }
 
@@ -209,7 +209,7 @@ fn what_is_not_confirmed_is_undone_whoever_has_stopped_reading() {
             let now = fs::read_to_string(root.path().join("proc/sys/net/core/somaxconn"));
             assert_eq!(now.expect("read"), before, "{guard:?}, {out}, {err}");
             let status = onrush(&["status", "--root", &place]);
-            assert_eq!(text(&status.stdout), "nothing is applied\n");
+            assert_eq!(text(&status.stdout), "no changes are applied\n");
         }
     }
 }
@@ -250,7 +250,7 @@ fn what_was_applied_to_stay_outlasts_what_is_applied_for_a_while() {
     assert!(onrush(&["status", "--root", &place]).status.success());
     let nothing = onrush(&["confirm", "--root", &place]);
     assert_eq!(nothing.status.code(), Some(1));
-    assert!(text(&nothing.stderr).contains("nothing waits to be confirmed"));
+    assert!(text(&nothing.stderr).contains("no changes wait for confirmation"));
     assert!(onrush(&["revert", "--root", &place]).status.success());
     assert_ne!(read(&somaxconn), stays);
 }
@@ -278,7 +278,7 @@ fn a_command_is_told_to_end_with_all_that_it_started() {
     });
     assert_eq!(
         text(&onrush(&["status", "--root", &place]).stdout),
-        "nothing is applied\n"
+        "no changes are applied\n"
     );
 }
 
@@ -309,7 +309,7 @@ fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
     assert!(idle.status.success(), "{}", text(&idle.stderr));
     assert_eq!(
         text(&onrush(&["status", "--root", &place]).stdout),
-        "nothing is applied\n"
+        "no changes are applied\n"
     );
 }
 
@@ -358,7 +358,7 @@ fn a_damaged_journal_is_undone_as_far_as_it_can_be_read() {
             .exists()
     );
     let again = onrush(&["revert", "--root", &place]);
-    assert_eq!(text(&again.stdout), "nothing is applied\n");
+    assert_eq!(text(&again.stdout), "no changes are applied\n");
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
     let gone = ended.id().to_string();
     for (wish, code, words) in [
         (gone.as_str(), 1, "there is no process "),
-        ("0", 1, "is no number of a process"),
+        ("0", 1, "is not a process number"),
         ("1.5x", 1, "is not a duration"),
     ] {
         let refused = onrush(&["apply", "--root", &place, "--for", wish]);
@@ -467,7 +467,8 @@ fn for_short_waits_cpus_are_kept_awake_while_a_command_runs() {
     );
     let short = applied("latency");
     assert!(
-        text(&short.stderr).contains("CPUs wake up within 2 us until it ends"),
+        text(&short.stderr)
+            .contains("CPU wake-up latency is limited to 2 us until the end of this run"),
         "{}",
         text(&short.stderr)
     );
@@ -479,7 +480,8 @@ fn for_short_waits_cpus_are_kept_awake_while_a_command_runs() {
         "apply", "--root", &place, "--goal", "latency", "--for", "true",
     ]);
     assert!(
-        text(&without.stderr).contains("CPUs may sleep deeply: /dev/cpu_dma_latency: is gone"),
+        text(&without.stderr)
+            .contains("deep CPU sleep states are not disabled: /dev/cpu_dma_latency: is gone"),
         "{}",
         text(&without.stderr)
     );
@@ -540,7 +542,8 @@ fn a_machine_is_shown_diagnosed_and_searched() {
     let failed = onrush(&["search", "--root", &place, "--measure", "echo nothing"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(
-        text(&failed.stderr).contains("last word is no number: \"nothing\""),
+        text(&failed.stderr)
+            .contains("last word of the measurement's output is not a number: \"nothing\""),
         "{}",
         text(&failed.stderr)
     );
@@ -723,7 +726,7 @@ fn ctrl_c_ends_a_search_with_what_was_there() {
     let ended = child.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));
     assert!(
-        text(&ended.stderr).contains("stopped: the rest was not tried"),
+        text(&ended.stderr).contains("stopped: the remaining settings were not tried"),
         "{}",
         text(&ended.stderr)
     );
@@ -733,6 +736,6 @@ fn ctrl_c_ends_a_search_with_what_was_there() {
     );
     assert_eq!(
         text(&onrush(&["status", "--root", &place]).stdout),
-        "nothing is applied\n"
+        "no changes are applied\n"
     );
 }

@@ -49,7 +49,7 @@ fn what_lasts_for_a_while_is_undone_when_its_journal_is_read_only_by_then() {
         out.contains("code 4\ncode 3\n") && out.ends_with("code 0\n"),
         "{out}{said}"
     );
-    let expected = "onrush-tune.journal: what it says is undone, and it cannot be changed: Read-only file system";
+    let expected = "onrush-tune.journal: its changes are undone, but it cannot be updated: Read-only file system";
     assert!(said.contains(expected), "{said}");
     assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "4096\n");
 }
@@ -97,7 +97,7 @@ fn what_lasts_for_a_while_is_undone_when_its_journal_has_gone() {
     for (command, expected) in [
         (
             gone,
-            "has gone while what this run has changed was in force",
+            "was removed while the changes of this run were in force",
         ),
         (unreadable, "must be a file: remove that directory"),
     ] {
@@ -130,7 +130,7 @@ fn what_others_have_undone_is_said_and_what_they_have_applied_stays() {
     let ended = waiting.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(3));
     let said = text(&ended.stderr);
-    let expected = "has gone: what this run has changed was undone by somebody else, such as `onrush tune revert`";
+    let expected = "was removed: the changes of this run were already undone by another program, such as `onrush tune revert`";
     assert!(said.contains(expected), "{said}");
 
     let again = format!(
@@ -188,7 +188,7 @@ fn killed_apply_is_told_by_status_and_undone_by_the_next_start() {
         (
             "confirm",
             1,
-            "it was not confirmed while the process that waited for it ran: it is undone",
+            "the changes were not confirmed in time and are undone",
         ),
         (
             "apply",

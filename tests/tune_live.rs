@@ -96,7 +96,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
     assert_eq!(refused.status.code(), Some(1));
     let words = text(&refused.stderr);
     assert!(
-        words.contains("this session comes in by v0, which has ")
+        words.contains("this session arrives on v0, and the plan has ")
             && words.contains("--confirm-within 60s"),
         "{words}"
     );
@@ -120,7 +120,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
         .expect("ip runs");
     assert_eq!(behind.status.code(), Some(1));
     assert!(
-        text(&behind.stderr).contains("this session comes in by v0, which has "),
+        text(&behind.stderr).contains("this session arrives on v0, and the plan has "),
         "{}",
         text(&behind.stderr)
     );
@@ -216,7 +216,7 @@ fn a_live_interface_is_changed_read_back_and_restored() {
     let reverted = namespace.onrush(&["revert"]);
     assert_eq!(reverted.status.code(), Some(3));
     let conflict = format!(
-        "conflict v0 queue 1 packet steering: somebody else has set it to {}",
+        "conflict v0 queue 1 packet steering: another program has set it to {}",
         theirs.trim()
     );
     assert!(
@@ -381,9 +381,9 @@ fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
         return;
     };
     let status = again.onrush(&["status"]);
-    assert_eq!(text(&status.stdout), "nothing is applied\n");
+    assert_eq!(text(&status.stdout), "no changes are applied\n");
     let reverted = again.onrush(&["revert"]);
-    assert_eq!(text(&reverted.stdout), "nothing is applied\n");
+    assert_eq!(text(&reverted.stdout), "no changes are applied\n");
     assert!(!fs::exists(journal).expect("/run can be read"));
 }
 

@@ -129,7 +129,7 @@ fn standard_output_that_takes_nothing_is_said_and_keeps_nothing_from_being_done(
             let output = shell.output().expect("sh runs");
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{script}: {said}");
-            let expected = format!("standard output cannot be written: {why}");
+            let expected = format!("cannot write to standard output: {why}");
             assert!(said.contains(&expected), "{script}: {said}");
         };
         run("plan");
@@ -146,6 +146,6 @@ fn standard_output_that_takes_nothing_is_said_and_keeps_nothing_from_being_done(
         run("revert");
         run("search --measure 'echo 1' --turns 1");
         let status = onrush(&["status", "--root", place]);
-        assert_eq!(text(&status.stdout), "nothing is applied\n");
+        assert_eq!(text(&status.stdout), "no changes are applied\n");
     }
 }

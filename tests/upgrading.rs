@@ -159,16 +159,16 @@ fn a_next_process_that_cannot_serve_changes_nothing() {
             .program
             .err
             .wait_for("")
-            .matches("this one goes on")
+            .matches("this process keeps serving")
             .count();
         fs::write(&path, wrong).expect("it is ours");
         serve.program.signal(Signal::USR2);
         let said = until("the end of the upgrade", || {
             let said = serve.program.err.wait_for("");
-            (said.matches("this one goes on").count() > before).then_some(said)
+            (said.matches("this process keeps serving").count() > before).then_some(said)
         });
         assert!(
-            said.contains(words) && said.contains("did not come to serve (exit status: 1)"),
+            said.contains(words) && said.contains("failed to start serving (exit status: 1)"),
             "{said}"
         );
         for _ in 0..20 {
@@ -281,7 +281,7 @@ fn a_replaced_program_is_the_one_that_is_started() {
     // The program is missing: nothing is started, and nothing changes.
     fs::remove_file(&program).expect("it is there");
     serve.program.signal(Signal::USR2);
-    serve.program.err.wait_for("; this process goes on");
+    serve.program.err.wait_for("; this process keeps serving");
     assert_eq!(serve.body(), "hello");
     symlink(&copy, &program).expect("it is free");
     serve.program.signal(Signal::USR2);
@@ -396,10 +396,10 @@ fn a_next_process_that_hangs_ends_with_the_last_one() {
     let (serve, program) = replaceable(directory.path(), &words);
     replace(&program, SLEEPER);
     serve.program.signal(Signal::USR2);
-    serve.program.err.wait_for("to take the place of this one");
+    serve.program.err.wait_for("to replace this one");
     assert_eq!(serve.body(), "hello");
     serve.program.signal(Signal::USR2);
-    serve.program.err.wait_for("is starting already");
+    serve.program.err.wait_for("is already starting");
     let address = serve.address.clone();
     assert_eq!(serve.stop().requests(), 1);
     until("nobody listens", || {
@@ -422,7 +422,7 @@ fn a_reload_that_is_asked_for_during_an_upgrade_is_done_by_who_serves_then() {
     // A successor that fails: it is killed by a signal.
     replace(&program, SLEEPER);
     serve.program.signal(Signal::USR2);
-    let said = serve.program.err.wait_for("to take the place of this one");
+    let said = serve.program.err.wait_for("to replace this one");
     let number = said
         .split("process ")
         .nth(1)
@@ -435,7 +435,7 @@ fn a_reload_that_is_asked_for_during_an_upgrade_is_done_by_who_serves_then() {
     serve
         .program
         .err
-        .wait_for("whoever serves then reads the configuration");
+        .wait_for("the process that serves then reloads the configuration");
     kill_process(Pid::from_raw(number).expect("not zero"), Signal::KILL).expect("it is ours");
     serve.program.err.wait_for("as generation 2");
     assert_eq!(serve.body(), "two");

@@ -162,7 +162,7 @@ fn measure(args: Args) -> anyhow::Result<ExitCode> {
         && onrush_bench::report::is_other_than_summary(out, markdown)
     {
         anyhow::bail!(
-            "--markdown would overwrite {}, which is a file of the result: name another file",
+            "--markdown would overwrite {}, a file of the result: name another file",
             markdown.display()
         );
     }
@@ -184,7 +184,7 @@ fn meant_in_words(experiment: &Path) -> Option<String> {
     let meant = meant(experiment)?;
     let path = experiment.display();
     Some(format!(
-        "onrush bench: there is no file {path}: did you mean `onrush bench {meant}`?"
+        "onrush bench: {path} does not exist: did you mean `onrush bench {meant}`?"
     ))
 }
 

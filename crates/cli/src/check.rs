@@ -80,7 +80,7 @@ fn check_rights(user: &User, plan: &Plan, written: &Written) -> anyhow::Result<(
         Ok(found) => found,
         Err(error) => {
             let message = format!(
-                "whether {user} may use the files was not looked at: {error}; say onrush check as root"
+                "cannot check whether {user} may use the files: {error}; run onrush check as root"
             );
             let place = None;
             Denied {
@@ -102,7 +102,7 @@ fn summary(plan: &Plan) -> String {
         format!("{count} {}", if count == 1 { one } else { several })
     };
     [
-        counted(plan.listen.len(), "place to listen", "places to listen"),
+        counted(plan.listen.len(), "listener", "listeners"),
         counted(plan.routes.len(), "route", "routes"),
         counted(
             plan.upstreams.len(),
@@ -127,9 +127,9 @@ fn without_bound(plan: &Plan) -> String {
     }
     match (unbounded, all) {
         (0, _) => String::new(),
-        (1, 1) => "\n  a server that goes on sending may take any time for a request: the route that forwards has no timeout \"request\"".into(),
+        (1, 1) => "\n  the total time of a request is not limited: the route that forwards has no timeout \"request\"".into(),
         _ => format!(
-            "\n  a server that goes on sending may take any time for a request: {unbounded} of {all} routes that forward have no timeout \"request\""
+            "\n  the total time of a request is not limited: {unbounded} of {all} routes that forward have no timeout \"request\""
         ),
     }
 }

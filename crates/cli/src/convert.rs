@@ -106,7 +106,7 @@ fn print(file: &Path, conversion: &Conversion) -> ExitCode {
     ));
     if let Err(defect) = conversion.verify() {
         say(format_args!(
-            "onrush convert: the result cannot be used, which is a defect of the converter; please report it with these lines\n{defect}"
+            "onrush convert: the converted configuration is invalid, which is a bug of the converter; please report it with these lines\n{defect}"
         ));
         return ExitCode::from(DEFECT);
     }

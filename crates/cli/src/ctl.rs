@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         What::Profile(asked) => profile::ask_twice(&place, asked),
         _ => ask(&place, &path, body.as_deref()),
     };
-    match response.with_context(|| format!("cannot ask {place}")) {
+    match response.with_context(|| format!("cannot query {place}")) {
         Ok(response) => print(&response, args),
         Err(error) => failed(2, &error),
     }
@@ -229,7 +229,7 @@ fn change(
         wanted.insert("weight".into(), weight);
     }
     if wanted.len() == 2 {
-        bail!("what about {server} of {group}? Expected up, drain or down, or --weight");
+        bail!("nothing to set on server {server} of {group}: expected up, drain, down or --weight");
     }
     Ok(Value::Object(wanted).to_string())
 }
@@ -252,7 +252,7 @@ fn print(response: &Response, args: &Args) -> ExitCode {
         return failed(1, &anyhow::anyhow!(why));
     }
     if !said.is_object() {
-        let why = "the response is not a JSON object, so that it is unknown what was done";
+        let why = "the response is not a JSON object, so whether the server did it is unknown";
         return failed(2, &anyhow::anyhow!(why));
     }
     let text = match &args.what {
@@ -274,7 +274,7 @@ fn print(response: &Response, args: &Args) -> ExitCode {
         What::Upgrade => format!("process {} serves\n", said["process"]),
         What::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),
         What::Drain | What::Undrain => format!("{}\n", said["phase"].as_str().unwrap_or("")),
-        What::Stop => "it ends, and finishes what is in flight\n".to_owned(),
+        What::Stop => "the server is stopping and finishes the requests in flight\n".to_owned(),
         What::Metrics => String::new(),
     };
     let _ = Out::standard().write_all(text.as_bytes());
@@ -284,7 +284,7 @@ fn print(response: &Response, args: &Args) -> ExitCode {
     {
         let cores: Vec<String> = silent.iter().map(Value::to_string).collect();
         let which = cores.join(", ");
-        let error = anyhow::anyhow!("core {which} did not answer in time, and is missing above");
+        let error = anyhow::anyhow!("core {which} did not answer in time and is missing above");
         return failed(1, &error);
     }
     ExitCode::SUCCESS

@@ -66,7 +66,7 @@ fn refuse_loss(args: &Args) -> Result<(), Error> {
     match conditions.find(|condition| condition.is_about_loss()) {
         None => Ok(()),
         Some(condition) => Err(Error::Invalid(format!(
-            "{}: requests are not lost, they fail: ask for errors, or use udp://",
+            "{}: loss applies only to datagrams: use a condition on errors, or udp://",
             condition.text()
         ))),
     }
@@ -81,7 +81,7 @@ fn refuse_unknown_steps<'a>(
         let checked = match journeys {
             Some(journeys) => condition.check_journeys(journeys),
             None if condition.scope().is_some() || condition.is_about_checks() => {
-                Err("there are no journeys: give them with --journeys FILE".to_owned())
+                Err("no journeys: pass --journeys FILE".to_owned())
             }
             None => Ok(()),
         };

@@ -60,7 +60,7 @@ impl Asked {
         let text = |key: &str| match fields.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => bail!("{key} is no text: {EXPECTED}"),
+            Some(_) => bail!("{key} is not a string: {EXPECTED}"),
         };
         let headers = match fields.get("headers") {
             None => Some(Vec::new()),
@@ -101,7 +101,7 @@ pub(crate) fn explain(
     notes.extend(request.notes.iter().cloned());
     if request.scheme.is_some_and(|asked| asked != scheme) {
         notes.push(format!(
-            "listener {:?} speaks {}, which is what routes see unless a trusted proxy says otherwise",
+            "listener {:?} uses {}: routes see this scheme unless a trusted proxy reports another",
             listen.name,
             scheme.text()
         ));
@@ -143,7 +143,7 @@ fn client(asked: Option<&str>, listen: &Address) -> anyhow::Result<Option<Socket
         .parse()
         .with_context(|| format!("--client {text:?}: expected an address such as 192.0.2.1"))?;
     if address.is_unspecified() {
-        bail!("--client {text:?}: nobody comes from there: expected an address such as 192.0.2.1");
+        bail!("--client {text:?}: not a possible client address: expected one such as 192.0.2.1");
     }
     Ok(Some((address, PORT).into()))
 }

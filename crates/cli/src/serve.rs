@@ -183,7 +183,7 @@ struct Bound {
 fn bind(args: &Args) -> anyhow::Result<Bound> {
     // Before anything else opens files.
     let passed = onrush_engine::passed()?;
-    let start = Start::of_this_process().context("cannot tell which program this is")?;
+    let start = Start::of_this_process().context("cannot find the path of this program")?;
     let handed = upgrade::handed()?;
     let written = args.config.as_deref().map(Written::read).transpose()?;
     let plan = plan_of(args, written.as_ref(), Audience::Terminal)?;
@@ -253,7 +253,7 @@ fn say_what_was_lost(log: &NonBlocking) {
     if lost > 0 {
         let _ = writeln!(
             Out::standard(),
-            "lost {lost} lines of the log, which nobody read"
+            "lost {lost} lines of the log: standard output was not read"
         );
     }
 }
@@ -271,7 +271,7 @@ fn started(prepared: Prepared, predecessor: Option<OwnedFd>) -> anyhow::Result<S
         }
         Err(error) => {
             server.stop();
-            Err(error.context("the server in force has ended"))
+            Err(error.context("the running server has ended"))
         }
     }
 }

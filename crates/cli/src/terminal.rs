@@ -132,7 +132,7 @@ pub(crate) fn ended(code: ExitCode) -> ExitCode {
     match FAILED.get() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             say(format_args!(
-                "onrush: standard output cannot be written: {error}"
+                "onrush: cannot write to standard output: {error}"
             ));
             ExitCode::from(1)
         }

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         true => once(&place, args),
         false if !io::stdout().is_terminal() => {
             let why = anyhow::anyhow!(
-                "standard output is no terminal: expected --once for text, or --once --json"
+                "standard output is not a terminal: expected --once for text, or --once --json"
             );
             return failed(1, &why);
         }
@@ -94,10 +94,10 @@ fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
 }
 
 fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
-    let response = ask(place, LIVE, None).with_context(|| format!("cannot ask {place}"))?;
+    let response = ask(place, LIVE, None).with_context(|| format!("cannot query {place}"))?;
     let said = response.json();
     if response.status != 200 {
-        let why = said["error"].as_str().unwrap_or("it does not say why");
+        let why = said["error"].as_str().unwrap_or("no reason given");
         anyhow::bail!(
             "{place} responds with the status {}: {why}",
             response.status
@@ -123,7 +123,7 @@ fn live(place: Place) -> anyhow::Result<()> {
     let first = match news.recv().context("nothing came")? {
         News::Moment(said) => said,
         News::End(outcome) => {
-            outcome.with_context(|| format!("cannot ask {place}"))?;
+            outcome.with_context(|| format!("cannot query {place}"))?;
             anyhow::bail!("the server on {place} has ended");
         }
         News::Done(_) | News::Signal => Value::Null,
@@ -141,7 +141,7 @@ fn live(place: Place) -> anyhow::Result<()> {
                 let _ = heard.send(News::Signal);
             }
         })?;
-    let terminal = ratatui::try_init().context("cannot take the terminal")?;
+    let terminal = ratatui::try_init().context("cannot use the terminal")?;
     let outcome = show(terminal, view, (&news, &tell), &place);
     ratatui::restore();
     outcome
@@ -200,7 +200,7 @@ fn show(
             Ok(News::Signal) => return Ok(()),
             Ok(News::Done(said)) => view.notice(said),
             Ok(News::End(outcome)) => {
-                outcome.with_context(|| format!("the server on {place} is lost"))?;
+                outcome.with_context(|| format!("lost the connection to {place}"))?;
                 anyhow::bail!("the server on {place} has ended");
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -223,7 +223,7 @@ fn carry_out(place: &Place, wish: &Wish) -> String {
         }
         Ok(response) => {
             let said = response.json();
-            let why = said["error"].as_str().unwrap_or("it does not say why");
+            let why = said["error"].as_str().unwrap_or("no reason given");
             format!("nothing was done: {why}")
         }
         Err(error) => format!("nothing was done: {error}"),

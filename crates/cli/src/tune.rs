@@ -69,7 +69,7 @@ fn output(flag: &str, path: &Path, place: &Place) -> anyhow::Result<Output> {
         Output::new(path).with_context(|| format!("{} cannot be written", path.display()))?;
     if file.is_same(&place.root) {
         anyhow::bail!(
-            "{flag} would overwrite {}, which is read: name another file",
+            "{flag} would overwrite the input {}: name another file",
             place.root.display()
         );
     }
@@ -80,7 +80,7 @@ fn output(flag: &str, path: &Path, place: &Place) -> anyhow::Result<Output> {
 fn check_process(tree: &Tree, process: Option<u32>) -> anyhow::Result<()> {
     match process {
         Some(number) if tree.text(&format!("/proc/{number}/limits")).is_none() => {
-            anyhow::bail!("there is no process {number} here")
+            anyhow::bail!("process {number} does not exist")
         }
         _ => Ok(()),
     }
@@ -125,7 +125,7 @@ fn show(args: &Show) -> anyhow::Result<ExitCode> {
 fn readings(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<(Counts, Counts)> {
     let mut before = facts::counts(tree, process);
     if let (Some(number), None) = (process, &before.process) {
-        anyhow::bail!("there is no process {number} here");
+        anyhow::bail!("process {number} does not exist");
     }
     if !tree.is_live() {
         before.unread = Some(facts::unread(tree, process));
@@ -148,7 +148,7 @@ fn watched(tree: &Tree, time: Duration, process: Option<u32>) -> anyhow::Result<
     let mut samples = vec![facts::sample(tree, process)];
     let mut before = facts::counts(tree, process);
     if let (Some(number), None) = (process, &before.process) {
-        anyhow::bail!("there is no process {number} here");
+        anyhow::bail!("process {number} does not exist");
     }
     before.programs = Some(programs);
     let begin = Instant::now();

@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (first, others) = args.directories.split_first().context("two directories")?;
     if others.len() > COMPARED_MAX {
         bail!(
-            "{} directories: expected at most {COMPARED_MAX} beside the first",
+            "{} directories: expected at most {COMPARED_MAX} after the first",
             others.len()
         );
     }

@@ -61,7 +61,7 @@ fn day(text: &str) -> Result<String, String> {
     let (year, month, day) = (number(0..4), number(5..7), number(8..10));
     let Ok(name) = Month::try_from(month as u8) else {
         return Err(format!(
-            "there is no month {month}: expected 01 to 12, as in 2026-11-21"
+            "month {month} does not exist: expected 01 to 12, as in 2026-11-21"
         ));
     };
     let days = u32::from(name.length(year as i32));

@@ -87,7 +87,7 @@ fn checked(args: &Args) -> anyhow::Result<String> {
     let costs = Costs::read(args)?;
     if let Some((path, _)) = costs.files.first() {
         anyhow::bail!(
-            "{} is a file of costs, which has no figure to check: expected the directory of a result",
+            "{} is a file of costs without measured figures to check: expected the directory of a result",
             path.display()
         );
     }
@@ -114,7 +114,7 @@ fn predicted(args: &Args, machine: &Machine) -> anyhow::Result<String> {
     let mut text = match &named[..] {
         [(_, _, Some(only))] => text::prediction(only),
         [(_, _, None)] => anyhow::bail!(
-            "nothing limits this machine: expected a cost of a request (--cost), or an interface with a link, queues or a \
+            "no limit of this machine is known: expected a cost of a request (--cost), or an interface with a link, queues or a \
              limit on packets"
         ),
         _ => text::predictions(&named),

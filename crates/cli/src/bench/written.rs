@@ -47,7 +47,7 @@ impl Written {
             let file = Output::new(path).with_context(|| format!("cannot write {shown}"))?;
             if let Some(input) = inputs.iter().find(|input| file.is_same(input)) {
                 let input = input.display();
-                bail!("{flag} would overwrite {input}, which is read: name another file");
+                bail!("{flag} would overwrite the input {input}: name another file");
             }
             opened.push((flag, Place::File(file)));
         }

@@ -115,7 +115,7 @@ pub(super) fn show(said: &Value) -> String {
     }
     match more.is_empty() {
         true => text,
-        false => format!("{text}\nrequests under way:\n{more}"),
+        false => format!("{text}\nrequests in flight:\n{more}"),
     }
 }
 

@@ -51,7 +51,9 @@ pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Response> {
         return Ok(second);
     }
     let between = difference(&first.json(), &second.json());
-    let body = between.ok_or_else(|| io::Error::other("another server has taken its place"))?;
+    let body = between.ok_or_else(|| {
+        io::Error::other("another server process has replaced it since the first profile")
+    })?;
     Ok(Response {
         status: 200,
         body: format!("{body}\n").into_bytes(),
@@ -130,13 +132,13 @@ fn spent(profile: &Value) -> String {
     let had_work = match &profile["had_work"] {
         Value::Null => String::new(),
         had_work => format!(
-            "; busy polling, {} with something to do ({})",
+            "; busy polling, {} with work ({})",
             time(had_work),
             share(had_work, elapsed)
         ),
     };
     format!(
-        "{} of {} on a CPU ({}), {} waiting for one{had_work}",
+        "{} of {} on a CPU ({}), {} waiting for a CPU{had_work}",
         time(ran),
         time(elapsed),
         share(ran, elapsed),
@@ -159,7 +161,7 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
         None => ("all cores".to_owned(), &said["all"]),
         Some(number) => match cores.clone().find(|one| one["core"] == number) {
             Some(core) => (format!("core {number}"), core),
-            None => bail!("there is no core {number}: onrush ctl status lists them"),
+            None => bail!("core {number} does not exist: onrush ctl status lists the cores"),
         },
     };
     let mut text = format!("{whose}: {}\n", spent(profile));

@@ -75,7 +75,7 @@ pub(super) fn status(said: &Value) -> String {
     );
     for address in all(&said["sockets_gone"]) {
         text += &format!(
-            "the file of {} is gone: nobody reaches the server there\n",
+            "the socket file {} is gone: no client can connect to it; restart the server\n",
             word(address)
         );
     }
@@ -172,7 +172,7 @@ pub(super) fn servers(said: &Value) -> String {
         text.push('\n');
     }
     match text.is_empty() {
-        true => "there are no groups of servers\n".to_owned(),
+        true => "no groups of servers\n".to_owned(),
         false => text,
     }
 }
@@ -189,7 +189,7 @@ fn last(events: &Value) -> String {
 
 pub(super) fn events(list: &Value) -> String {
     match all(list).map(event).collect::<String>() {
-        text if text.is_empty() => "nothing has happened yet\n".to_owned(),
+        text if text.is_empty() => "no events yet\n".to_owned(),
         text => text,
     }
 }
@@ -246,11 +246,11 @@ pub(super) fn requests(said: &Value) -> String {
         ]);
     }
     if table.is_empty() {
-        return "no request is under way\n".to_owned();
+        return "no requests in flight\n".to_owned();
     }
     let mut text = table.text();
     if said["not_listed"] != 0 {
-        text += &format!("and {} younger ones\n", said["not_listed"]);
+        text += &format!("and {} newer requests\n", said["not_listed"]);
     }
     text
 }
@@ -279,9 +279,7 @@ pub(super) fn reload(said: &Value) -> String {
     let mut text = format!("generation {} is in force\n", said["generation"]);
     let changes: Vec<String> = all(&said["changes"]).map(word).collect();
     match changes.is_empty() {
-        true => {
-            text += "nothing in the file has changed; the files that it names were read again\n"
-        }
+        true => text += "no changes in the file; the files that it names were read again\n",
         false => changes
             .iter()
             .for_each(|change| text += &format!("  {change}\n")),
@@ -293,12 +291,12 @@ pub(super) fn reload(said: &Value) -> String {
         text += &format!("  listening on {}\n", word(address));
     }
     for address in all(&said["listening_no_more"]) {
-        text += &format!("  listening no more on {}\n", word(address));
+        text += &format!("  no longer listening on {}\n", word(address));
     }
     let used: Vec<String> = all(&said["generations_in_use"]).map(word).collect();
     if !used.is_empty() {
         text += &format!(
-            "requests that have not ended are served as they began, by generation {}\n",
+            "requests in flight keep their configuration: generation {}\n",
             used.join(", ")
         );
     }

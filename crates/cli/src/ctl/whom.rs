@@ -54,14 +54,14 @@ impl Whom {
             true => Unplaced {
                 code: 2,
                 why: anyhow::anyhow!(
-                    "no server of this user has an admin interface in {}: expected --address, or the user that runs the server",
+                    "no server of this user has an admin socket in {}: pass --address, or run as the user of the server",
                     location::directory().display()
                 ),
             },
             false => Unplaced {
                 code: 1,
                 why: anyhow::anyhow!(
-                    "there are several servers: expected --pid with one of {}",
+                    "several servers are running: expected --pid with one of {}",
                     processes.join(", ")
                 ),
             },
@@ -70,10 +70,10 @@ impl Whom {
 
     fn check(&self) -> anyhow::Result<()> {
         if self.address.is_some() && self.pid.is_some() {
-            bail!("--address and --pid each name a server: leave one of them out");
+            bail!("--address and --pid both select a server: use only one");
         }
         if self.token_file.is_some() && self.address.is_none() {
-            bail!("--token-file goes with --address IP:PORT: nothing else needs a token");
+            bail!("--token-file needs --address IP:PORT: Unix sockets need no token");
         }
         Ok(())
     }

@@ -296,7 +296,7 @@ fn requested(
         return match memcached.first_given() {
             None => http.apply(urls, options),
             Some(flag) => Err(format!(
-                "{flag} is about memcached, which is not spoken with {}: use memcached://, or leave it out",
+                "{flag} is only for memcached, and {} is another protocol: use memcached://, or remove the option",
                 urls[0].url
             )),
         };
@@ -304,12 +304,12 @@ fn requested(
     if urls.iter().any(|url| url.scheme == Scheme::Tcp) {
         return match (http.first_given().or(memcached.first_given()), urls) {
             (Some(flag), _) => Err(format!(
-                "{flag} is about requests of another protocol, and {} is sent bytes that it sends back: leave it out",
+                "{flag} does not apply to {}, which echoes plain bytes: remove the option",
                 urls[0].url
             )),
             (None, [_]) => Ok(requests::Found::default()),
             (None, _) => {
-                Err("bytes are sent to one place: make a run for each, at the same time".to_owned())
+                Err("tcp:// takes one URL: start one run per URL at the same time".to_owned())
             }
         };
     }

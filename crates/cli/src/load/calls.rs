@@ -20,7 +20,7 @@ pub(super) fn check_flags(url: &Target, flags: &[(&str, bool)]) -> Result<(), St
     let given = flags.iter().find(|(_, is_given)| *is_given);
     match given {
         Some((flag, _)) if url.scheme.is_grpc() => Err(format!(
-            "{flag} is about requests of HTTP, and {} is called by gRPC: leave it out",
+            "{flag} is only for HTTP requests, and {} uses gRPC: remove the option",
             url.url
         )),
         _ => Ok(()),

@@ -73,7 +73,7 @@ impl Size {
         match bytes.filter(|bytes| bytes.get() > DATAGRAM_BYTES_MAX) {
             Some(bytes) => Ok(Size::Bytes(bytes)),
             None => Sizes::parse(text).map(Size::Datagrams).map_err(|why| {
-                format!("{why}; over TCP a number of bytes up to {STREAM_BYTES_MAX}")
+                format!("{why}; over TCP expected a size of at most {STREAM_BYTES_MAX} bytes")
             }),
         }
     }
@@ -124,7 +124,7 @@ fn stream_bytes(text: &str) -> Option<NonZeroUsize> {
 
 fn response_bytes(text: &str) -> Result<NonZeroUsize, String> {
     stream_bytes(text).ok_or_else(|| {
-        format!("{text:?} is no size of a response: expected 1 to {STREAM_BYTES_MAX} bytes")
+        format!("{text:?} is not a response size: expected 1 to {STREAM_BYTES_MAX} bytes")
     })
 }
 
@@ -132,14 +132,14 @@ fn departure(text: &str) -> Result<Departure, String> {
     let found = Departure::OF_SOCKETS
         .into_iter()
         .find(|departure| departure.name() == text);
-    found.ok_or_else(|| format!("{text:?} is no way to send: expected single, batch or offload"))
+    found.ok_or_else(|| format!("{text:?} is not a send method: expected single, batch or offload"))
 }
 
 fn via(text: &str) -> Result<Departure, String> {
     match text == Departure::Xdp.name() {
         true => Ok(Departure::Xdp),
         false => Err(format!(
-            "{text:?} is no way past the network stack: expected xdp; without --via datagrams leave by sockets"
+            "{text:?} is not a value of --via: expected xdp; without --via datagrams are sent through sockets"
         )),
     }
 }
@@ -166,15 +166,17 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
         _ if wrong == "response-size" => {
-            "--response-size is about bytes over TCP: use it with tcp://HOST:PORT".to_owned()
+            "--response-size is only for bytes over TCP: use it with tcp://HOST:PORT".to_owned()
         }
-        true => format!("--{wrong} is about requests, and udp:// sends datagrams: leave it out"),
+        true => {
+            format!("--{wrong} is only for requests, and udp:// sends datagrams: remove the option")
+        }
         false if OF_TCP.contains(&wrong.as_str()) => {
             format!(
-                "--{wrong} is about datagrams, and bytes over TCP: use it with udp://HOST:PORT or tcp://HOST:PORT"
+                "--{wrong} is only for datagrams and bytes over TCP: use it with udp://HOST:PORT or tcp://HOST:PORT"
             )
         }
-        false => format!("--{wrong} is about datagrams: use it with udp://HOST:PORT"),
+        false => format!("--{wrong} is only for datagrams: use it with udp://HOST:PORT"),
     }))
 }
 
@@ -210,7 +212,7 @@ impl PacketArgs {
             None => Ok(Sizes::one(64)),
             Some(Size::Datagrams(sizes)) => Ok(sizes.clone()),
             Some(Size::Bytes(bytes)) => Err(format!(
-                "--size {bytes} is more than a datagram has: expected {DATAGRAM_BYTES_MAX} bytes of payload at most"
+                "--size {bytes} exceeds the payload of a datagram: expected at most {DATAGRAM_BYTES_MAX} bytes"
             )),
         }
     }

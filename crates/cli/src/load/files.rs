@@ -64,7 +64,7 @@ impl Files {
                     false => format!(" {} is the same file:", path.display()),
                 };
                 return Err(Error::Invalid(format!(
-                    "{flag} would overwrite {}, which is read:{named} name another file",
+                    "{flag} would overwrite the input {}:{named} name another file",
                     input.display()
                 )));
             }

@@ -33,25 +33,27 @@ impl Http2Args {
             (None, None) => return Ok(None),
             (None, Some(_)) => {
                 return Err(format!(
-                    "--streams is of HTTP/2, and {url} is asked over HTTP/1.1: add --http2, or leave it out"
+                    "--streams is only for HTTP/2, and {url} uses HTTP/1.1: add --http2, or remove --streams"
                 ));
             }
             (Some(kind), _) => kind,
         };
         if target.scheme.is_grpc() {
             return Err(format!(
-                "--http2 says how requests of HTTP are made, and {url} is always over HTTP/2: leave it out"
+                "--http2 has no effect: {url} always uses HTTP/2; remove it"
             ));
         }
         if !target.scheme.is_http() {
-            return Err(format!("--http2 is HTTP, and {url} is not: leave it out"));
+            return Err(format!(
+                "--http2 is only for HTTP, and {url} is another protocol: remove it"
+            ));
         }
         match (kind, target.scheme.has_tls()) {
             (Some(Kind::H2), false) => Err(format!(
-                "--http2=h2 is agreed on in TLS, and {url} has none: use https://, or --http2=h2c"
+                "--http2=h2 is negotiated in TLS, and {url} has no TLS: use https://, or --http2=h2c"
             )),
             (Some(Kind::H2c), true) => Err(format!(
-                "--http2=h2c is spoken in clear text, and {url} has TLS: use http://, or --http2=h2"
+                "--http2=h2c is cleartext, and {url} uses TLS: use http://, or --http2=h2"
             )),
             _ => Ok(Some(self.streams.unwrap_or(1))),
         }

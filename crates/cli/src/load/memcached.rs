@@ -71,15 +71,16 @@ fn expiry(text: &str) -> Result<Duration, String> {
     let expiry = duration(text).map_err(|why| why.to_string())?;
     if expiry.is_zero() || expiry.subsec_nanos() > 0 {
         return Err(format!(
-            "{text:?} is no time that memcached knows: expected whole seconds from 1s on; without --expiry nothing is forgotten"
+            "{text:?} is not an expiry time of memcached: expected whole seconds of at least 1s; without --expiry items do not expire"
         ));
     }
     Ok(expiry)
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    keys::share(text)
-        .ok_or_else(|| format!("{text:?} is no share: expected 0 to 1 or 0% to 100%, such as 0.9"))
+    keys::share(text).ok_or_else(|| {
+        format!("{text:?} is not a share: expected 0 to 1 or 0% to 100%, such as 0.9")
+    })
 }
 
 impl MemcachedArgs {
@@ -108,13 +109,13 @@ impl MemcachedArgs {
     pub(super) fn asks(self, urls: &[Target], other: Option<&str>) -> Result<Asks, String> {
         if let [_, second, ..] = urls {
             return Err(format!(
-                "{} is a second URL, and a run asks one server of memcached: make a run for each, at the same time, and add them up with onrush load merge",
+                "{} is a second URL, and a run uses one memcached server: start one run per server at the same time, and combine them with onrush load merge",
                 second.url
             ));
         }
         if let Some(flag) = other {
             return Err(format!(
-                "{flag} is about HTTP, which is not spoken with {}: leave it out; what is asked of memcached say --ratio, --keys and --value-size",
+                "{flag} is only for HTTP, and {} uses memcached: remove the option; use --ratio, --keys and --value-size",
                 urls[0].url
             ));
         }

@@ -184,7 +184,7 @@ impl Output {
     ) -> Result<Report, Error> {
         let stopper = running.stopper();
         let screen = live::Screen::open(running.headline(), extent, stopper.clone())
-            .map_err(|error| Error::Invalid(format!("the terminal cannot be taken: {error}")))?;
+            .map_err(|error| Error::Invalid(format!("cannot use the terminal: {error}")))?;
         let report = running.finish(|moment| {
             screen.show(moment);
             tell(metrics, moment);
@@ -212,7 +212,7 @@ impl Output {
         let extent = length.extent(moment.row.t);
         let mut conditions = self.fail_if.iter();
         let lost = conditions.find(|condition| condition.is_hopeless(&figures, extent))?;
-        Some(format!("--fail-if {} cannot be met any more", lost.text()))
+        Some(format!("--fail-if {} can no longer be met", lost.text()))
     }
 
     pub(super) fn exit_code(&self, report: &Report) -> u8 {

@@ -128,7 +128,7 @@ fn stairs(text: &str) -> Result<Stairs, String> {
     };
     let hold = duration(hold).map_err(|why| why.to_string())?;
     if hold.is_zero() {
-        return Err("a step is held for some time".to_owned());
+        return Err("the time of a step must be more than 0".to_owned());
     }
     let stairs = Stairs {
         from: rate(from)?,
@@ -139,7 +139,7 @@ fn stairs(text: &str) -> Result<Stairs, String> {
     let steps = stairs.from.get().abs_diff(stairs.to.get()) / stairs.step.get();
     if steps >= STAIRS_MAX {
         return Err(format!(
-            "{text:?} has {} steps: expected {STAIRS_MAX} at most, so make them higher",
+            "{text:?} has {} steps: expected at most {STAIRS_MAX}; use a larger STEP",
             steps + 1
         ));
     }
@@ -155,7 +155,7 @@ fn burst(text: &str) -> Result<Burst, String> {
     let every = duration(every).map_err(said)?;
     if size == 0 || every.is_zero() {
         return Err(format!(
-            "{text:?} is no burst: expected one request or more, again after more than no time, such as 100/10ms"
+            "{text:?} is not a burst: expected COUNT of at least 1 and TIME above 0, such as 100/10ms"
         ));
     }
     Ok(Burst { size, every })
@@ -167,7 +167,7 @@ fn milliseconds(text: &str) -> Result<Duration, NotAmount> {
 }
 
 fn shard(text: &str) -> Result<ShardArg, String> {
-    let expected = || format!("{text:?} is no part: expected I/N such as 1/3, counted from 1");
+    let expected = || format!("{text:?} is not a part: expected I/N such as 1/3, counted from 1");
     let (index, count) = text.split_once('/').ok_or_else(expected)?;
     let (index, count): (u64, u64) = match (index.parse(), count.parse()) {
         (Ok(index), Ok(count)) if (1..=count).contains(&index) => (index - 1, count),
@@ -254,34 +254,35 @@ impl PaceArgs {
             .collect();
         if let [first, second, ..] = given[..] {
             return Err(format!(
-                "{first} and {second} both say when requests start: give one of them"
+                "{first} and {second} both set when requests start: use only one"
             ));
         }
         let pace = given.first().copied();
         if self.ramp.is_some() && self.soft_start.is_some() {
-            return Err("--ramp and -s both say how to come to full load: give one of them".into());
+            return Err("--ramp and -s both set how the load grows: use only one".into());
         }
         let has_start = self.ramp.is_some() || self.soft_start.is_some();
         if let (true, Some(pace @ ("--stairs" | "--burst" | "--rate-per-connection"))) =
             (has_start, pace)
         {
             return Err(format!(
-                "{pace} has no way to full load but its own: use --warm-up, or --ramp with -R"
+                "{pace} cannot be used with --ramp or -s: use --warm-up, or --ramp with -R"
             ));
         }
         if self.spacing.is_some() && !matches!(pace, Some("-R" | PER_SECOND | "--stairs")) {
-            return Err(
-                "--spacing is about the requests of a rate: use it with -R or --stairs".into(),
-            );
+            return Err("--spacing needs a rate: use it with -R or --stairs".into());
         }
         if self.catch_up.is_some()
             && !matches!(pace, Some("-R" | PER_SECOND | "--stairs" | "--burst"))
         {
-            return Err("--catch-up is about requests that are due, and in a closed loop none is: use it with -R".into());
+            return Err(
+                "--catch-up needs scheduled requests, and a closed loop has none: use it with -R"
+                    .into(),
+            );
         }
         if has_start && matches!(self.connect_first, Some(Switch::On)) && self.rate.is_none() {
             return Err(
-                "with --connect-first on all connections are there at once, and --ramp and -s let them come: leave one of them out"
+                "--connect-first opens all connections at once, and --ramp and -s add them over time: use only one"
                     .into(),
             );
         }

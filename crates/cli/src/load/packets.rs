@@ -62,7 +62,7 @@ pub(super) fn run(mut args: Args) -> Result<u8, Error> {
         1 => urls.remove(0),
         _ => {
             return Err(Error::Invalid(
-                "datagrams go to one place: give one udp://HOST:PORT, and make a run for each other at the same time".to_owned(),
+                "datagrams go to one address: pass one udp://HOST:PORT, and start one run per address at the same time".to_owned(),
             ));
         }
     };
@@ -100,7 +100,7 @@ fn one(options: Options, output: &Output) -> Result<u8, Error> {
     let _ = write!(out, "{report}");
     files.write(|form, file| match form {
         Form::Json => writeln!(file, "{}", report.to_json()),
-        Form::Csv | Form::Html | Form::Hdr => unreachable!("they are refused with udp://"),
+        Form::Csv | Form::Html | Form::Hdr => unreachable!("rejected earlier with udp://"),
     })?;
     Ok(exit_code(&report))
 }
@@ -144,7 +144,7 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
         let Some(trial) = trial else { break None };
         if trial.held == Held::TooShort && search.trials().is_empty() {
             return Err(Error::Invalid(format!(
-                "a trial at {} datagrams per second cannot tell whether {} holds: {}; make trials longer (-d)",
+                "a trial at {} datagrams per second is too short to judge {}: {}; use longer trials (-d)",
                 trial.rate,
                 condition.text(),
                 trial.measured
@@ -161,7 +161,7 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
             "{}",
             find_max::to_json(condition.text(), answer.as_ref(), search.trials())
         ),
-        Form::Csv | Form::Html | Form::Hdr => unreachable!("they are refused with udp://"),
+        Form::Csv | Form::Html | Form::Hdr => unreachable!("rejected earlier with udp://"),
     })?;
     Ok(match answer {
         Some(Answer::Found { .. }) => 0,
@@ -193,8 +193,8 @@ fn trial(
     options: &Options,
     end: &End,
 ) -> Result<Option<Trial>, Error> {
-    let rate =
-        NonZeroU64::new(rate).ok_or_else(|| Error::Invalid("a rate of 0 is none".to_owned()))?;
+    let rate = NonZeroU64::new(rate)
+        .ok_or_else(|| Error::Invalid("the rate must be more than 0".to_owned()))?;
     let options = Options {
         pace: Pace::rate(rate),
         ..options.clone()
@@ -208,7 +208,7 @@ fn trial(
     }
     if !report.is_counted() {
         return Err(Error::Invalid(format!(
-            "nobody says how many datagrams come to {}: a search needs onrush serve --sink or an echo there",
+            "{} does not report received datagrams: a search needs onrush serve --sink or --echo as its target",
             report.url
         )));
     }

@@ -96,14 +96,14 @@ fn ports(text: &str) -> Result<Ports, String> {
     let range = text
         .split_once('-')
         .and_then(|(low, high)| Some(number(low)?..=number(high)?));
-    let expected = || format!("{text:?} is no range of ports: expected one such as 40000-60000");
+    let expected = || format!("{text:?} is not a range of ports: expected one such as 40000-60000");
     range.map(Ports).ok_or_else(expected)
 }
 
 /// Parses a server name: an address is not allowed (RFC 6066 section 3).
 fn name(text: &str) -> Result<String, String> {
     match text.parse::<IpAddr>() {
-        Ok(_) => Err("an address is not asked for by name: leave --sni out".to_owned()),
+        Ok(_) => Err("--sni takes a host name, not an IP address: remove --sni".to_owned()),
         Err(_) => Ok(text.to_owned()),
     }
 }
@@ -128,7 +128,7 @@ fn group(text: &str) -> Result<Group, String> {
     let known = |group: &Group| text.eq_ignore_ascii_case(group.name());
     Group::ALL.into_iter().find(known).ok_or_else(|| {
         let names = Group::ALL.map(Group::name).join(", ");
-        format!("unknown group of a key exchange: expected one of {names}")
+        format!("unknown key exchange group: expected one of {names}")
     })
 }
 
@@ -150,7 +150,7 @@ impl ReachArgs {
             && let Some(flag) = self.tls.first_given()
         {
             return Err(format!(
-                "{flag} is about TLS, which is not spoken with {}: use {}://, or leave it out",
+                "{flag} is only for TLS, and {} has no TLS: use {}://, or remove the option",
                 target.url,
                 target.scheme.with_tls().name()
             ));

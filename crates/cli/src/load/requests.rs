@@ -114,12 +114,14 @@ pub(super) struct Found {
 
 fn weight(text: &str) -> Result<NonZeroU32, String> {
     let most = u32::MAX;
-    let expected = |_| format!("{text:?} is no weight: expected a whole number from 1 to {most}");
+    let expected =
+        |_| format!("{text:?} is not a weight: expected a whole number from 1 to {most}");
     text.parse().map_err(expected)
 }
 
 fn speed(text: &str) -> Result<f64, String> {
-    let expected = || format!("{text:?} is no speed: expected a factor above 0 such as 10 or 0.5");
+    let expected =
+        || format!("{text:?} is not a speed: expected a factor above 0 such as 10 or 0.5");
     let factor: f64 = text.parse().map_err(|_| expected())?;
     if factor > 0.0 && factor.is_finite() {
         Ok(factor)
@@ -216,13 +218,13 @@ impl RequestArgs {
                 let har = har::parse(&read(path, REQUESTS_BYTES_MAX)?, &shown(path), &urls[0])?;
                 if har.elsewhere > 0 {
                     notes.push(format!(
-                        "{} of the recording ask other servers and are left out",
+                        "skipped {} of the recording to other servers",
                         requests(har.elsewhere as u64)
                     ));
                 }
                 if har.unsent > 0 {
                     notes.push(format!(
-                        "{} of the recording reached no server (the browser's cache answered, or they were aborted) and are left out",
+                        "skipped {} of the recording that reached no server (served from the browser's cache, or aborted)",
                         requests(har.unsent as u64)
                     ));
                 }
@@ -291,7 +293,7 @@ impl RequestArgs {
     fn of_urls(&self, urls: &[Target]) -> Result<Vec<Request>, String> {
         if !self.weights.is_empty() && self.weights.len() != urls.len() {
             return Err(format!(
-                "--weights has {} numbers for {} URLs: give one for each",
+                "--weights has {} numbers for {} URLs: expected one for each URL",
                 self.weights.len(),
                 urls.len()
             ));
@@ -310,7 +312,7 @@ impl RequestArgs {
             let first = &urls[0];
             if (url.scheme, &url.place) != (first.scheme, &first.place) {
                 return Err(format!(
-                    "{} and {} are at different servers, and connections go to one: make a run for each, at the same time, and add them up with onrush load merge",
+                    "{} and {} are on different servers, and a run connects to one: start one run per server at the same time, and combine them with onrush load merge",
                     first.url, url.url
                 ));
             }
@@ -340,13 +342,13 @@ impl RequestArgs {
         )?;
         if replay.unsafe_methods > 0 {
             notes.push(format!(
-                "{} of the log may change something, and their bodies are not known: they are left out",
+                "skipped {} of the log: unsafe method, and the body is not in the log",
                 requests(replay.unsafe_methods)
             ));
         }
         if replay.unreadable > 0 {
             notes.push(format!(
-                "{} of the log are no requests that can be sent, and are left out",
+                "skipped {} of the log: not a request that can be sent",
                 match replay.unreadable {
                     1 => "1 line".to_owned(),
                     count => format!("{count} lines"),
@@ -378,7 +380,7 @@ fn only_one(urls: &[Target], flag: &str) -> Result<(), String> {
     match urls {
         [_] => Ok(()),
         _ => Err(format!(
-            "{flag} says what is asked for: give one URL, which says where connections go"
+            "{flag} defines the requests: pass exactly one URL, the server to connect to"
         )),
     }
 }

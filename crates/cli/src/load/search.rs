@@ -73,7 +73,7 @@ pub(super) fn run(
         let text = match form {
             Form::Json => find_max::to_json(condition.text(), answer.as_ref(), trials),
             Form::Html => search_page(target, condition.text(), answer.as_ref(), trials),
-            Form::Csv | Form::Hdr => unreachable!("they are refused beside --find-max"),
+            Form::Csv | Form::Hdr => unreachable!("rejected earlier with --find-max"),
         };
         writeln!(file, "{text}")
     })?;
@@ -87,8 +87,8 @@ pub(super) fn run(
 
 /// Makes one run at `rate`; `None` when the user has ended the search.
 fn trial(rate: u64, options: &Options, end: &End) -> Result<Option<Report>, Error> {
-    let rate =
-        NonZeroU64::new(rate).ok_or_else(|| Error::Invalid("a rate of 0 is none".to_owned()))?;
+    let rate = NonZeroU64::new(rate)
+        .ok_or_else(|| Error::Invalid("the rate must be more than 0".to_owned()))?;
     let options = Options {
         pace: paced(&options.pace, rate),
         ..options.clone()
@@ -136,7 +136,7 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
 /// Error for a first trial that was too short to evaluate the condition, with its length and what it measured.
 fn too_short(condition: &Threshold, rate: u64, (seconds, measured): (f64, &str)) -> Error {
     Error::Invalid(format!(
-        "a trial of {seconds:.1} s at {rate} requests per second cannot tell whether {} holds: {measured}; make trials longer (-d) or begin at a higher rate (-R)",
+        "a trial of {seconds:.1} s at {rate} requests per second is too short to judge {}: {measured}; use longer trials (-d) or start at a higher rate (-R)",
         condition.text(),
     ))
 }

@@ -48,7 +48,5 @@ pub(super) fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error
         .name("signals".into())
         .spawn(wait)
         .map(drop)
-        .map_err(|error| {
-            Error::Invalid(format!("the system refuses a thread for signals: {error}"))
-        })
+        .map_err(|error| Error::Invalid(format!("cannot start the thread for signals: {error}")))
 }

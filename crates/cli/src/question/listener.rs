@@ -30,14 +30,14 @@ pub(super) fn choose(
         let found = all.iter().position(is_it);
         if let Some(other) = found.map(|index| &all[index]).filter(|it| !it.is_http()) {
             bail!(
-                "--listener {asked:?}: it speaks {}, and no requests come by it",
+                "--listener {asked:?}: its protocol is {}, which has no HTTP requests",
                 other.protocol
             );
         }
         let Some(index) = found else {
             let names: Vec<&str> = all.iter().map(|listen| &*listen.name).collect();
             bail!(
-                "--listener {asked:?}: there is no such listener: expected one of {}",
+                "--listener {asked:?}: unknown listener: expected one of {}",
                 names.join(", ")
             );
         };
@@ -47,7 +47,7 @@ pub(super) fn choose(
     let mut notes = Vec::new();
     let of_http: Vec<usize> = (0..all.len()).filter(|&at| all[at].is_http()).collect();
     if of_http.is_empty() {
-        bail!("no listener speaks HTTP: there are no requests to explain");
+        bail!("no listener has protocol HTTP: there are no requests to explain");
     }
     let mut fitting: Vec<usize> = of_http
         .iter()
@@ -57,7 +57,7 @@ pub(super) fn choose(
     if fitting.is_empty() {
         let scheme = request.scheme.map_or("", Scheme::text);
         notes.push(format!(
-            "no listener speaks {scheme}: a proxy in front of them is to have"
+            "no listener uses {scheme}: assuming a proxy in front that does"
         ));
         fitting = of_http;
     }
@@ -77,7 +77,7 @@ pub(super) fn choose(
         .collect();
     if !others.is_empty() {
         notes.push(format!(
-            "it could come by {}, too: --listener says by which",
+            "it could also arrive at {}: choose with --listener",
             others.join(", ")
         ));
     }
@@ -131,7 +131,7 @@ mod tests {
         let error = chosen("/", Some("admin")).expect_err("there is none");
         assert_eq!(
             error.to_string(),
-            "--listener \"admin\": there is no such listener: expected one of 0.0.0.0:80, internal, 0.0.0.0:443, unix:/run/x.sock"
+            "--listener \"admin\": unknown listener: expected one of 0.0.0.0:80, internal, 0.0.0.0:443, unix:/run/x.sock"
         );
     }
 }

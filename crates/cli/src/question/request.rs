@@ -32,7 +32,7 @@ impl Request {
         let (method, url) = match *words {
             [url] => ("GET", url),
             [method, url] | [method, url, "HTTP/1.1"] => (method, url),
-            _ => bail!("{text:?} is no request: {EXPECTED}"),
+            _ => bail!("{text:?} is not a request: {EXPECTED}"),
         };
         let (scheme, authority, target) = split(url)
             .ok_or_else(|| anyhow::anyhow!("{url:?} is neither a URL nor a path: {EXPECTED}"))?;
@@ -41,7 +41,7 @@ impl Request {
         let mut host = None;
         for field in fields {
             if field.contains(['\r', '\n']) || !field.contains(':') {
-                bail!("-H {field:?} is no field: expected \"Name: value\" on one line");
+                bail!("-H {field:?} is not a header field: expected \"Name: value\" on one line");
             }
             let (name, value) = field.split_once(':').unwrap_or((field, ""));
             if name.eq_ignore_ascii_case("host") && host.is_none() {
@@ -51,7 +51,7 @@ impl Request {
         }
         let host = host.unwrap_or_else(|| {
             let host = authority.unwrap_or_else(|| {
-                notes.push("no host is named: Host is localhost".to_owned());
+                notes.push("no host in the URL: Host is localhost".to_owned());
                 "localhost".to_owned()
             });
             lines.insert(0, format!("Host: {host}"));
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn what_is_no_request_is_said_to_be_none() {
         for (text, field, why) in [
-            ("", None, "\"\" is no request: expected [METHOD] URL"),
+            ("", None, "\"\" is not a request: expected [METHOD] URL"),
             ("GET /a b", None, "\"GET /a b\" is no request"),
             ("ftp://h/", None, "\"ftp://h/\" is neither a URL nor a path"),
             ("http:///x", None, "\"http:///x\" is neither"),
             (
                 "/",
                 Some("X-A"),
-                "-H \"X-A\" is no field: expected \"Name: value\"",
+                "-H \"X-A\" is not a header field: expected \"Name: value\"",
             ),
             (
                 "/",

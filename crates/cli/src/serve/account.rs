@@ -54,7 +54,7 @@ impl User {
             (Some(entry), _) => entry.number,
             (None, Account::Number(number)) => *number,
             (None, Account::Name(name)) => anyhow::bail!(
-                "there is no user {name} in {PASSWD}; make one (useradd --system), or give the number of a user that another service knows"
+                "user {name} is not in {PASSWD}; create it (useradd --system), or pass the number of a user from another directory service"
             ),
         };
         ensure!(
@@ -65,13 +65,13 @@ impl User {
         let group = match (&run_as.group, &entry) {
             (None, Some(entry)) => entry.group,
             (None, None) => anyhow::bail!(
-                "user {number} has no entry in {PASSWD} that says its group; give one (group, or --user {number}:GROUP)"
+                "user {number} has no entry in {PASSWD} for its group; set one (group, or --user {number}:GROUP)"
             ),
             (Some(Account::Number(group)), _) => *group,
             (Some(Account::Name(name)), _) => lines(groups)
                 .find(|fields| fields.first() == Some(&&**name))
                 .and_then(|fields| fields.get(2)?.parse().ok())
-                .with_context(|| format!("there is no group {name} in {GROUP}"))?,
+                .with_context(|| format!("group {name} is not in {GROUP}"))?,
         };
         let name = entry.map(|entry| entry.name.to_owned());
         let mut all = vec![group];

@@ -96,7 +96,10 @@ impl InForce {
     fn explain(&self, asked: &Value) -> anyhow::Result<Value> {
         let asked = question::Asked::of(asked)?;
         let held = self.held();
-        let checked = held.checked.clone().context("nothing is in force yet")?;
+        let checked = held
+            .checked
+            .clone()
+            .context("no configuration is in force yet")?;
         let (generation, places) = (held.generation, held.places.clone());
         drop(held);
         let explainer = Explainer::new(checked)?;
@@ -140,7 +143,7 @@ impl Operator for Passing {
         let Some(level) = LogLevel::named(name) else {
             let names = LogLevel::ALL.map(|(name, _)| name);
             return Err(format!(
-                "{name:?} is no level: expected one of {}",
+                "{name:?} is not a level: expected one of {}",
                 names.join(", ")
             ));
         };
@@ -254,7 +257,7 @@ pub(super) fn start(
             let waiting = interface.clone();
             let wait = move || match claim_patiently(&address).and_then(|claim| Ok(begin(claim)?)) {
                 Ok(admin) => waiting.begin(admin),
-                Err(error) => tracing::error!("there is no admin interface on {address}: {error}"),
+                Err(error) => tracing::error!("no admin interface on {address}: {error}"),
             };
             thread::Builder::new()
                 .name("admin-wait".into())

@@ -119,7 +119,7 @@ pub(super) fn plan(
             if !listen.is_empty() {
                 if plan.routes.is_empty() {
                     bail!(
-                        "--listen: the file has no [[route]], which would say what is responded there"
+                        "--listen: the file has no [[route]], so there is no response for this address"
                     );
                 }
                 plan.listen_at(listen)
@@ -180,7 +180,7 @@ fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
     }
     if all.is_empty() {
         if args.public {
-            bail!("--public goes with --echo and --sink");
+            bail!("--public is only for --echo and --sink");
         }
         return Ok(all);
     }
@@ -221,9 +221,7 @@ fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
     let tls = parse_tls(text).map_err(|error| anyhow::anyhow!("--tls: {error}"))?;
     if listen.is_empty() {
         if args.config.is_some() {
-            bail!(
-                "--tls goes with --listen; places to listen in the file have a key tls of their own"
-            );
+            bail!("--tls needs --listen; a [[listen]] of the file has its own key tls");
         }
         listen.push(Listen::default());
     }
@@ -250,7 +248,7 @@ fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
     }
     if args.forward.is_empty() {
         bail!(
-            "nothing to serve: give a directory, --respond, --synthetic, --forward, --echo, --sink or --config (see --help)"
+            "nothing to serve: pass a directory, --respond, --synthetic, --forward, --echo, --sink or --config (see --help)"
         );
     }
     let urls: Vec<ServerUrl> = args
@@ -264,7 +262,7 @@ fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
     }
     let tls = urls.iter().filter(|url| url.tls).count();
     if tls != 0 && tls != urls.len() {
-        bail!("--forward: servers that take turns all speak TLS (https://), or none of them does");
+        bail!("--forward: expected https:// for all servers, or for none");
     }
     let servers = urls.into_iter().map(|url| url.address).collect();
     Ok(if tls == 0 {

@@ -70,10 +70,12 @@ pub(super) fn hasten(asked: Receiver<Asked>, handles: Vec<Handle>, successor: Op
 fn pass_on(successor: Option<u32>, signal: Signal) {
     match successor {
         Some(process) => {
-            tracing::info!("this process ends, process {process} has its place and is told");
+            tracing::info!(
+                "this process stops; process {process} has replaced it and gets the signal"
+            );
             send(process, signal);
         }
-        None => tracing::warn!("nothing was done, this process ends"),
+        None => tracing::warn!("nothing was done: this process is stopping"),
     }
 }
 

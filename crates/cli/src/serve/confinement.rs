@@ -41,7 +41,7 @@ const SYSTEM_FILES: &[&str] = &[
 const AUTHORITIES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Advice for directories outside the confinement.
-const MEND: &str = "Landlock confines it to the directories that it started with; stop the server and start it, and name a directory above in [process]";
+const MEND: &str = "Landlock confines it to the directories of its start; restart the server, and to allow such a change in a reload, set a parent directory in [process]";
 
 /// Directories that a configuration uses.
 pub(super) fn of_configuration(
@@ -88,7 +88,7 @@ pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
     let whole = used.read.iter().chain(&used.write).filter(is_root);
     let whole = whole.map(|path| {
         warning(format!(
-            "{} is the root directory: Landlock confines nothing beneath it",
+            "{} is the root directory, so Landlock restricts nothing below it",
             path.display()
         ))
     });
@@ -96,7 +96,7 @@ pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
     let absent = named.filter(|path| !path.exists());
     let absent = absent.map(|path| {
         warning(format!(
-            "{} of [process] landlock_read or landlock_write is not there: it stays closed when it is made later; name the directory that it will be in",
+            "{} of [process] landlock_read or landlock_write does not exist: it will be inaccessible even if it is created later; set its parent directory instead",
             path.display()
         ))
     });
@@ -134,7 +134,7 @@ pub(super) fn troubles(closed: Closed) -> Vec<Trouble> {
     let trouble = |directory: PathBuf, what: &str, key: &str| Trouble {
         place: None,
         message: format!(
-            "this process may not {what} {}: {MEND} {key} where such a change is to be possible later",
+            "this process may not {what} {}: {MEND} {key}",
             directory.display()
         ),
     };

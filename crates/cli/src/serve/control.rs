@@ -64,11 +64,11 @@ impl fmt::Display for End {
         match self {
             End::Signal(name) => write!(
                 f,
-                "{name}: accepting no more, finishing what is in flight (once more to stop at once)"
+                "{name}: no new connections, finishing requests in flight (send it again to stop at once)"
             ),
             End::Succeeded(process) => write!(
                 f,
-                "SIGUSR2: process {process} serves, finishing what is in flight here (SIGTERM to stop at once)"
+                "SIGUSR2: process {process} serves now, finishing requests in flight here (SIGTERM to stop at once)"
             ),
         }
     }
@@ -92,7 +92,7 @@ impl Control<'_> {
                 Ok(Asked::Reopen) => {
                     if !server.reopen_log() {
                         tracing::warn!(
-                            "SIGUSR1: nothing was done; there is no access log ([log] in the configuration)"
+                            "SIGUSR1: nothing was done: no access log is configured ([log])"
                         );
                     }
                 }
@@ -121,7 +121,7 @@ impl Control<'_> {
                 }
                 Ok(Asked::GoOn { process, why }) => {
                     let why = format!(
-                        "process {process} did not come to serve ({why}), this one goes on"
+                        "process {process} failed to start serving ({why}), this process keeps serving"
                     );
                     tracing::error!(event = "upgrade_failed", process, "SIGUSR2: {why}");
                     if let Some(next) = self.next.take() {
@@ -161,7 +161,7 @@ impl Control<'_> {
             Some(next) => {
                 next.then = Then::Reload;
                 let said = format!(
-                    "process {} is about to take the place of this one, whoever serves then reads the configuration again",
+                    "process {} is about to replace this one; the process that serves then reloads the configuration",
                     next.process
                 );
                 tracing::info!("{why}: {said}");
@@ -177,7 +177,7 @@ impl Control<'_> {
             "SIGUSR2"
         };
         if let Some(Next { process, .. }) = self.next {
-            let said = format!("nothing was done; process {process} is starting already");
+            let said = format!("nothing was done: process {process} is already starting");
             tracing::warn!("{why}: {said}");
             told.into_iter()
                 .for_each(|told| told.keep(Err(said.clone())));
@@ -193,11 +193,11 @@ impl Control<'_> {
                 tracing::info!(
                     event = "upgrade",
                     process,
-                    "{why}: process {process} starts, to take the place of this one"
+                    "{why}: starting process {process} to replace this one"
                 );
             }
             Err(error) => {
-                let said = format!("{error:#}; this process goes on");
+                let said = format!("{error:#}; this process keeps serving");
                 tracing::error!(event = "upgrade_failed", "{why}: {said}");
                 told.into_iter()
                     .for_each(|told| told.keep(Err(said.clone())));

@@ -65,7 +65,7 @@ impl Files for Disk {
         self.looked.push((looked, stamps));
         paths.map_err(|error| {
             let shown = directory.join(name);
-            format!("cannot look for {}: {error}", shown.display())
+            format!("cannot list {}: {error}", shown.display())
         })
     }
 

@@ -80,11 +80,11 @@ const ADMIN: &str = "admin";
 
 /// Receives what [`give`] sends.
 pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed>)> {
-    let (head, _) = receive(&socket)?.context("the server in force has ended")?;
+    let (head, _) = receive(&socket)?.context("the running server has ended")?;
     let version = head["version"].as_u64();
     ensure!(
         version == Some(VERSION),
-        "the server in force speaks version {} of the handover, this one {VERSION}; stop that one and start this one",
+        "the running server uses version {} of the handover protocol, this one version {VERSION}; stop the running server, then start this one",
         head["version"]
     );
     let io = head["io"].as_str().and_then(io_named);
@@ -92,13 +92,13 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
         .as_u64()
         .and_then(|cores| usize::try_from(cores).ok());
     let manner = Manner {
-        cores: cores.context("it has no number of cores")?,
-        io: io.context("its driver is unknown here")?,
+        cores: cores.context("handover message without a number of cores")?,
+        io: io.context("handover message with an unknown I/O driver")?,
         is_by_cpu: head["by_cpu"] == true,
     };
     let listening = head["listening"]
         .as_array()
-        .context("it has no addresses")?;
+        .context("handover message without addresses")?;
     let handed = listening.iter().enumerate();
     let handed = handed.map(|(place, described)| receive_handed(&socket, described, &json!(place)));
     let handover = Handover {
@@ -120,13 +120,13 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
 fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow::Result<Handed> {
     let listeners = described["listeners"]
         .as_u64()
-        .context("it has no number of listeners")?;
+        .context("handover message without a number of listeners")?;
     let claim = receive_socket(&socket, place)?;
     let listeners = (0..listeners).map(|_| receive_socket(&socket, place));
     Ok(Handed {
         written: described["written"]
             .as_str()
-            .context("it has an address without a name")?
+            .context("handover message with an address without a name")?
             .to_owned(),
         address: address(described)?,
         sockets: ClaimSockets {
@@ -153,10 +153,12 @@ pub(super) fn wait_for_confirmation(socket: impl AsFd) -> anyhow::Result<Option<
     };
     let taken = message["taken"]
         .as_array()
-        .context("it said something else")?;
+        .context("handover message is not a confirmation")?;
     let place = |value: &Value| value.as_u64().and_then(|place| usize::try_from(place).ok());
     let taken: Option<Vec<usize>> = taken.iter().map(place).collect();
-    taken.context("it named places that are none").map(Some)
+    taken
+        .context("handover confirmation with invalid indices")
+        .map(Some)
 }
 
 fn described(handed: &Handed) -> Value {
@@ -176,15 +178,17 @@ fn described(handed: &Handed) -> Value {
 fn address(described: &Value) -> anyhow::Result<Address> {
     let address = &described["address"];
     if let Some(text) = address["tcp"].as_str() {
-        let tcp: SocketAddr = text.parse().context("it has an address that is none")?;
+        let tcp: SocketAddr = text
+            .parse()
+            .context("handover message with an invalid address")?;
         return Ok(Address::Tcp(tcp));
     }
     let bytes = address["unix"]
         .as_array()
-        .context("it has an address of an unknown kind")?;
+        .context("handover message with an unknown kind of address")?;
     let byte = |value: &Value| value.as_u64().and_then(|byte| u8::try_from(byte).ok());
     let bytes: Option<Vec<u8>> = bytes.iter().map(byte).collect();
-    let bytes = bytes.context("it has a path that is none")?;
+    let bytes = bytes.context("handover message with an invalid path")?;
     Ok(Address::Unix(std::ffi::OsString::from_vec(bytes).into()))
 }
 
@@ -212,7 +216,7 @@ fn send(socket: impl AsFd, message: &Value, descriptor: Option<&OwnedFd>) -> any
     let parts = [IoSlice::new(text.as_bytes())];
     let sent = sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL);
     sent.map_err(io::Error::from)
-        .context("it does not take the sockets")?;
+        .context("cannot send the sockets")?;
     Ok(())
 }
 
@@ -227,7 +231,7 @@ fn receive(socket: impl AsFd) -> anyhow::Result<Option<(Value, Option<OwnedFd>)>
             Err(rustix::io::Errno::INTR) => {}
             // It ended without reading everything.
             Err(rustix::io::Errno::CONNRESET) => return Ok(None),
-            Err(rustix::io::Errno::AGAIN) => bail!("it says nothing"),
+            Err(rustix::io::Errno::AGAIN) => bail!("no handover message in time"),
             outcome => break outcome.map_err(io::Error::from)?,
         }
     };
@@ -241,7 +245,7 @@ fn receive(socket: impl AsFd) -> anyhow::Result<Option<(Value, Option<OwnedFd>)>
     }
     let message = serde_json::from_slice(&bytes[..received.bytes]);
     Ok(Some((
-        message.context("what it says is no JSON")?,
+        message.context("handover message is not JSON")?,
         descriptor,
     )))
 }
@@ -250,7 +254,7 @@ fn receive_socket(socket: impl AsFd, place: &Value) -> anyhow::Result<OwnedFd> {
     match receive(socket)? {
         Some((message, Some(descriptor))) if message["socket"] == *place => Ok(descriptor),
         Some((message, _)) => bail!("expected a socket of address {place}, got {message}"),
-        None => bail!("the server in force has ended"),
+        None => bail!("the running server has ended"),
     }
 }
 

@@ -29,7 +29,7 @@ use super::confinement;
 use super::written::{Audience, Written, refusal, warn};
 
 /// Advice for a file that the user cannot read.
-const MEND: &str = "give the file to that user or to its group (chgrp, chmod g+r), or start the server anew, which reads it as root";
+const MEND: &str = "make it readable for that user or its group (chgrp, chmod g+r), or restart the server, which reads it as root";
 
 #[derive(Clone, Default)]
 pub(super) struct Privileges {
@@ -94,7 +94,7 @@ fn unread(who: &str, files: Vec<PathBuf>) -> Vec<Trouble> {
 pub(crate) fn of_reload(unread: Vec<Trouble>) -> Vec<Trouble> {
     let later = |trouble: Trouble| Trouble {
         message: format!(
-            "{}: a reload will be refused, and new contents are not taken; {MEND}",
+            "{}: a reload will fail, and new contents will not be read; {MEND}",
             trouble.message
         ),
         ..trouble
@@ -287,7 +287,7 @@ impl Privileges {
                 "Landlock (ABI {abi}): only files in directories of the configuration and the system can be opened"
             ),
             Confinement::None => {
-                "Landlock: this kernel has none, or does not let this process use it; every file can be opened".into()
+                "Landlock: not supported by this kernel, or not allowed for this process; every file can be opened".into()
             }
         });
         user.into_iter().chain(files).chain(calls).collect()

@@ -63,7 +63,7 @@ impl<'a> Reloading<'a> {
     /// the result; `why` names the cause.
     pub(super) fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
         let (Some(path), Some(before)) = (self.args.config.as_deref(), &self.sources) else {
-            let said = "nothing was done; onrush serve was started with flags only, and reads --config FILE again";
+            let said = "nothing was done: onrush serve was started without --config FILE, so there is no file to reload";
             tracing::warn!("{why}: {said}");
             return Err(said.to_owned());
         };
@@ -85,7 +85,7 @@ impl<'a> Reloading<'a> {
             }
             Err(error) => {
                 let said = format!(
-                    "{} was not put in force, generation {} stays: {error:#}",
+                    "{} was rejected, generation {} stays in force: {error:#}",
                     path.display(),
                     server.generation()
                 );
@@ -116,7 +116,7 @@ impl<'a> Reloading<'a> {
         let token = self.new_token(&plan.admin)?;
         let checked = checked(plan, Some(written), Audience::Log)?;
         let applied = server.apply(checked.arriving(arrival()));
-        let applied = applied.context("it cannot be applied")?;
+        let applied = applied.context("cannot apply it")?;
         self.error_log.follow(error_log);
         if let (Some(current), Some(token)) = (&self.token, token) {
             current.replace(token);
@@ -132,7 +132,7 @@ impl<'a> Reloading<'a> {
                 return Err(error);
             }
             tracing::warn!(
-                "the token of the admin interface stays as it was: {error:#}; a restart reads it"
+                "the token of the admin interface is unchanged: {error:#}; a restart reads the new one"
             );
             Ok(None)
         })
@@ -163,7 +163,7 @@ fn report(changes: &[Change], applied: &Applied, server: &Server) -> Value {
 
 fn say_what_changed(path: impl Display, changes: &[Change], applied: &Applied) {
     let count = match changes.len() {
-        0 => "nothing in it has changed; the files that it names were read again".into(),
+        0 => "no changes in the file; the files that it names were read again".into(),
         1 => "1 change".into(),
         more => format!("{more} changes"),
     };
@@ -183,7 +183,7 @@ fn say_what_changed(path: impl Display, changes: &[Change], applied: &Applied) {
         tracing::info!("  listening on {address}");
     }
     for address in applied.removed() {
-        tracing::info!("  listening no more on {address}");
+        tracing::info!("  no longer listening on {address}");
     }
 }
 
@@ -192,7 +192,7 @@ fn say_who_is_left(server: &Server) {
     let left: Vec<String> = server.earlier().map(|number| number.to_string()).collect();
     if !left.is_empty() {
         tracing::info!(
-            "  requests that have not ended are served as they began, by generation {}",
+            "  requests in flight keep their configuration: generation {}",
             left.join(", ")
         );
     }

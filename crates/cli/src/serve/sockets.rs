@@ -21,7 +21,7 @@ pub(super) fn watch(in_force: InForce) -> io::Result<()> {
                 tracing::error!(
                     event = "socket_gone",
                     address,
-                    "the file of {address} is gone, or another one has its name: nobody reaches this server there, which listens on; start it anew"
+                    "the socket file {address} is gone or was replaced: no client can connect to it; restart the server"
                 );
             }
             said = gone;

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why the program may fail to start although the user may run it.
-const CLOSED: &str = " (Landlock confines this process to programs in /usr, /bin, /lib and the directory where its own was at its start; stop the server and start it)";
+const CLOSED: &str = " (Landlock confines this process to programs in /usr, /bin, /lib and the directory of its own program at its start; restart the server)";
 
 /// How this process was started.
 pub(super) struct Start {
@@ -116,7 +116,7 @@ impl Start {
 
     /// Starts the next process, and sends the outcome to `asked`.
     pub(super) fn again(&self, server: &Server, asked: Sender<Asked>) -> anyhow::Result<u32> {
-        let handover = server.handover().context("cannot give the sockets away")?;
+        let handover = server.handover().context("cannot hand over the sockets")?;
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -187,8 +187,7 @@ pub(super) fn handed() -> anyhow::Result<Option<FromPredecessor>> {
         return Ok(None);
     }
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    let (server, beside) =
-        handover::take(&socket).context("cannot take the place of the server in force")?;
+    let (server, beside) = handover::take(&socket).context("cannot replace the running server")?;
     let admin = beside
         .admin
         .map(|handed| Claim::inherit(handed.address, handed.sockets));

@@ -118,7 +118,7 @@ fn say_denied<'a>(mut denied: impl Iterator<Item = &'a PathBuf>) {
     };
     tracing::warn!(
         event = "watch_denied",
-        "--watch may not look at {}{others} (permission denied): changes there are not noticed; make its directory one that the user of this process can enter",
+        "--watch cannot access {}{others} (permission denied): changes there are not noticed; allow the user of this process to enter its directory",
         first.display()
     );
 }

@@ -121,7 +121,7 @@ pub(crate) fn warn(warnings: &[Trouble], written: Option<&Written>, audience: Au
         }
     }
     if let Some(findings) = findings {
-        let warnings = findings.finish().expect("there are warnings only");
+        let warnings = findings.finish().expect("only warnings, no errors");
         warnings.iter().for_each(|warning| audience.warn(warning));
     }
 }

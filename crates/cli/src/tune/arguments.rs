@@ -187,12 +187,12 @@ impl Lasts {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = text.parse::<i32>().ok().filter(|number| *number > 0);
-            let number = number.ok_or("it is no number of a process, which is 1 or more")?;
+            let number = number.ok_or("not a process number: expected 1 or more")?;
             return Ok(Lasts::Process(number));
         }
         match duration(text) {
             Ok(time) => Ok(Lasts::Time(time)),
-            Err(_) if text.is_empty() => Err(format!("it is empty: expected {LASTS}")),
+            Err(_) if text.is_empty() => Err(format!("empty: expected {LASTS}")),
             // A malformed time is not a command.
             Err(error) if looks_like_number(text) => Err(format!("{error}; or {LASTS}")),
             Err(_) => Ok(Lasts::Command(text.to_owned())),

@@ -84,7 +84,7 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     }
     say(&format!("onrush tune: {error:#}"));
     say(&format!(
-        "{stand} changes stand; `onrush tune revert` undoes them"
+        "{stand} changes are in force; `onrush tune revert` undoes them"
     ));
     Ok(Extent::Partly.code())
 }
@@ -96,8 +96,8 @@ fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Re
         _ => None,
     };
     let settings: Vec<_> = in_force.iter().filter_map(setting).collect();
-    let program =
-        std::env::current_exe().context("cannot find this program's own file for the unit")?;
+    let program = std::env::current_exe()
+        .context("cannot find the path of this program for the systemd unit")?;
     for path in apply::persist(machine.path(), plan, &settings, &program)? {
         print(&format!("written  {}\n", path.display()))?;
     }
@@ -110,15 +110,15 @@ fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Re
 pub(super) fn confirm(place: &Place) -> anyhow::Result<ExitCode> {
     let mut machine = Root::open(&place.root)?;
     if watch::undo_abandoned(&mut machine)? {
-        anyhow::bail!(
-            "it was not confirmed while the process that waited for it ran: it is undone"
-        );
+        anyhow::bail!("the changes were not confirmed in time and are undone");
     }
     let Some(mut journal) = known_journal(&machine)? else {
-        anyhow::bail!("nothing is applied, so there is nothing to confirm");
+        anyhow::bail!("no changes are applied: there is nothing to confirm");
     };
     if !journal.is_waiting() {
-        anyhow::bail!("nothing waits to be confirmed; `onrush tune status` says what is in force");
+        anyhow::bail!(
+            "no changes wait for confirmation; `onrush tune status` shows what is in force"
+        );
     }
     journal.confirm().map_err(with_remedy)?;
     Ok(ExitCode::SUCCESS)
@@ -152,13 +152,13 @@ fn undo(machine: &mut Root, args: &Revert) -> anyhow::Result<Extent> {
         print(if args.json {
             "[]\n"
         } else {
-            "nothing is applied\n"
+            "no changes are applied\n"
         })?;
         return Ok(Extent::Whole);
     };
     let reverted = apply::revert(machine, journal, force).map_err(with_remedy)?;
     if reverted.is_empty() && !args.json {
-        print("nothing is applied\n")?;
+        print("no changes are applied\n")?;
     }
     match args.json {
         true => print(&format!("{}\n", serde_json::to_string_pretty(&reverted)?))?,
@@ -178,7 +178,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
     let standing = match Journal::glance(&path, life(&machine))? {
         Some(glance) => {
             if glance.is_held {
-                say("a change is under way: this is how it stands in this moment");
+                say("another onrush tune is making changes: this is the state at this moment");
             }
             for lost in &glance.lost {
                 is_whole = false;
@@ -199,7 +199,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
         let lines: String = standing.iter().map(standing_line).collect();
         print_lines(&lines)?;
         if standing.is_empty() {
-            print("nothing is applied\n")?;
+            print("no changes are applied\n")?;
         }
         if let Some(line) = until {
             print(&format!("until    {line}\n"))?;
@@ -220,7 +220,7 @@ fn until_line(guard: Guard, waiting: Option<Run>) -> String {
     let process = guard.process;
     match (guard.runs(), waiting) {
         (true, Some(_)) => {
-            format!("process {process} undoes it unless `onrush tune confirm` is run in time")
+            format!("process {process} undoes it unless `onrush tune confirm` confirms it in time")
         }
         (true, None) => format!("process {process} undoes it when its time is over"),
         (false, _) => format!(

@@ -88,13 +88,13 @@ pub(super) fn until_undone(
         Ok(Undone::All) if args.during.is_some() => outcome,
         Ok(Undone::All) => outcome.map(|_| Extent::Partly.code()),
         Ok(Undone::Partly) => {
-            say("what is left stands; `onrush tune revert` tries again");
+            say("some changes are still in force; `onrush tune revert` tries again");
             Ok(Extent::Partly.code())
         }
         Ok(Undone::Unrecorded) => Ok(ExitCode::from(UNRECORDED)),
         Err(error) => {
             say(&format!("onrush tune: {error:#}"));
-            say("what this run has changed stands; `onrush tune revert` tries again");
+            say("the changes of this run are still in force; `onrush tune revert` tries again");
             Ok(ExitCode::from(UNRECORDED))
         }
     }
@@ -109,10 +109,10 @@ fn last(
     let awake = stay_awake();
     match &awake {
         Some(Ok(awake)) => say(&format!(
-            "CPUs wake up within {} us until it ends (/dev/cpu_dma_latency)",
+            "CPU wake-up latency is limited to {} us until the end of this run (/dev/cpu_dma_latency)",
             awake.limit
         )),
-        Some(Err(why)) => say(&format!("CPUs may sleep deeply: {why}")),
+        Some(Err(why)) => say(&format!("deep CPU sleep states are not disabled: {why}")),
         None => {}
     }
     wait_for(during, stop)
@@ -151,7 +151,7 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
                 machine,
                 memory,
                 &[],
-                &format!("the journal {path} has gone"),
+                &format!("the journal {path} was removed"),
             );
         }
         Err(error) => {
@@ -167,7 +167,7 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
             .into_iter()
             .map(|change| change.target)
             .collect();
-        let what = format!("the journal {path} is another one by now");
+        let what = format!("the journal {path} was replaced");
         return undo_remembered(args, machine, memory, &theirs, &what);
     }
     if journal.changes_since(run).is_empty() {
@@ -175,7 +175,7 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
     }
     if journal.last_run() != Some(run) {
         say(
-            "another onrush tune came after this one and builds on it: nothing is undone until `onrush tune revert`",
+            "a later onrush tune builds on the changes of this one: nothing is undone until `onrush tune revert`",
         );
         return Ok(Undone::Partly);
     }
@@ -215,13 +215,12 @@ fn undo_remembered(
     let is_as_before = |change: &Reverted| matches!(change.outcome, Back::Unchanged | Back::Gone);
     if reverted.iter().all(is_as_before) {
         say(&format!(
-            "{what}: what this run has changed was undone by somebody else, such as `onrush tune revert`"
+            "{what}: the changes of this run were already undone by another program, such as `onrush tune revert`"
         ));
         return Ok(Undone::All);
     }
     say(&format!(
-        "{what} while what this run has changed was in force: it is undone all the same, but nothing is known any more of \
-         what was applied before it"
+        "{what} while the changes of this run were in force: they are undone, but earlier changes are no longer recorded"
     ));
     tell(args, &reverted);
     let left: String = reverted

@@ -19,8 +19,7 @@ pub(super) fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
 /// Reports a line of the journal that cannot be read.
 pub(super) fn say_lost(lost: &Lost, path: &Path) {
     say(&format!(
-        "line {} of the journal {} cannot be read: whether what it says is in force is not known, and `onrush tune revert` \
-         does not undo it: {}",
+        "line {} of the journal {} cannot be read: its change may be in force, and `onrush tune revert` does not undo it: {}",
         lost.number,
         path.display(),
         lost.text
@@ -51,7 +50,7 @@ pub(super) fn known_journal(machine: &Root) -> anyhow::Result<Option<Journal>> {
 
 fn say_waiting(path: &Path) {
     say(&format!(
-        "waiting for another onrush tune, which has the journal {}",
+        "waiting for another onrush tune, which has locked the journal {}",
         path.display()
     ));
 }

@@ -54,15 +54,15 @@ pub(super) fn reverted_line(change: &Reverted) -> String {
         Back::Gone => format!("gone     {target}\n"),
         Back::Conflict(theirs) => {
             format!(
-                "conflict {target}: somebody else has set it to {theirs}; --force overwrites that\n"
+                "conflict {target}: another program has set it to {theirs}; --force overwrites that\n"
             )
         }
         Back::Refused(why) => format!("refused  {target}: {why}\n"),
         Back::Remains(why) => {
-            format!("remains  {target}: what it says is undone, and it cannot be changed: {why}\n")
+            format!("remains  {target}: its changes are undone, but it cannot be updated: {why}\n")
         }
         Back::Lost(text) => format!(
-            "lost     {target} cannot be read, and what it said is not undone; the file is kept: {text}\n"
+            "lost     {target} cannot be read, so its change is not undone; the file is kept: {text}\n"
         ),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let facts = machine.facts()?;
     facts.check_namespace()?;
     if let Some(number) = args.pid.filter(|_| facts.application.is_empty()) {
-        anyhow::bail!("there is no process {number} here");
+        anyhow::bail!("process {number} does not exist");
     }
     if !args.wish.keep_queues {
         let plan = advise::plan(&facts, &args.wish.request())?;
@@ -53,11 +53,11 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         Err(error) => {
             say(&format!(
                 "onrush tune: {:#}",
-                with_remedy(error).context("the search ended before its time")
+                with_remedy(error).context("the search ended early")
             ));
             let stand = journal.changes().len();
             say(&format!(
-                "{stand} changes stand; `onrush tune revert` undoes them"
+                "{stand} changes are in force; `onrush tune revert` undoes them"
             ));
             return Ok(Extent::Partly.code());
         }
@@ -67,16 +67,18 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     }
     match &road.end {
         End::Whole => {}
-        End::Stopped => say("stopped: the rest was not tried, and what was being tried is undone"),
+        End::Stopped => {
+            say("stopped: the remaining settings were not tried, and the current trial is undone")
+        }
         End::Stuck(why) => say(&format!(
-            "what was being tried could not be put back, so the rest was not tried: {why}; `onrush tune revert` tries again"
+            "the current trial could not be undone, so the remaining settings were not tried: {why}; `onrush tune revert` tries again"
         )),
     }
     if road.steps.iter().any(|step| step.is_kept) {
-        say("what was kept is in force; `onrush tune revert` undoes it");
+        say("the kept changes are in force; `onrush tune revert` undoes them");
     } else {
         journal.remove_if_undone()?;
-        say("nothing was kept");
+        say("no change was kept");
     }
     let extent = match road.end {
         End::Whole => Extent::Whole,
@@ -100,5 +102,7 @@ fn measured(command: &str) -> Result<f64, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let last = text.split_whitespace().next_back().unwrap_or_default();
     let number = last.parse::<f64>().ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| format!("the measurement's last word is no number: {last:?}"))
+    number.ok_or_else(|| {
+        format!("the last word of the measurement's output is not a number: {last:?}")
+    })
 }

@@ -54,7 +54,8 @@ impl Session {
         };
         Some(Note {
             about: name.clone(),
-            text: "carries this session: apply wants --confirm-within to change it".to_owned(),
+            text: "carries this SSH session: apply requires --confirm-within to change it"
+                .to_owned(),
         })
     }
 
@@ -74,7 +75,7 @@ impl Session {
                 if count == 0 {
                     return Ok(());
                 }
-                format!("this session comes in by {name}, which has {count} changes in the plan")
+                format!("this session arrives on {name}, and the plan has {count} changes for it")
             }
             Session::Somehow => {
                 let resets = apply::resets(plan);
@@ -82,13 +83,13 @@ impl Session {
                     return Ok(());
                 }
                 format!(
-                    "this session is remote, and the plan resets {} for a moment",
+                    "this session is remote, and the plan briefly resets {}",
                     resets.join(", ")
                 )
             }
         };
         anyhow::bail!(
-            "{what}: use --confirm-within 60s, so that it is undone if you are cut off, or --interface for others"
+            "{what}: use --confirm-within 60s, which undoes the changes if the session is cut off, or choose other interfaces with --interface"
         )
     }
 
@@ -106,8 +107,7 @@ impl Session {
             return Ok(());
         }
         anyhow::bail!(
-            "a search tries numbers of queues, which resets an interface for a moment, and this session may come in by it: \
-             use --keep-queues, or --interface for others"
+            "a search tries numbers of queues, which briefly resets an interface, and this session may use it: pass --keep-queues, or choose other interfaces with --interface"
         )
     }
 }

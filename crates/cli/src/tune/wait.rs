@@ -86,9 +86,9 @@ pub(super) fn check_process(number: i32) -> anyhow::Result<()> {
 
 fn open_process(number: i32) -> anyhow::Result<OwnedFd> {
     let process = Pid::from_raw(number).filter(|_| number > 0);
-    let process = process.with_context(|| format!("{number} is no number of a process"))?;
+    let process = process.with_context(|| format!("{number} is not a process number"))?;
     pidfd_open(process, PidfdFlags::empty()).with_context(|| {
-        format!("there is no process {number} to wait for; a time has a unit: {number}s")
+        format!("process {number} does not exist; for a time add its unit: {number}s")
     })
 }
 
@@ -103,9 +103,7 @@ pub(super) fn wait_for_process(
         &descriptor,
         rustix::event::PollFlags::IN,
     )];
-    let timeout = LOOK_EVERY
-        .try_into()
-        .context("a tenth of a second is a time")?;
+    let timeout = LOOK_EVERY.try_into().context("100 ms fits a Timespec")?;
     let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     while !stop.is_asked() && !is_over() && ended[0].revents().is_empty() {
         match rustix::event::poll(&mut ended, Some(&timeout)) {

@@ -82,7 +82,7 @@ pub(in crate::serve) fn split_passed(
         _ => return Ok((Some(own), passed)),
     };
     bail!(
-        "the service manager has passed the socket {} ({PASSED_NAME}) for the admin interface, and {wanted}",
+        "the service manager passed the socket {} ({PASSED_NAME}) for the admin interface, but {wanted}",
         own.address
     )
 }
@@ -108,7 +108,7 @@ pub(in crate::serve) fn claim(
         }
         // The predecessor has stopped accepting orders: serving matters more than the interface.
         Err(error) if *plan == plan::Admin::Default || before == Before::Predecessor => Ok(
-            Place::Missed(format!("there is no admin interface on {address}: {error}")),
+            Place::Missed(format!("no admin interface on {address}: {error}")),
         ),
         Err(error) => Err(anyhow::Error::new(error).context(format!("[admin] address {address}"))),
     }
@@ -145,9 +145,6 @@ fn default_path(user: Option<&User>) -> Result<PathBuf, String> {
         let place = another.map_or_else(location::directory, |identity| {
             location::of_user(identity.user)
         });
-        format!(
-            "there is no admin interface in {}: {error}",
-            place.display()
-        )
+        format!("no admin interface in {}: {error}", place.display())
     })
 }
