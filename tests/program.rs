@@ -50,7 +50,7 @@ pub(crate) fn drivers() -> &'static [&'static str] {
             (Some(1), 1),
             "{refused:?}"
         );
-        let sentence = "io_uring was asked for but this kernel refuses it: ";
+        let sentence = "io_uring is not available: ";
         assert!(refused.err.contains(sentence), "{refused:?}");
         eprintln!("without io_uring: {}", refused.err);
         vec!["epoll"]

@@ -19,7 +19,7 @@ fn main() {
     let io = match &*words[2] {
         "epoll" => Io::Epoll,
         "io_uring" => Io::IoUring,
-        other => panic!("{other} is no driver"),
+        other => panic!("{other} is not a driver"),
     };
     let setup = Setup {
         io,

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let asks = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let index = name_to_index(&asks, interface)
-        .map_err(|error| format!("there is no interface {interface}: {error}"))?;
+        .map_err(|error| format!("no interface {interface}: {error}"))?;
     let drop = onrush_engine::CountingDrop::attach(index, [0xd7, 0x11])?;
     println!("ready");
     std::io::stdin().read_line(&mut String::new())?;

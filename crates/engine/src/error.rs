@@ -139,10 +139,10 @@ impl fmt::Display for Error {
         match self.kind {
             Kind::TimedOut => write!(f, "{op}: timed out"),
             Kind::Stopping => write!(f, "{op}: stopping"),
-            Kind::Full => write!(f, "{op}: as many connections are open as may be"),
+            Kind::Full => write!(f, "{op}: the limit of open connections is reached"),
             Kind::NoBuffers => write!(f, "{op}: all buffers of this core are in use"),
             Kind::FileTooShort => write!(f, "{op}: the file became shorter while it was sent"),
-            Kind::Truncated => write!(f, "{op}: the connection ended without TLS's end"),
+            Kind::Truncated => write!(f, "{op}: the connection ended without a TLS close_notify"),
             Kind::Alert(number) => match alert_name(number) {
                 Some(name) => write!(f, "{op}: TLS failed: {name} (alert {number})"),
                 None => write!(f, "{op}: TLS failed with alert {number}"),

@@ -185,7 +185,7 @@ impl Memory {
     #[inline]
     fn start(&self) -> NonNull<u8> {
         let address = self.address();
-        NonNull::new(address).expect("memory is somewhere else than at zero")
+        NonNull::new(address).expect("memory is not at address zero")
     }
 
     /// The address, for the kernel. It does not change when the handle moves.

@@ -99,7 +99,7 @@ impl Input {
         {
             let parked = mem::take(&mut self.parked);
             let fits = buffer.put(&parked);
-            assert!(fits, "parked bytes came out of a buffer that is no wider");
+            assert!(fits, "parked bytes came from a buffer that is not wider");
             self.buffer = Some(buffer);
         }
         self.buffer_with_room(pool)
@@ -116,7 +116,7 @@ impl Input {
             };
             let parked = mem::take(&mut self.parked);
             let fits = buffer.put(&parked);
-            assert!(fits, "parked bytes came out of a buffer that is no wider");
+            assert!(fits, "parked bytes came from a buffer that is not wider");
             self.buffer = Some(buffer);
         }
         Ok(self.buffer.as_mut().expect("set above"))

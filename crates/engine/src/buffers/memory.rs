@@ -64,7 +64,7 @@ fn refused(size: usize) -> ! {
     let parts: [&[u8]; 3] = [
         b"onrush: out of memory: the system refuses ",
         digits.text(),
-        b" more bytes; raise the limit of this process (ulimit -v, MemoryMax=, the container's), or ask for less\n",
+        b" more bytes; raise the memory limit of this process (ulimit -v, MemoryMax=, container limit), or configure less\n",
     ];
     for part in parts {
         // SAFETY: the part is memory of its length. A failed write is ignored.

@@ -53,15 +53,15 @@ impl fmt::Display for PassedError {
         match self {
             PassedError::Process(value) => write!(
                 f,
-                "LISTEN_PID={value:?} in the environment is no process id, by which a service manager says whom its sockets are for: expected a number, or no such variable where no sockets are passed"
+                "LISTEN_PID={value:?} in the environment is not a process ID: expected the PID of the process that the sockets are for, or no LISTEN_PID if no sockets are passed"
             ),
             PassedError::Count(value) => write!(
                 f,
-                "LISTEN_FDS={value:?} in the environment is no number of sockets that a service manager can pass: expected 0 to {PASSED_MAX}"
+                "LISTEN_FDS={value:?} in the environment is not a number of passed sockets: expected 0 to {PASSED_MAX}"
             ),
             PassedError::NotListening(number, name) => write!(
                 f,
-                "descriptor {number} ({name}), which the service manager has passed, is no socket that listens on a TCP address or a path: expected ListenStream= in the .socket unit, and no Accept=yes"
+                "descriptor {number} ({name}), passed by the service manager, is not a listening TCP or Unix stream socket: expected ListenStream= in the .socket unit, and no Accept=yes"
             ),
         }
     }

@@ -59,7 +59,7 @@ pub fn choose(io: Io) -> Result<Choice, String> {
                 reason: "as asked".into(),
             }),
             Err(errno) => Err(format!(
-                "io_uring was asked for but this kernel refuses it: {}; use --io epoll or --io auto",
+                "io_uring is not available: {}; use --io epoll or --io auto",
                 refusal(errno)
             )),
         },
@@ -68,15 +68,16 @@ pub fn choose(io: Io) -> Result<Choice, String> {
         Io::Auto => Ok(match Ring::probe() {
             Ok(Speed::Full) => Choice {
                 io: Io::IoUring,
-                reason: "auto: it works here, and costs less CPU per request than epoll".into(),
+                reason: "auto: io_uring is available and uses less CPU per request than epoll"
+                    .into(),
             },
             Ok(Speed::Reduced) => Choice {
                 io: Io::Epoll,
-                reason: "auto: before Linux 6.17 io_uring costs more CPU per request".into(),
+                reason: "auto: before Linux 6.17 io_uring uses more CPU per request".into(),
             },
             Err(errno) => Choice {
                 io: Io::Epoll,
-                reason: format!("auto: no io_uring, {}", refusal(errno)),
+                reason: format!("auto: io_uring is not available, {}", refusal(errno)),
             },
         }),
     }
@@ -95,7 +96,7 @@ fn refusal(errno: Errno) -> String {
         }
         Errno::NOSYS => "the kernel was built without it".into(),
         Errno::INVAL => "the kernel is older than 6.1".into(),
-        Errno::NOMEM => "not enough locked memory is allowed (ulimit -l)".into(),
+        Errno::NOMEM => "the limit of locked memory is too low (ulimit -l)".into(),
         errno => std::io::Error::from(errno).to_string(),
     }
 }

@@ -30,7 +30,7 @@ pub fn driver_counters(interface: &str) -> io::Result<Vec<(String, u64)>> {
     if count > DRIVER_COUNTERS_MAX {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("the driver says that it has {count} counters"),
+            format!("the driver reports {count} counters"),
         ));
     }
     if count == 0 {

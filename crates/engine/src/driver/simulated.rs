@@ -287,7 +287,7 @@ impl Simulated {
             (Some(next), Some(until)) => next.min(until),
             (Some(time), None) | (None, Some(time)) => time,
             (None, None) => panic!(
-                "simulation: all tasks wait and nothing will happen (seed {})",
+                "simulation: deadlock: all tasks wait and no event is pending (seed {})",
                 self.options.seed
             ),
         };

@@ -28,11 +28,11 @@ pub fn check(cpus: &[usize]) -> Result<(), String> {
     let is_there = Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
     let why = match is_there {
         true => format!(
-            "this process may not use CPU {cpu} (taskset, a cpuset or a container keeps it away)"
+            "this process may not use CPU {cpu} (restricted by taskset, a cpuset or a container)"
         ),
         false => format!("this machine has no CPU {cpu}"),
     };
-    Err(format!("{why}: choose of {}", list(&allowed)))
+    Err(format!("{why}: expected some of {}", list(&allowed)))
 }
 
 /// Numbers in ascending order as a list of ranges, such as `0,2-3`.

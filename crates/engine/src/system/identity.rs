@@ -66,12 +66,12 @@ impl fmt::Display for IdentityError {
             ),
             IdentityError::Threads(count) => write!(
                 f,
-                "the process has {count} threads already, which would keep their rights"
+                "the process has {count} threads already, which would keep their privileges: it must change its user before it starts threads"
             ),
             IdentityError::Refused(what, errno) => {
                 write!(f, "the kernel refuses {what}: {}", io::Error::from(*errno))
             }
-            IdentityError::Kept(what) => write!(f, "{what} although it was given up"),
+            IdentityError::Kept(what) => write!(f, "{what} although the privilege was dropped"),
         }
     }
 }
@@ -99,7 +99,7 @@ impl Identity {
         if threads > 1 {
             return Err(IdentityError::Threads(threads));
         }
-        let before = capabilities(None).map_err(refused("to say its capabilities"))?;
+        let before = capabilities(None).map_err(refused("to report the capabilities (capget)"))?;
         let left = before.permitted & CapabilitySet::NET_BIND_SERVICE;
         let is_other = !self.is_of_this_process();
         let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
@@ -110,7 +110,8 @@ impl Identity {
             bound(left)?;
         }
         if is_other {
-            set_keep_capabilities(!left.is_empty()).map_err(refused("to keep a capability"))?;
+            set_keep_capabilities(!left.is_empty())
+                .map_err(refused("to keep a capability (PR_SET_KEEPCAPS)"))?;
             self.become_it()?;
         }
         keep_only(left)?;
@@ -155,9 +156,10 @@ impl Identity {
             .map(|&group| Gid::from_raw(group))
             .collect();
         let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
-        set_thread_groups(&groups).map_err(refused("its supplementary groups (setgroups)"))?;
-        set_thread_res_gid(group, group, group).map_err(refused("the group (setresgid)"))?;
-        set_thread_res_uid(user, user, user).map_err(refused("the user (setresuid)"))
+        set_thread_groups(&groups)
+            .map_err(refused("to set the supplementary groups (setgroups)"))?;
+        set_thread_res_gid(group, group, group).map_err(refused("to set the group (setresgid)"))?;
+        set_thread_res_uid(user, user, user).map_err(refused("to set the user (setresuid)"))
     }
 
     /// Tries actions that must now fail.
@@ -180,13 +182,13 @@ impl Identity {
         if has_others {
             return Err(IdentityError::Kept("the process is still in group 0"));
         }
-        let now = capabilities(None).map_err(refused("to say its capabilities"))?;
+        let now = capabilities(None).map_err(refused("to report the capabilities (capget)"))?;
         if now.permitted != left || now.effective != left {
             return Err(IdentityError::Kept("the process still has capabilities"));
         }
         match no_new_privs() {
             Ok(true) => Ok(()),
-            _ => Err(IdentityError::Kept("programs could still gain rights")),
+            _ => Err(IdentityError::Kept("execve could still gain privileges")),
         }
     }
 }
@@ -239,7 +241,7 @@ fn keep_only(left: CapabilitySet) -> Result<(), IdentityError> {
         permitted: left,
         inheritable: left,
     };
-    set_capabilities(None, sets).map_err(refused("to give up capabilities (capset)"))?;
+    set_capabilities(None, sets).map_err(refused("to drop capabilities (capset)"))?;
     // Linux before 4.3 has no ambient set.
     let _ = clear_ambient_capability_set();
     if !left.is_empty() {

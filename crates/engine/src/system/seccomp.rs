@@ -105,12 +105,12 @@ pub enum FilterError {
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FilterError::Made(why) => write!(f, "no filter can be made here: {why}"),
+            FilterError::Made(why) => write!(f, "cannot build the seccomp filter: {why}"),
             FilterError::Refused(why) => write!(
                 f,
-                "the kernel does not take a filter: {why}; it may be built without (CONFIG_SECCOMP_FILTER)"
+                "the kernel refuses the seccomp filter: {why}; it may lack CONFIG_SECCOMP_FILTER"
             ),
-            FilterError::NotInForce => f.write_str("the filter is not in force"),
+            FilterError::NotInForce => f.write_str("the seccomp filter is not in force"),
         }
     }
 }

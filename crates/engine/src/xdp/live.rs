@@ -120,7 +120,7 @@ impl LiveFrames {
         // The kernel does not know the flag, or the batch size after it.
         match (departed.made, departed.reason) {
             (0, Some(Errno::INVAL | Errno::TOOBIG)) => Err(XdpError::NotInKernel(
-                "live frames (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18), by which frames leave",
+                "XDP live frames (BPF_F_TEST_XDP_LIVE_FRAMES, Linux 5.18), which send the frames",
             )),
             _ => Ok(departed),
         }

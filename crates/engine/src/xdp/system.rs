@@ -292,9 +292,9 @@ impl Program {
         };
         opened(Command::RawTracepointOpen, &attributes).map_err(|errno| match errno {
             Errno::NOENT => XdpError::NotInKernel(
-                "tracepoints of XDP for programs (CONFIG_BPF_EVENTS), which say what left",
+                "XDP tracepoints for BPF programs (CONFIG_BPF_EVENTS), which report the frames sent",
             ),
-            _ => refused("attach a program to a tracepoint of XDP", errno),
+            _ => refused("attach a program to an XDP tracepoint", errno),
         })
     }
 
@@ -314,7 +314,7 @@ impl Program {
 pub(super) fn refused(step: &'static str, errno: Errno) -> XdpError {
     match errno {
         Errno::PERM | Errno::ACCESS => XdpError::NoRight,
-        Errno::NOSYS => XdpError::NotInKernel("programs of this kind (CONFIG_BPF_SYSCALL)"),
+        Errno::NOSYS => XdpError::NotInKernel("BPF programs (CONFIG_BPF_SYSCALL)"),
         _ => XdpError::Refused {
             step,
             errno,
