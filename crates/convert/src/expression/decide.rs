@@ -4,7 +4,7 @@
 //! their routes come first; in the routes after them the condition is known to be false. This expresses "not" and "or"
 //! without conditions for them.
 
-use crate::expression::condition::{Atom, Both, Condition};
+use crate::expression::condition::{Atom, Both, Condition, Path};
 use crate::limits;
 
 /// A Boolean combination of conditions.
@@ -25,6 +25,11 @@ impl Formula {
 
     pub(crate) fn never() -> Formula {
         Formula::Any(Vec::new())
+    }
+
+    /// A condition on the path.
+    pub(crate) fn of_path(path: Path) -> Formula {
+        Formula::Atom(Atom::Path(path))
     }
 
     /// The formula without the parts that cannot be evaluated.
@@ -339,7 +344,6 @@ fn advance<R, W: Walk<R>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expression::condition::Path;
 
     /// Rules that are letters: capital letters serve the requests.
     #[derive(Default)]

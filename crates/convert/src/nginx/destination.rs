@@ -9,7 +9,7 @@ use super::scope::Scope;
 use super::variable::expanded;
 use super::work::State;
 use crate::expression::automaton::is_same_behind;
-use crate::expression::condition::{Atom, Both, Path};
+use crate::expression::condition::{Both, Path};
 use crate::expression::decide::Formula;
 use crate::expression::dialect;
 use crate::expression::pattern::{Simple, simple};
@@ -42,11 +42,10 @@ pub(super) fn refused(state: &State<'_>, directive: &Directive) -> Option<Formul
     }
     match &refused[..] {
         [] => None,
-        some if some.contains(&None) => Some(Formula::Atom(Atom::Path(from))),
+        some if some.contains(&None) => Some(Formula::of_path(from)),
         _ => {
             let paths = refused.into_iter().flatten();
-            let paths = paths.map(|path| Formula::Atom(Atom::Path(path)));
-            Some(Formula::Any(paths.collect()))
+            Some(Formula::Any(paths.map(Formula::of_path).collect()))
         }
     }
 }

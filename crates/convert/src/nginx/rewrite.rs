@@ -12,7 +12,7 @@ use super::redirect::{redirected, returned};
 use super::undecided::{self, CLOSED, Undecided, sets};
 use super::variable::{canonical, expanded, names, value_of};
 use super::work::{Spot, State, Work};
-use crate::expression::condition::{Atom, Path};
+use crate::expression::condition::Path;
 use crate::expression::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
 use crate::expression::dialect::carried;
 use crate::expression::pattern::{Simple, simple};
@@ -74,8 +74,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                     self.work.notes.left_out(directive, why);
                     return Formula::never();
                 }
-                let path = rewritten(directive);
-                (*directive, path.map(|path| Formula::Atom(Atom::Path(path))))
+                (*directive, rewritten(directive).map(Formula::of_path))
             }
             Act::Do(_) => return Formula::always(),
             Act::If(directive, _) => {
@@ -173,8 +172,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             return self.perhaps(directive, undecided, state, given);
         }
         if let Act::Lead(directive) = act {
-            self.serve(directive, Response::status(403), state, given)?;
-            return Ok(Flow::End);
+            return self.serve(directive, Response::status(403), state, given);
         }
         let response = match directive.name() {
             "set" => {
@@ -206,8 +204,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         let Some(response) = response else {
             return Ok(Flow::On);
         };
-        self.serve(directive, response, state, given)?;
-        Ok(Flow::End)
+        self.serve(directive, response, state, given)
     }
 
     fn end(&mut self, state: State<'a>, given: &Given) -> Result<(), TooMany> {
@@ -310,8 +307,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
                     Ok(status @ 400..=499) => status,
                     Ok(_) => 403,
                 };
-                self.serve(directive, Response::status(status), state, given)?;
-                Ok(Flow::End)
+                self.serve(directive, Response::status(status), state, given)
             }
             _ => Ok(Flow::On),
         }
@@ -323,7 +319,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
         response: Response,
         state: &State<'a>,
         given: &Given,
-    ) -> Result<(), TooMany> {
+    ) -> Result<Flow, TooMany> {
         let spot = Spot {
             when: &given.condition,
             constants: &state.constants,
@@ -334,7 +330,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
         content::compression(self.work, &state.scope, &mut route);
         content::connection_timeouts(self.work, &state.scope);
         log::write(self.work, &state.scope, &mut route);
-        self.work.push(route)
+        self.work.push(route).map(|()| Flow::End)
     }
 }
 
