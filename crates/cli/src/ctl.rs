@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
 use onrush_admin::client::{Place, Response, ask, follow};
+use onrush_measure::amount::count;
 use serde_json::{Map, Value, json};
 
 use crate::question;
@@ -221,7 +222,7 @@ fn change(
     if let Some(text) = weight {
         let weight = match text {
             "config" => Value::Null,
-            text => match text.parse::<u16>() {
+            text => match count(text) {
                 Ok(number @ 1..=256) => number.into(),
                 _ => bail!("--weight {text:?}: expected a number from 1 to 256, or \"config\""),
             },

@@ -336,7 +336,7 @@ impl<'file, 'text> Section<'file, 'text> {
         let text = self.number_or_text(key, "a count such as 100 or \"10k\"", findings)?;
         let written = text.get_ref();
         // A negative number is a number, and out of range.
-        let count = if written.starts_with('-') {
+        let count = if written.starts_with('-') && written.parse::<i128>().is_ok() {
             None
         } else {
             u32::try_from(parsed(&text, value::parse_count, findings)?).ok()

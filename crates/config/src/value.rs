@@ -71,7 +71,7 @@ pub fn parse_timeout(text: &str) -> Result<Duration, Invalid> {
         return Ok(timeout);
     }
     Err(Invalid::new(format!(
-        "a timeout of {text} is out of range: expected 1ms to 24h"
+        "a time of {text} is out of range: expected 1ms to 24h"
     )))
 }
 
@@ -101,9 +101,11 @@ pub fn parse_count(text: &str) -> Result<u64, Invalid> {
 /// Parses a whole percentage: `50%`.
 pub(crate) fn parse_percent(text: &str) -> Result<u32, Invalid> {
     let percent = amount::percent_in(text, 1).map_err(|_| {
-        Invalid::new(format!(
-            "{text:?} is not a share: expected per cent such as \"50%\""
-        ))
+        let why = match amount::percent(text) {
+            Ok(percent) if percent.fract() != 0.0 => "has decimals: expected whole per cent",
+            Ok(_) | Err(_) => "is not a share: expected per cent",
+        };
+        Invalid::new(format!("{text:?} {why} such as \"50%\""))
     })?;
     Ok(u32::try_from(percent).unwrap_or(u32::MAX))
 }
@@ -127,7 +129,12 @@ pub(crate) fn parse_rate(text: &str) -> Result<Rate, Invalid> {
     };
     let (count, seconds) = amount::split_rate(text).map_err(|_| invalid())?;
     let seconds = seconds.ok_or_else(invalid)?;
-    let count = parse_count(count).map_err(|_| invalid())?;
+    let count = parse_count(count).map_err(|_| match amount::number(count) {
+        Ok(number) if number.fract() != 0.0 => Invalid::new(format!(
+            "{text:?} has decimals: expected a whole number of requests, which is also the burst, such as \"90/m\""
+        )),
+        Ok(_) | Err(_) => invalid(),
+    })?;
     let count = u32::try_from(count)
         .ok()
         .filter(|count| *count <= limits::RATE_MAX)
@@ -220,9 +227,8 @@ pub fn parse_threads(text: &str) -> Result<Threads, Invalid> {
     if text == "auto" {
         return Ok(Threads::Auto);
     }
-    let count = split_number(text)
-        .filter(|(_, rest)| rest.is_empty())
-        .and_then(|(count, _)| usize::try_from(count).ok());
+    let count = parse_count(text).ok();
+    let count = count.and_then(|count| usize::try_from(count).ok());
     match count.and_then(NonZeroUsize::new) {
         Some(count) if count.get() <= limits::THREADS_MAX => Ok(Threads::Count(count)),
         _ => Err(Invalid::new(format!(
@@ -391,11 +397,11 @@ mod tests {
                 ("24h", "86400s"),
                 (
                     "0s",
-                    "error: a timeout of 0s is out of range: expected 1ms to 24h",
+                    "error: a time of 0s is out of range: expected 1ms to 24h",
                 ),
                 (
                     "25h",
-                    "error: a timeout of 25h is out of range: expected 1ms to 24h",
+                    "error: a time of 25h is out of range: expected 1ms to 24h",
                 ),
             ],
         );
@@ -550,7 +556,10 @@ mod tests {
                 ("300%", "300"),
                 ("50", &not("50")),
                 ("50.0 %", "50"),
-                ("0.5%", &not("0.5%")),
+                (
+                    "33.3%",
+                    "error: \"33.3%\" has decimals: expected whole per cent such as \"50%\"",
+                ),
                 ("-1%", &not("-1%")),
                 ("%", &not("%")),
             ],
@@ -594,6 +603,11 @@ mod tests {
                 ("100", &not("100")),
                 ("100/d", &not("100/d")),
                 ("/s", &not("/s")),
+                ("1.0/s", "Rate { count: 1, per: 1s, burst: 1 }"),
+                (
+                    "1.5/s",
+                    "error: \"1.5/s\" has decimals: expected a whole number of requests, which is also the burst, such as \"90/m\"",
+                ),
                 (
                     "0/s",
                     "error: a rate of 0/s is out of range: expected 1 to 100000000 requests",

@@ -9,11 +9,21 @@ use std::time::Duration;
 
 /// Error of the parsers: a message with the string and the accepted forms.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NotAmount(String);
+pub struct NotAmount {
+    text: String,
+    why: String,
+}
+
+impl NotAmount {
+    fn new(text: &str, why: String) -> NotAmount {
+        let text = text.to_owned();
+        NotAmount { text, why }
+    }
+}
 
 impl fmt::Display for NotAmount {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        write!(out, "{:?} is {}", self.text, self.why)
     }
 }
 
@@ -24,6 +34,8 @@ struct Kind {
     units: &'static [(&'static str, u64)],
     /// Accepted forms, the second part of the error message.
     expected: &'static str,
+    /// Smallest difference between two amounts, for an amount with more decimal places; `None` if `expected` has it.
+    finest: Option<&'static str>,
 }
 
 const DURATION: Kind = Kind {
@@ -39,6 +51,7 @@ const DURATION: Kind = Kind {
         ("d", 86_400_000_000_000),
     ],
     expected: "a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d",
+    finest: Some("a nanosecond"),
 };
 
 /// Units are case-insensitive, so `m` and `M` are the same here and in [`SIZE`].
@@ -51,6 +64,7 @@ const COUNT: Kind = Kind {
         ("t", 1_000_000_000_000),
     ],
     expected: "a count: expected a whole number, or thousands or millions, such as 100, 10k or 1m",
+    finest: None,
 };
 
 /// `kb` and `mb` are left out because they are ambiguous: powers of 1,000 or of 1,024.
@@ -65,21 +79,25 @@ const SIZE: Kind = Kind {
         ("gib", 1 << 30),
     ],
     expected: "a size: expected bytes, or k, m or g of 1024, such as 512, 64k or 4MiB",
+    finest: None,
 };
 
 const NUMBER: Kind = Kind {
     units: COUNT.units,
     expected: "a number: expected one such as 10, 1.5 or 2k",
+    finest: None,
 };
 
 const SHARE: Kind = Kind {
     units: &[("%", 1)],
     expected: "a share: expected per cent, such as 50% or 0.1%",
+    finest: None,
 };
 
 const RATE: Kind = Kind {
     units: COUNT.units,
     expected: "a rate: expected a number per second, minute or hour, such as 100/s, 6k/m or 90/h",
+    finest: Some("a millionth"),
 };
 
 /// Parses a duration: `500us`, `250ms`, `1.5s`, `2m`, `1h`, `7d`. The unit is required and in lower case.
@@ -100,9 +118,11 @@ pub fn duration(text: &str) -> Result<Duration, NotAmount> {
 pub fn duration_or(text: &str, unit: &str) -> Result<Duration, NotAmount> {
     match text
         .trim_end()
-        .ends_with(|last: char| last.is_ascii_digit())
+        .ends_with(|last: char| last.is_ascii_digit() || last == '.')
     {
-        true => duration(&format!("{text}{unit}")),
+        // The message has the text without the added unit.
+        true => duration(&format!("{text}{unit}"))
+            .map_err(|NotAmount { why, .. }| NotAmount::new(text, why)),
         false => duration(text),
     }
 }
@@ -164,6 +184,48 @@ pub fn split_rate(text: &str) -> Result<(&str, Option<u64>), NotAmount> {
     }
 }
 
+/// A number of events in a number of seconds, both whole and without a common divisor: 1.5 per second is 3 in 2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    /// Number of events.
+    pub count: u64,
+    /// Length of the period; 1 for a whole number per second.
+    pub seconds: u64,
+}
+
+/// Parses a rate without rounding: `100`, `1.5/s`, `6k/m`, `90/h`.
+///
+/// # Errors
+/// If `text` is not a rate, or has more than six decimal places.
+pub fn rate(text: &str) -> Result<Rate, NotAmount> {
+    /// Lets a period of hours with these places fit into nanoseconds in `u64`.
+    const PLACES_MAX: usize = 6;
+    let (written, seconds) = split_rate(text)?;
+    let split = RATE.split(written, str::eq_ignore_ascii_case);
+    let (number, factor) = split.map_err(|_| RATE.refused(text))?;
+    let fraction = number.split_once('.').map_or("", |(_, fraction)| fraction);
+    let places = fraction.trim_end_matches('0').len();
+    if places > PLACES_MAX {
+        return Err(RATE.too_fine(text));
+    }
+    let tens = 10_u64.pow(places as u32);
+    let count = RATE.scaled(text, number, factor * tens)?;
+    let count = u64::try_from(count).map_err(|_| too_large(text))?;
+    let seconds = seconds.unwrap_or(1) * tens;
+    let divisor = common_divisor(count, seconds);
+    Ok(Rate {
+        count: count / divisor,
+        seconds: seconds / divisor,
+    })
+}
+
+fn common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
 /// Parses a rate per second: `100`, `100/s`, `6k/m`, `90/h`.
 ///
 /// # Errors
@@ -176,7 +238,18 @@ pub fn per_second(text: &str) -> Result<f64, NotAmount> {
 
 impl Kind {
     fn refused(&self, text: &str) -> NotAmount {
-        NotAmount(format!("{text:?} is not {}", self.expected))
+        NotAmount::new(text, format!("not {}", self.expected))
+    }
+
+    /// The message for an amount with too many decimal places.
+    fn too_fine(&self, text: &str) -> NotAmount {
+        match self.finest {
+            Some(finest) => NotAmount::new(
+                text,
+                format!("too fine: expected no amount finer than {finest}"),
+            ),
+            None => self.refused(text),
+        }
     }
 
     /// Splits `text` into its number and the factor of its unit.
@@ -224,8 +297,11 @@ impl Kind {
         const PLACES_MAX: usize = 15;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let fraction = fraction.trim_end_matches('0');
-        if fraction.len() > PLACES_MAX || fraction.contains('.') {
+        if fraction.contains('.') {
             return Err(self.refused(text));
+        }
+        if fraction.len() > PLACES_MAX {
+            return Err(self.too_fine(text));
         }
         // An empty part is 0: `.5` and `5.` are valid.
         let digits = |digits: &str| format!("0{digits}").parse::<u128>();
@@ -237,13 +313,13 @@ impl Kind {
             0 => whole
                 .and_then(|whole| whole.checked_add(part / places))
                 .ok_or_else(|| too_large(text)),
-            _ => Err(self.refused(text)),
+            _ => Err(self.too_fine(text)),
         }
     }
 }
 
 fn too_large(text: &str) -> NotAmount {
-    NotAmount(format!("{text:?} is too large"))
+    NotAmount::new(text, "too large".to_owned())
 }
 
 #[cfg(test)]
@@ -274,15 +350,31 @@ mod tests {
             );
         }
         for text in [
-            "", "s", "1", ".s", "1..5s", "1.5.5s", "-1s", "+1s", "1S", "1M", "1min", "1.5ns",
-            "1e3s", "1_000s", "1h 30m",
+            "", "s", "1", ".s", "1..5s", "1.5.5s", "-1s", "+1s", "1S", "1M", "1min", "1e3s",
+            "1_000s", "1h 30m",
         ] {
             let expected = format!("{text:?} is not {}", DURATION.expected);
+            assert_eq!(duration(text).unwrap_err().to_string(), expected);
+        }
+        for text in ["1.5ns", "0.4ns", "1.0000000000000000000000000000000001s"] {
+            let expected =
+                format!("{text:?} is too fine: expected no amount finer than a nanosecond");
             assert_eq!(duration(text).unwrap_err().to_string(), expected);
         }
         let digits = "9".repeat(50) + "h";
         for text in [&digits, "99999999999999999999h"] {
             assert_eq!(duration(text), Err(too_large(text)));
+        }
+    }
+
+    #[test]
+    fn bare_durations_have_the_unit_of_their_key() {
+        for (text, same) in [("5", "5s"), ("5.", "5s"), ("1.5 ", "1.5s"), ("2ms", "2ms")] {
+            assert_eq!(duration_or(text, "s"), duration(same), "{text}");
+        }
+        for text in ["-1", "", "."] {
+            let expected = format!("{text:?} is not {}", DURATION.expected);
+            assert_eq!(duration_or(text, "s").unwrap_err().to_string(), expected);
         }
     }
 
@@ -344,9 +436,29 @@ mod tests {
         ] {
             assert_eq!(per_second(text), Ok(expected), "{text}");
         }
-        for text in ["", "/s", "5/", "5/d", "5s", "5//s"] {
+        for text in ["", "/s", "5/", "5/d", "5s", "5//s", "1e3", "-1", "1.5.5"] {
             let expected = format!("{text:?} is not {}", RATE.expected);
             assert_eq!(per_second(text).unwrap_err().to_string(), expected);
+            assert_eq!(rate(text).unwrap_err().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn rates_are_exact() {
+        for (text, count, seconds) in [
+            ("100", 100, 1),
+            ("100.0 / s", 100, 1),
+            ("1.5", 3, 2),
+            ("0.5/s", 1, 2),
+            ("6k/m", 100, 1),
+            ("1.5/m", 1, 40),
+            ("0.000001/h", 1, 3_600_000_000),
+            ("0", 0, 1),
+        ] {
+            assert_eq!(rate(text), Ok(Rate { count, seconds }), "{text}");
+        }
+        let error = rate("0.0000001").unwrap_err().to_string();
+        assert!(error.ends_with("finer than a millionth"), "{error}");
+        assert_eq!(rate("99999999t"), Err(too_large("99999999t")));
     }
 }

@@ -25,10 +25,28 @@ pub(super) fn rate(works: &[WorkOutcome], work: &Work) -> Result<Option<f64>, St
         .filter_map(|trial| trial.metrics.get(&Metric::Rate.name()).copied())
         .collect();
     match Rounds::of(&rates) {
-        Some(rounds) => Ok(Some((rounds.median * share).max(1.0))),
+        Some(rounds) => Ok(Some(share_of(rounds.median, *share))),
         None => Err(format!(
             "its rate is a share of that of `{}` / `{of_variant}`, which was not measured",
             title(of_work, of_point)
         )),
+    }
+}
+
+/// A share of a rate as the whole number that clients take, so that the result has the rate that was run.
+fn share_of(rate: f64, share: f64) -> f64 {
+    (rate * share).round().max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_a_rate_are_whole() {
+        for (rate, share, expected) in [(1001.0, 0.5, 501.0), (999.0, 0.6, 599.0), (2.0, 0.1, 1.0)]
+        {
+            assert_eq!(share_of(rate, share), expected, "{rate} {share}");
+        }
     }
 }

@@ -311,7 +311,14 @@ at_most = 0.85
             ("{ connections = [] }", "`connections` has no values"),
             ("{ connections = [1, 1] }", "`1` stands here twice"),
             ("{ connections = [0] }", "a whole number from 1 to 100000"),
-            ("{ rate = [\"x\"] }", "expected requests per second"),
+            (
+                "{ rate = [\"x\"] }",
+                "expected a whole number of requests per second",
+            ),
+            (
+                "{ rate = [1000, 1.5] }",
+                "expected a whole number of requests per second as `rate`, found `1.5`",
+            ),
             ("{ io = [\"epoll\"] }", "stands in `set`, too"),
             ("{ depth = [1] }", "no program of this work names {depth}"),
             ("{ port = [1] }", "filled in by the run"),

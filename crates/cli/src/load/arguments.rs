@@ -480,7 +480,7 @@ mod tests {
                 "http://a/ --timeout 5",
                 "a number and its unit, such as 250ms",
             ),
-            ("http://a/ -R 0", "at least one request per second"),
+            ("http://a/ -R 0", "a rate is above 0"),
             ("http://a/ --io kqueue", "unknown driver"),
             ("http://a/ --cpus x", "is not a list of CPUs"),
             ("http://a/ -H x", "is not a header"),

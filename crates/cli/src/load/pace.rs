@@ -41,7 +41,7 @@ pub(super) struct PaceArgs {
     burst: Option<Burst>,
 
     /// Requests per second on each connection, evenly, whatever the responses do
-    #[arg(long, value_name = "PER_SECOND", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_per_connection: Option<NonZeroU64>,
 
     /// Pause between a response and the next request of its connection, 3 % more or less; a bare number is milliseconds
@@ -121,7 +121,8 @@ fn stairs(text: &str) -> Result<Stairs, String> {
     let expected = || {
         format!("{text:?} is not a staircase: expected FROM:TO:STEP/TIME such as 10k:100k:10k/20s")
     };
-    let (rates, hold) = text.split_once('/').ok_or_else(expected)?;
+    // The rates may have a slash, too.
+    let (rates, hold) = text.rsplit_once('/').ok_or_else(expected)?;
     let rates: Vec<&str> = rates.split(':').collect();
     let [from, to, step] = rates[..] else {
         return Err(expected());
@@ -343,6 +344,27 @@ mod tests {
         let paced = paced("--stairs 10k:30k:10k/20s").ok().unwrap();
         assert_eq!(paced.duration, Some(Duration::from_secs(60)));
         assert_eq!(paced.pace.rate_asked(1), Some(30_000.0));
+        let with_units = self::paced("--stairs 10k/s:1.8m/m:10k/s/20s").ok().unwrap();
+        assert_eq!(with_units.pace, paced.pace);
+    }
+
+    #[test]
+    fn rates_of_stairs_and_connections_are_whole() {
+        let pace = |line| paced(line).ok().unwrap().pace;
+        for line in ["--rate-per-connection 100/s", "--rate-per-connection 6k/m"] {
+            assert_eq!(pace(line), pace("--rate-per-connection 100"));
+        }
+        for line in [
+            "--rate-per-connection 1.5",
+            "--rate-per-connection 90/m",
+            "--stairs 1:2:0.5/1s",
+        ] {
+            let error = paced(line).err().unwrap();
+            assert!(
+                error.contains("not a whole number per second"),
+                "{line}: {error}"
+            );
+        }
     }
 
     #[test]
@@ -354,6 +376,9 @@ mod tests {
             ("-R 6k/m", 100.0),
             ("--rate 90/m", 1.5),
             ("--rate 900/h", 0.25),
+            ("-R 1.5", 1.5),
+            ("-R 0.5/s", 0.5),
+            ("--connections-per-second 1.5/s", 1.5),
         ] {
             assert_eq!(asked(line), Some(rate), "{line}");
         }

@@ -133,7 +133,7 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
         condition.text()
     );
     let asked = options.pace.rate_asked(options.flows as u64);
-    let start = asked.map(|rate| rate.round() as u64);
+    let start = asked.map(|rate| rate.round().max(1.0) as u64);
     let mut search = Search::new(start).narrowed_to(FIND_PACKETS_PRECISION);
     let answer = loop {
         let trial = match search.next() {

@@ -16,6 +16,7 @@ use onrush_load::requests::data::Data;
 use onrush_load::requests::header::parse_header;
 use onrush_load::requests::{Asks, Body, Expect, Order, Request, Statuses, access_log, har, lines};
 use onrush_load::target::Target;
+use onrush_measure::amount;
 
 use super::calls;
 
@@ -114,16 +115,19 @@ pub(super) struct Found {
 
 fn weight(text: &str) -> Result<NonZeroU32, String> {
     let most = u32::MAX;
-    let expected =
-        |_| format!("{text:?} is not a weight: expected a whole number from 1 to {most}");
-    text.parse().map_err(expected)
+    let weight = amount::count(text)
+        .ok()
+        .and_then(|count| u32::try_from(count).ok());
+    weight.and_then(NonZeroU32::new).ok_or_else(|| {
+        format!("{text:?} is not a weight: expected a whole number from 1 to {most}")
+    })
 }
 
 fn speed(text: &str) -> Result<f64, String> {
     let expected =
         || format!("{text:?} is not a speed: expected a factor above 0 such as 10 or 0.5");
-    let factor: f64 = text.parse().map_err(|_| expected())?;
-    if factor > 0.0 && factor.is_finite() {
+    let factor = amount::number(text).map_err(|_| expected())?;
+    if factor > 0.0 {
         Ok(factor)
     } else {
         Err(expected())

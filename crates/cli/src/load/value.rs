@@ -18,10 +18,15 @@ pub(super) enum Switch {
 #[derive(Clone, Debug)]
 pub(super) struct Cpus(pub(super) Vec<usize>);
 
+/// Parses a whole number per second: `100`, `100/s`, `6k/m`.
 pub(super) fn rate(text: &str) -> Result<NonZeroU64, String> {
-    let expected = "a rate is at least one request per second, such as 1000 or 50k";
-    let rate = amount::count(text).map_err(|why| why.to_string())?;
-    NonZeroU64::new(rate).ok_or_else(|| expected.to_owned())
+    let Rate { count, period } = rate_per(text)?;
+    match period == Duration::from_secs(1) {
+        true => Ok(count),
+        false => Err(format!(
+            "{text:?} is not a whole number per second: expected one such as 100, 10k or 6k/m"
+        )),
+    }
 }
 
 /// A number of requests or connections per period.
@@ -31,16 +36,12 @@ pub(super) struct Rate {
     pub(super) period: Duration,
 }
 
-/// Parses a rate per second, or per the unit after a slash: `100`, `100/s`, `6k/m`, `90/h`.
+/// Parses a rate per second, or per the unit after a slash: `100`, `1.5/s`, `6k/m`, `90/h`.
 pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
-    let (count, seconds) = amount::split_rate(text).map_err(|why| why.to_string())?;
-    let seconds = seconds.unwrap_or(1);
-    let count = rate(count)?;
-    let rate = match NonZeroU64::new(count.get() / seconds) {
-        Some(each_second) if count.get() % seconds == 0 => (each_second, 1),
-        _ => (count, seconds),
-    };
-    let (count, seconds) = rate;
+    let rate = amount::rate(text).map_err(|why| why.to_string())?;
+    let amount::Rate { count, seconds } = rate;
+    let count = NonZeroU64::new(count)
+        .ok_or_else(|| "a rate is above 0, such as 1000, 50k or 90/h".to_owned())?;
     Ok(Rate {
         count,
         period: Duration::from_secs(seconds),

@@ -582,7 +582,7 @@ const BAD: &Sentences = &[
     ),
     (
         "[timeouts]\nconnect = \"0s\"",
-        &["2:11: a timeout of 0s is out of range: expected 1ms to 24h"],
+        &["2:11: a time of 0s is out of range: expected 1ms to 24h"],
     ),
     (
         "[timeouts]\nconect = \"1s\"",

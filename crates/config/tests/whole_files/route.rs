@@ -443,7 +443,7 @@ fn timeouts_are_those_of_the_route_and_then_of_the_file() {
     check_errors(&[(
         "[[route]]\nforward = \"http://10.0.0.1\"\ntimeouts = { connect = \"0s\", drain = \"1s\" }",
         &[
-            "3:24: a timeout of 0s is out of range: expected 1ms to 24h",
+            "3:24: a time of 0s is out of range: expected 1ms to 24h",
             "3:30: unknown key \"drain\" in timeouts of a [[route]]; expected one of: client_body, client_send, connect, queue, upstream_first_byte, upstream_body, request, tunnel_idle, tunnel_fin",
         ],
     )]);

@@ -189,7 +189,8 @@ fn under_test(section: &Section<'_>, variants: &[Variant]) -> Read<Option<Role>>
 fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Option<Rate>> {
     if let Some(text) = point.value.value("rate") {
         check_given_once(section, point, "rate")?;
-        let said = || format!("expected requests per second, 1 or more, as `rate`, found `{text}`");
+        let said =
+            || format!("expected a whole number of requests per second as `rate`, found `{text}`");
         let rate = fixed_rate(text);
         let rate = rate.ok_or_else(|| section.source.mistake(point.span.clone(), said()))?;
         return Ok(Some(rate));
@@ -201,7 +202,7 @@ fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Optio
         let rate = section
             .single("rate")?
             .and_then(|text| fixed_rate(&text.value));
-        let said = "expected requests per second, 1 or more, or { share = 0.6, work = \"…\", variant = \"…\" }";
+        let said = "expected a whole number of requests per second, or { share = 0.6, work = \"…\", variant = \"…\" }";
         return rate
             .map(Some)
             .ok_or_else(|| section.source.mistake(value.span(), said));
@@ -234,13 +235,15 @@ fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Optio
     }))
 }
 
-/// Requests per second, 1 or more: `5000`, `"10k"`, `"6k/m"`.
+/// A whole number of requests per second, 1 or more, because most clients take no other: `5000`, `"10k"`, `"6k/m"`.
 fn fixed_rate(text: &str) -> Option<Rate> {
-    // TOML writes large numbers as 1e6, too.
-    let rate = text.parse().ok();
-    let rate = rate.or_else(|| amount::per_second(text).ok());
-    rate.filter(|rate: &f64| rate.is_finite() && *rate >= 1.0)
-        .map(Rate::Fixed)
+    let rate = match amount::rate(text) {
+        Ok(rate) => (rate.seconds == 1).then_some(rate.count as f64),
+        // TOML writes large numbers as 1e6, too.
+        Err(_) => text.parse().ok(),
+    };
+    let is_whole = |rate: &f64| rate.is_finite() && *rate >= 1.0 && rate.fract() == 0.0;
+    rate.filter(is_whole).map(Rate::Fixed)
 }
 
 /// The earlier work at the point that has the values of this one.

@@ -200,5 +200,25 @@ fn rates_are_the_same_everywhere() {
 #[test]
 fn shares_are_the_same_everywhere() {
     let same = [("0.50 %", "0.5%"), (".5%", "0.5%"), ("10.%", "10%")];
-    check(&SHARES, &same, &["", "%", "-1%", "x%"], "expected");
+    check(&SHARES, &same, &["", "%", "-1%", "x%", "1e-1"], "expected");
+}
+
+#[test]
+fn fractions_are_exact_or_refused() {
+    let [(_, flag), (_, experiment), (_, condition)] = RATES;
+    assert_eq!(flag("1.5/s"), flag("90/m"));
+    assert_eq!(
+        condition("1.5/s"),
+        condition("90/m").map(|read| read.replace("90/m", "1.5/s"))
+    );
+    for text in ["1.5/s", "90/m", "1.4", "90/h", "0.5", "nan", "inf"] {
+        let error = experiment(text).unwrap_err();
+        let expected = "expected a whole number of requests per second";
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    for key in ["error_share", "share_max", "latency"] {
+        let text = format!("[upstream.a]\nservers = [\"a:1\"]\neject = {{ {key} = \"33.3%\" }}");
+        let error = configured(&text).unwrap_err();
+        assert!(error.contains("expected whole per cent"), "{error}");
+    }
 }

@@ -47,7 +47,7 @@ impl Distribution {
 
 /// Parses a share from 0 to 1, such as `0.9` or `90%`.
 pub fn share(text: &str) -> Option<f64> {
-    let share = match text.parse() {
+    let share = match amount::number(text) {
         Ok(share) => share,
         Err(_) => amount::percent(text).ok()? / 100.0,
     };
