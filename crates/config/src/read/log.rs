@@ -34,7 +34,7 @@ const WHERE: Kind<Where> = Kind {
 fn parse_where(text: &str) -> Result<Where, Invalid> {
     let target = match text {
         "off" => return Ok(Where::Off),
-        "stdout" => LogTarget::StandardOutput,
+        "stdout" | "-" => LogTarget::StandardOutput,
         _ => match text.strip_prefix("syslog:") {
             Some(place) => parse_syslog(place, text)?,
             None if text.is_empty() || text.contains('\0') => {

@@ -31,6 +31,14 @@ fn a_log_is_somewhere_and_of_some_requests() {
             Some(combined(LogTarget::StandardOutput)),
         ),
         (
+            "[log]\naccess = \"-\"\n",
+            Some(combined(LogTarget::StandardOutput)),
+        ),
+        (
+            "[log]\naccess = \"./-\"\n",
+            Some(combined(LogTarget::File("conf/./-".into()))),
+        ),
+        (
             "[log]\naccess = \"syslog:unix:/dev/log\"\n",
             Some(combined(LogTarget::SyslogUnix("/dev/log".into()))),
         ),
