@@ -475,7 +475,7 @@ fn tokens_and_orders_go_to_admin_interfaces_only() {
             let place = ["--address", address, "--token-file", &token];
             let finished = run_onrush(&[*verb, &place].concat());
             assert_eq!(finished.code, Some(2), "{verb:?}: {finished:?}");
-            let why = "is not an admin interface of Onrush";
+            let why = "not an admin interface of this version of Onrush";
             assert!(finished.err.contains(why), "{verb:?}: {finished:?}");
             assert!(finished.out.is_empty(), "{verb:?}: {finished:?}");
         };
@@ -710,7 +710,7 @@ fn a_socket_whose_file_is_gone_is_told() {
     assert_eq!(server.said("status")["sockets_gone"], json!([name]));
     let shown = server.ctl(&["status"]).out;
     assert!(
-        shown.contains(&format!("the file of {name} is gone")),
+        shown.contains(&format!("the socket file {name} is gone")),
         "{shown}"
     );
     let log = server

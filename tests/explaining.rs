@@ -257,7 +257,7 @@ fn a_server_that_runs_says_the_same_and_does_it() {
     );
     let wrong = ctl(&["explain", "/", "--listener", "x"]);
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
-    assert!(wrong.err.contains("there is no such listener"), "{wrong:?}");
+    assert!(wrong.err.contains("unknown listener"), "{wrong:?}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_check_names_the_file_of_each_mistake() {
     let said = place.check();
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
     let expected = format!(
-        "{} with 2 included files can be used: 1 place to listen, 2 routes, ",
+        "{} with 2 included files can be used: 1 listener, 2 routes, ",
         place.shown("onrush.toml")
     );
     assert!(said.out.starts_with(&expected), "{said:?}");

@@ -97,13 +97,9 @@ fn a_run_that_is_lost_ends_early() {
     let finished = load(&[&serve.url("/"), "-d", "1h", "--fail-if", "max > 1ns"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(
-<<<<<<< HEAD
-        finished.out.contains("stopped early: --fail-if max > 1ns"),
-=======
         finished
             .out
-            .contains("ended early: --fail-if max > 1ns is certain to hold"),
->>>>>>> 3c4fb7fc (load: report that a condition of --fail-if is certain to hold)
+            .contains("stopped early: --fail-if max > 1ns is certain to hold"),
         "{finished:?}"
     );
 }

@@ -471,7 +471,7 @@ fn who_is_not_root_cannot_become_somebody_else() {
 fn a_user_that_is_not_there_is_one_clear_sentence() {
     for (user, part) in [
         ("no-such-user", "user no-such-user is not in /etc/passwd"),
-        ("4294967294", "give one (group, or --user 4294967294:GROUP)"),
+        ("4294967294", "set one (group, or --user 4294967294:GROUP)"),
         ("root", "user root is root"),
         (
             "nobody:no-such-group",

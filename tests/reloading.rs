@@ -274,7 +274,7 @@ fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
     serve
         .program
         .err
-        .wait_for("was not put in force, generation 2 stays");
+        .wait_for("was rejected, generation 2 stays in force");
     fs::write(&path, guarded("three")).expect("it is ours");
     serve.program.err.wait_for("as generation 3: 1 change");
     fs::write(&users, login.replace("a:", "b:")).expect("it is ours");

@@ -370,7 +370,11 @@ fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
     ended.wait().expect("it ends");
     let gone = ended.id().to_string();
     for (wish, code, words) in [
-        (gone.as_str(), 1, "there is no process "),
+        (
+            gone.as_str(),
+            1,
+            " does not exist; for a time add its unit: ",
+        ),
         ("0", 1, "is not a process number"),
         ("1.5x", 1, "is not a duration"),
     ] {
@@ -599,7 +603,7 @@ fn a_process_is_diagnosed_and_shown_where_it_runs() {
     );
     let missing = onrush(&["diagnose", "--root", place, "--pid", "4244"]);
     assert!(
-        text(&missing.stderr).contains("there is no process 4244 here"),
+        text(&missing.stderr).contains("process 4244 does not exist"),
         "{}",
         text(&missing.stderr)
     );

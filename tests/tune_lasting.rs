@@ -139,7 +139,7 @@ fn what_others_have_undone_is_said_and_what_they_have_applied_stays() {
     let output = onrush(&["apply", "--root", place, "--for", &again]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{said}");
-    assert!(said.contains("is another one by now: "), "{said}");
+    assert!(said.contains("was replaced: "), "{said}");
     assert_eq!(fs::read_to_string(&somaxconn).expect("read"), "65535\n");
     assert!(onrush(&["status", "--root", place]).status.success());
 }
@@ -304,7 +304,7 @@ fn a_process_that_is_not_there_is_said_before_anything_is_read_of_it() {
     for verb in [&["plan"][..], &["snapshot", "-o", path(&file)]] {
         let refused = onrush(&[verb, &["--root", place, "--pid", "4711"]].concat());
         assert_eq!(refused.status.code(), Some(1), "{verb:?}");
-        assert!(text(&refused.stderr).contains("there is no process 4711 here"));
+        assert!(text(&refused.stderr).contains("process 4711 does not exist"));
         assert!(!file.exists());
     }
 }

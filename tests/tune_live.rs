@@ -87,7 +87,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
     };
     let planned = from("10.99.0.2", &["plan", "--interface", "v0"]);
     assert!(
-        text(&planned.stdout).contains("v0 carries this session"),
+        text(&planned.stdout).contains("v0 carries this SSH session"),
         "{}",
         text(&planned.stdout)
     );
@@ -575,7 +575,7 @@ fn a_live_search_moves_a_program_and_revert_moves_it_back() {
     }
     let nobody = namespace.onrush(&["search", "--pid", "999999999", "--measure", "echo 1"]);
     assert!(
-        text(&nobody.stderr).contains("there is no process 999999999 here"),
+        text(&nobody.stderr).contains("process 999999999 does not exist"),
         "{}",
         text(&nobody.stderr)
     );

@@ -74,11 +74,7 @@ fn no_output_goes_over_what_is_read() {
             let refused = onrush(&words);
             assert_eq!(refused.status.code(), Some(1), "{words:?}");
             let said = text(&refused.stderr);
-            let expected = format!(
-                "{} would overwrite {}, which is read",
-                verb[1],
-                path(&input)
-            );
+            let expected = format!("{} would overwrite the input {}", verb[1], path(&input));
             assert!(said.contains(&expected), "{said}");
             assert_eq!(read(&input), whole, "{words:?}");
         }

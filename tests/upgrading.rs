@@ -29,11 +29,11 @@ impl Next {
     pub(crate) fn of(serve: &Serve, count: usize) -> Next {
         let said = until("an upgrade", || {
             let said = serve.program.err.wait_for("SIGUSR2");
-            (said.matches(" serves, finishing").count() == count).then_some(said)
+            (said.matches(" serves now, finishing").count() == count).then_some(said)
         });
         let line = said
             .lines()
-            .rfind(|line| line.contains(" serves, finishing"));
+            .rfind(|line| line.contains(" serves now, finishing"));
         let words = line.expect("it was there").split("process ").nth(1);
         let number = words.and_then(|words| words.split(' ').next());
         let number = number

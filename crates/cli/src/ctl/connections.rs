@@ -211,7 +211,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.ends_with("requests under way:\n0.1234567: GET /a, waiting for 500.0 ms\n"),
+            text.ends_with("requests in flight:\n0.1234567: GET /a, waiting for 500.0 ms\n"),
             "{text}"
         );
         let none = json!({ "open": 3, "matching": 0, "not_listed": 0, "connections": [] });

@@ -259,7 +259,7 @@ mod tests {
         );
         assert_eq!(
             lines[0],
-            "all cores: 61728.00 s of 123456.00 s on a CPU (50.0 %), - waiting for one"
+            "all cores: 61728.00 s of 123456.00 s on a CPU (50.0 %), - waiting for a CPU"
         );
         assert!(lines[2].starts_with("work"), "{text}");
         assert!(lines[3].starts_with("client  123456789"), "{text}");

@@ -436,7 +436,7 @@ mod tests {
         ] {
             let error = options(&format!("memcached://a {flag}")).unwrap_err();
             assert!(
-                error.contains("is about HTTP, which is not spoken"),
+                error.contains("is only for HTTP, and memcached://a uses memcached"),
                 "{flag}: {error}"
             );
         }
@@ -458,7 +458,7 @@ mod tests {
             let name = flag.split(' ').next().unwrap();
             let error = options(&format!("http://a {flag}")).unwrap_err();
             assert!(
-                error.contains(&format!("{name} is about memcached")),
+                error.contains(&format!("{name} is only for memcached")),
                 "{flag}: {error}"
             );
             options(&format!("memcached://a {flag}")).unwrap();
@@ -485,7 +485,10 @@ mod tests {
             ("http://a/ --cpus x", "is not a list of CPUs"),
             ("http://a/ -H x", "is not a header"),
             ("http://a/ --weights 0", "expected a whole number from 1"),
-            ("http://a/ --burst 10/0s", "again after more than no time"),
+            (
+                "http://a/ --burst 10/0s",
+                "expected COUNT of at least 1 and TIME above 0",
+            ),
             ("ftp://a/", "does not begin with http://"),
             ("/a", "does not begin with http://"),
             (
@@ -494,7 +497,7 @@ mod tests {
             ),
             ("memcached://a --ratio x", "is not a ratio"),
             ("memcached://a --expiry 500ms", "expected whole seconds"),
-            ("memcached://a --hit-ratio 2", "is out of range"),
+            ("memcached://a --hit-ratio 2", "is not a share"),
             ("memcached://a --key-size 251", "is no size of keys"),
             (
                 "memcached://a --key-distribution gauss",

@@ -212,11 +212,7 @@ impl Output {
         let extent = length.extent(moment.row.t);
         let mut conditions = self.fail_if.iter();
         let lost = conditions.find(|condition| condition.is_hopeless(&figures, extent))?;
-<<<<<<< HEAD
-        Some(format!("--fail-if {} can no longer be met", lost.text()))
-=======
         Some(format!("--fail-if {} is certain to hold", lost.text()))
->>>>>>> 3c4fb7fc (load: report that a condition of --fail-if is certain to hold)
     }
 
     pub(super) fn exit_code(&self, report: &Report) -> u8 {

@@ -424,17 +424,20 @@ mod tests {
     #[test]
     fn what_excludes_each_other_is_refused_with_a_way_out() {
         for (line, part) in [
-            ("-R 5 -T 5", "-R and -T both say when"),
-            ("-R 5 --connections-per-second 5", "both say when"),
-            ("--burst 5/1s --stairs 1:2:1/1s", "give one of them"),
-            ("--ramp 5s -s 5s", "give one of them"),
+            ("-R 5 -T 5", "-R and -T both set when"),
+            ("-R 5 --connections-per-second 5", "both set when"),
+            ("--burst 5/1s --stairs 1:2:1/1s", "use only one"),
+            ("--ramp 5s -s 5s", "use only one"),
             ("--burst 5/1s --ramp 5s", "use --warm-up"),
             ("--spacing even", "use it with -R"),
             ("-T 5 --catch-up 1s", "use it with -R"),
-            ("--ramp 5s --connect-first on", "leave one of them out"),
+            ("--ramp 5s --connect-first on", "use only one"),
             ("--stairs 5", "is not a staircase"),
-            ("--stairs 1:2:1/0s", "for some time"),
-            ("--stairs 1:1m:1/1ms", "has 1000000 steps: expected 10000"),
+            ("--stairs 1:2:1/0s", "must be more than 0"),
+            (
+                "--stairs 1:1m:1/1ms",
+                "has 1000000 steps: expected at most 10000",
+            ),
             ("--burst 5", "is not a burst"),
             ("--shard 0/3", "counted from 1"),
             ("--shard 4/3", "counted from 1"),

@@ -264,7 +264,7 @@ mod tests {
                 "expected one of TLS_AES_256_GCM_SHA384, ",
             ),
             ("--tls-groups x", "expected one of x25519mlkem768,"),
-            ("--sni 10.0.0.1", "leave --sni out"),
+            ("--sni 10.0.0.1", "remove --sni"),
             ("--cert a", "--key <FILE>"),
             ("--key a", "--cert <FILE>"),
         ] {

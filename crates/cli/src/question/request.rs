@@ -160,7 +160,7 @@ mod tests {
     fn what_is_no_request_is_said_to_be_none() {
         for (text, field, why) in [
             ("", None, "\"\" is not a request: expected [METHOD] URL"),
-            ("GET /a b", None, "\"GET /a b\" is no request"),
+            ("GET /a b", None, "\"GET /a b\" is not a request"),
             ("ftp://h/", None, "\"ftp://h/\" is neither a URL nor a path"),
             ("http:///x", None, "\"http:///x\" is neither"),
             (
@@ -171,7 +171,7 @@ mod tests {
             (
                 "/",
                 Some("X-A: 1\r\nX-B: 2"),
-                "-H \"X-A: 1\\r\\nX-B: 2\" is no field",
+                "-H \"X-A: 1\\r\\nX-B: 2\" is not a header field",
             ),
         ] {
             let fields: Vec<String> = field.iter().map(|&field| field.to_owned()).collect();

@@ -173,11 +173,11 @@ mod tests {
     #[test]
     fn who_is_not_there_is_said() {
         for (text, part) in [
-            ("nobody", "no user nobody in /etc/passwd"),
+            ("nobody", "user nobody is not in /etc/passwd"),
             ("toor", "is root"),
-            ("4711", "give one (group, or --user 4711:GROUP)"),
-            ("web:nogroup", "no group nogroup in /etc/group"),
-            ("broken", "no user broken"),
+            ("4711", "set one (group, or --user 4711:GROUP)"),
+            ("web:nogroup", "group nogroup is not in /etc/group"),
+            ("broken", "user broken is not in"),
         ] {
             let said = found(text).expect_err("it cannot be meant");
             assert!(said.contains(part), "{text}: {said}");

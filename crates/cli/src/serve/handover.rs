@@ -374,7 +374,8 @@ mod tests {
             .expect_err("it is another version")
             .to_string();
         assert!(
-            error.contains("speaks version 1") && error.contains("stop that one"),
+            error.contains("uses version 1 of the handover")
+                && error.contains("stop the running server"),
             "{error}"
         );
         for wrong in ["{}", "[]", "1"] {
