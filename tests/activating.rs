@@ -255,8 +255,8 @@ fn what_does_not_fit_is_said_with_both_names() {
 #[test]
 fn a_variable_that_says_no_number_is_named() {
     for (name, value, why) in [
-        ("LISTEN_PID", "abc", "is no process id"),
-        ("LISTEN_PID", "", "is no process id"),
+        ("LISTEN_PID", "abc", "is not a process ID"),
+        ("LISTEN_PID", "", "is not a process ID"),
     ] {
         let mut command = crate::program::onrush(&["serve", "--respond", "200:x"]);
         command.args(["--listen", "127.0.0.1:0"]);

@@ -214,7 +214,7 @@ fn what_cannot_be_called_is_said_before_anything_is_sent() {
         ("Buy", vec!["--body", "{}"], "(reflection)"),
         ("Buy", vec!["--descriptors", "/nowhere"], "/nowhere"),
         ("Buy", vec!["-X", "GET"], "--method"),
-        ("Buy", vec!["--http2"], "leave it out"),
+        ("Buy", vec!["--http2"], "remove it"),
         ("Buy", vec!["--pipeline", "2"], "--streams"),
         ("Buy", vec!["--expect-status", "200"], "codes"),
         (

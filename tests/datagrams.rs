@@ -352,19 +352,19 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["udp://127.0.0.1:9", "--csv", "/tmp/x"],
-            "--csv is about requests",
+            "--csv is only for requests",
         ),
         (
             &["udp://127.0.0.1:9", "--pipeline", "2"],
-            "--pipeline is about requests",
+            "--pipeline is only for requests",
         ),
         (
             &["http://127.0.0.1:9", "--size", "64"],
-            "--size is about datagrams",
+            "--size is only for datagrams",
         ),
         (
             &["http://127.0.0.1:9", "--fail-if", "loss > 0"],
-            "requests are not lost",
+            "loss applies only to datagrams",
         ),
         (&["udp://127.0.0.1:9/path"], "only HTTP targets have a path"),
         (&["udp://127.0.0.1:9", "--size", "17"], "use 18 or more"),
@@ -379,7 +379,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["udp://127.0.0.1:9", "--size", "65508"],
-            "is more than a datagram has",
+            "exceeds the payload of a datagram",
         ),
         (
             &["udp://127.0.0.1:9", "--response-size", "2"],
@@ -387,11 +387,11 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["tcp://127.0.0.1:9", "--response-size", "0"],
-            "is no size of a response",
+            "is not a response size",
         ),
         (
             &["tcp://127.0.0.1:9", "--depth", "2"],
-            "--depth is about datagrams",
+            "--depth is only for datagrams",
         ),
         (
             &["tcp://127.0.0.1:9", "-X", "PUT"],
@@ -403,7 +403,7 @@ fn flags_of_the_other_kind_of_run_are_refused_by_name() {
         ),
         (
             &["http://127.0.0.1:9", "--interface", "eth0"],
-            "--interface is about datagrams",
+            "--interface is only for datagrams",
         ),
         (&["udp://127.0.0.1"], "it has no port"),
         (&["udp://unix:/run/x"], "Unix socket"),

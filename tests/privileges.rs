@@ -450,7 +450,7 @@ fn who_is_not_root_cannot_become_somebody_else() {
     let checked = Program::start(command.args([BINARY, "check", &file])).finish();
     assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(
-        checked.err.contains("was not looked at") && checked.err.contains("as root"),
+        checked.err.contains("cannot check whether") && checked.err.contains("as root"),
         "{checked:?}"
     );
     // A process that already runs as that user has nothing to give up.

@@ -165,12 +165,14 @@ mod tests {
         assert_eq!(count_of(Some("1024")).ok(), Some(1024));
         for wrong in ["abc", "", "-1", "0", "4294967296", " 7"] {
             let said = process_of(Some(wrong)).expect_err(wrong).to_string();
-            let begin = format!("LISTEN_PID={wrong:?} in the environment is no process id");
+            let begin = format!("LISTEN_PID={wrong:?} in the environment is not a process ID");
             assert!(said.starts_with(&begin), "{said}");
         }
         for wrong in ["abc", "", "-1", "1025", "99999999999"] {
             let said = count_of(Some(wrong)).expect_err(wrong).to_string();
-            let begin = format!("LISTEN_FDS={wrong:?} in the environment is no number of sockets");
+            let begin = format!(
+                "LISTEN_FDS={wrong:?} in the environment is not a number of passed sockets"
+            );
             assert!(said.starts_with(&begin), "{said}");
             assert!(said.ends_with("expected 0 to 1024"), "{said}");
         }
