@@ -375,7 +375,7 @@ fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
             1,
             " does not exist; for a time add its unit: ",
         ),
-        ("0", 1, "is not a process number"),
+        ("0", 1, "not a process number"),
         ("1.5x", 1, "is not a duration"),
     ] {
         let refused = onrush(&["apply", "--root", &place, "--for", wish]);

@@ -106,7 +106,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
         &["search", "--interface", "v0", "--measure", "echo 1"],
     );
     assert!(
-        text(&refused.stderr).contains("use --keep-queues"),
+        text(&refused.stderr).contains("pass --keep-queues"),
         "{}",
         text(&refused.stderr)
     );
