@@ -494,6 +494,7 @@ mod tests {
             &[
                 ("auto", "Auto"),
                 ("4", "Count(4)"),
+                ("0.1k", "Count(100)"),
                 (
                     "0",
                     "error: \"0\" is not a number of threads: expected auto, or 1 to 1024",

@@ -8,7 +8,7 @@ use super::method::method;
 use super::request_uri::target;
 use super::undecided::why_unknown;
 use super::variable::{
-    Constants, Piece, UNDERSCORES, canonical, expanded, names, pieces, value_of,
+    Constants, Piece, UNDERSCORES, canonical, expanded, literal, names, pieces, value_of,
 };
 use crate::expression::condition::{Atom, Path, Scheme, Test, network};
 use crate::expression::decide::Formula;
@@ -247,7 +247,7 @@ fn compare_text(
         ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
         ([] | [Piece::Text(_)], Wanted::Found(pattern)) => find(pattern, text)?,
-        (_, Wanted::Set) => return joined_is_set(&pieces, constants, maps),
+        (_, Wanted::Set) => return joined_is_set(text, constants, maps),
         _ => {
             return Err(format!(
                 "the value of {text:?} is only known during a request"
@@ -264,51 +264,38 @@ fn compare_text(
 const JOINED_MAX: usize = 8;
 
 /// The condition that a text with variables is neither empty nor 0: one of its parts is set, or two are not empty.
-fn joined_is_set(
-    pieces: &[Piece],
-    constants: &Constants,
-    maps: &[Map<'_>],
-) -> Result<Formula, String> {
-    let (mut text, mut names) = (String::new(), Vec::new());
-    for piece in pieces {
-        match piece {
-            Piece::Text(more) => text += more,
-            Piece::Variable(name) => names.push(name.as_str()),
-        }
-    }
-    if is_set(&text) {
+fn joined_is_set(text: &str, constants: &Constants, maps: &[Map<'_>]) -> Result<Formula, String> {
+    let (names, literal) = (names(text), literal(text));
+    if is_set(&literal) {
         return Ok(Formula::always());
     }
     // A variable with a constant was set after this text, which has its earlier value.
-    let is_later = |name: &&str| value_of(name, constants).is_some();
+    let is_later = |name: &String| value_of(name, constants).is_some();
     if names.len() > JOINED_MAX || names.iter().any(is_later) {
-        return Err(format!(
-            "Onrush has no condition on {} joined variables",
-            names.len()
-        ));
+        return Err(format!("Onrush has no condition on all of {text:?}"));
     }
-    let mut any = Vec::new();
+    let (mut any, mut filled) = (Vec::new(), Vec::new());
     for name in &names {
         let set = compare(name, &Wanted::Set, constants, maps)?;
         if set == Formula::always() || set == Formula::Atom(Atom::Path(Path::Any)) {
             return Ok(Formula::always());
         }
         any.push(set);
+        // Matches every character, the end of a line included.
+        let one = Wanted::Found("[^0]|0".to_owned());
+        let one = compare(name, &one, constants, maps)?;
+        any.extend(
+            filled
+                .iter()
+                .cloned()
+                .map(|other| Formula::All(vec![other, one.clone()])),
+        );
+        filled.push(one);
     }
-    // Matches every character, the end of a line included.
-    let filled = Wanted::Found("[^0]|0".to_owned());
-    let filled = names
-        .iter()
-        .map(|name| compare(name, &filled, constants, maps));
-    let filled = filled.collect::<Result<Vec<_>, _>>()?;
-    if !text.is_empty() {
-        return Ok(Formula::Any(filled));
-    }
-    for (at, first) in filled.iter().enumerate() {
-        let others = filled[at + 1..].iter();
-        any.extend(others.map(|second| Formula::All(vec![first.clone(), second.clone()])));
-    }
-    Ok(Formula::Any(any))
+    Ok(Formula::Any(match literal.is_empty() {
+        true => any,
+        false => filled,
+    }))
 }
 
 /// Whether `if` takes the text for true.

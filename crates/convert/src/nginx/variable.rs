@@ -103,6 +103,15 @@ pub(super) fn names(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The text without its variables.
+pub(super) fn literal(text: &str) -> String {
+    let literals = pieces(text).into_iter().map(|piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Variable(_) => String::new(),
+    });
+    literals.collect()
+}
+
 /// The text as a template of Onrush, or the variable that has no equivalent.
 pub(super) fn template(text: &str, constants: &Constants) -> Result<String, String> {
     let text = expanded(text, constants);
