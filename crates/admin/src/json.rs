@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use onrush_engine::clock::unix_time;
 use onrush_serve::{
-    Class, GroupView, Histogram, RequestView, ServerView, TrafficView, sum_groups, sum_traffic,
+    FailureClass, GroupView, Histogram, RequestView, ServerView, TrafficView, sum_groups,
+    sum_traffic,
 };
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -147,7 +148,7 @@ fn server(server: &ServerView) -> Value {
         "state": server.state.name(),
         "wanted": server.duty.name(),
         "weight": server.weight,
-        "weight_is_set": server.is_weighed,
+        "weight_is_set": server.has_admin_weight,
         "backup": server.is_backup,
         "in_flight": server.in_flight,
         "in_flight_max": server.connections_max,
@@ -159,7 +160,7 @@ fn server(server: &ServerView) -> Value {
 }
 
 pub(crate) fn traffic(traffic: &TrafficView) -> Value {
-    let failures = Class::ALL.iter().zip(traffic.failures);
+    let failures = FailureClass::ALL.iter().zip(traffic.failures);
     let failures: Map<String, Value> = failures
         .filter(|(_, count)| *count > 0)
         .map(|(class, count)| (class.name().to_owned(), count.into()))

@@ -1,6 +1,6 @@
 //! Parses changes of an upstream server's state or weight.
 
-use onrush_serve::{Duty, ServerChange};
+use onrush_serve::{AdminState, ServerChange};
 use serde_json::Value;
 
 /// Maximum weight of a server, as in a configuration.
@@ -26,7 +26,9 @@ pub(crate) fn changes(body: &[u8]) -> Result<Wanted, String> {
     };
     let mut changes = Vec::new();
     if let Some(state) = fields.get("state") {
-        let named = Duty::ALL.into_iter().find(|duty| state == duty.name());
+        let named = AdminState::ALL
+            .into_iter()
+            .find(|duty| state == duty.name());
         changes.push(ServerChange::Duty(named.ok_or(EXPECTED)?));
     }
     if let Some(weight) = fields.get("weight") {
@@ -56,7 +58,7 @@ mod tests {
         let both =
             read(r#"{"group": "app", "server": "10.0.0.1:80", "state": "drain", "weight": 7}"#);
         let wanted = vec![
-            ServerChange::Duty(Duty::Drain),
+            ServerChange::Duty(AdminState::Drain),
             ServerChange::Weight(Some(7)),
         ];
         assert_eq!(both, Ok((place(), wanted)));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use onrush_config::Plan;
 use onrush_config::plan::Action;
-use onrush_serve::{Checked, Denied, Trouble};
+use onrush_serve::{Checked, Denied, PlanIssue};
 
 use crate::serve::{
     Audience, User, Written, checked, denied_to, of_reload, refusal, token, user, warn,
@@ -58,7 +58,7 @@ fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
     let plan = written.plan(Audience::Terminal)?;
     let user = user(&plan)?;
     let checked = checked(plan, Some(&written), Audience::Terminal)?;
-    let unopenable = checked.unopenable();
+    let unopenable = checked.start_errors();
     if !unopenable.is_empty() {
         return Err(refusal(&unopenable, Some(&written), Audience::Terminal));
     }
@@ -84,7 +84,7 @@ fn check_rights(user: &User, plan: &Plan, written: &Written) -> anyhow::Result<(
             );
             let place = None;
             Denied {
-                warnings: vec![Trouble { place, message }],
+                warnings: vec![PlanIssue { place, message }],
                 ..Denied::default()
             }
         }

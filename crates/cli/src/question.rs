@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use anyhow::{Context, bail};
 use onrush_config::RoutePlace;
 use onrush_config::plan::{Address, Scheme};
-use onrush_serve::{Explainer, Question};
+use onrush_serve::{ExplainRequest, Explainer};
 use serde_json::{Value, json};
 
 use request::Request;
@@ -106,7 +106,7 @@ pub(crate) fn explain(
             scheme.text()
         ));
     }
-    let explanation = explainer.explain(&Question {
+    let explanation = explainer.explain(&ExplainRequest {
         listener: listener.index,
         client,
         scheme,

@@ -207,7 +207,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     };
     let (for_admin, passed) = admin::split_passed(&admin_plan, passed)?;
     let prepared = Prepared::new(
-        checked.arriving(arrival()),
+        checked.with_receiving_cpus(arrival()),
         handover,
         passed,
         user.as_ref().map(|user| &user.identity),
@@ -298,7 +298,7 @@ fn announcement(
 ) -> String {
     let addresses: Vec<String> = server
         .addresses()
-        .zip(server.speaks_tls().zip(server.speaks()))
+        .zip(server.uses_tls().zip(server.protocols()))
         .map(|(address, (is_tls, protocol))| {
             let tls = if is_tls { " with TLS" } else { "" };
             format!("{address}{}{tls}", describe_protocol(protocol))
@@ -320,7 +320,10 @@ fn announcement(
         true => format!("{placed}, busy polling"),
         false => placed,
     };
-    let passed: Vec<String> = server.passed().map(ToString::to_string).collect();
+    let passed: Vec<String> = server
+        .managed_addresses()
+        .map(ToString::to_string)
+        .collect();
     let passed = match passed.is_empty() {
         true => String::new(),
         false => format!(
@@ -328,7 +331,7 @@ fn announcement(
             passed.join(", ")
         ),
     };
-    let accepting = server.accepting();
+    let accepting = server.distribution();
     let accepting = accepting.map_or(String::new(), |accepting| format!("\n  {accepting}"));
     let privileges = privileges.describe();
     let privileges = privileges.iter().map(|said| format!("\n  {said}"));

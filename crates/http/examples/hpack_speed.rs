@@ -128,7 +128,7 @@ fn write(encoder: &mut Encoder, fields: Fields, out: &mut Vec<u8>) -> usize {
         let (name, value) = (name.as_bytes(), value.as_bytes());
         match name {
             b":status" => encoder.status(200, out),
-            _ => encoder.usual_field(name, value, out),
+            _ => encoder.field_with_default_indexing(name, value, out),
         }
     }
     out.len()

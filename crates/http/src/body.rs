@@ -6,7 +6,7 @@ mod trailer;
 
 use self::chunk_line::ChunkLine;
 pub(crate) use self::chunk_line::hex;
-pub use self::step::{Passing, Step};
+pub use self::step::{Forwardable, Step};
 pub(crate) use self::trailer::is_forbidden;
 use self::trailer::{TRAILERS_TOO_LARGE, TrailerLine};
 use crate::framing::{Framing, Sender};
@@ -145,7 +145,7 @@ impl BodyReader {
         input: &[u8],
         limits: &Limits,
         keeps: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Passing, Refusal> {
+    ) -> Result<Forwardable, Refusal> {
         let mut at = 0;
         while at < input.len() {
             let step = self.step(&input[at..], limits, keeps)?;
@@ -155,13 +155,13 @@ impl BodyReader {
             let surplus = at + step.surplus.start..at + step.surplus.end;
             at += step.consumed;
             if !surplus.is_empty() {
-                return Ok(Passing {
+                return Ok(Forwardable {
                     consumed: at,
                     surplus,
                 });
             }
         }
-        Ok(Passing {
+        Ok(Forwardable {
             consumed: at,
             surplus: at..at,
         })
@@ -194,7 +194,7 @@ impl BodyReader {
 
     /// Bytes of the body left; `None` for a chunked body or one that ends with the connection.
     #[inline]
-    pub fn left(&self) -> Option<u64> {
+    pub fn remaining(&self) -> Option<u64> {
         match self.state {
             State::Complete => Some(0),
             State::ExpectLength(left) => Some(left),
@@ -211,7 +211,7 @@ impl BodyReader {
     /// # Panics
     /// If fewer bytes than `count` are [left](BodyReader::left), or if that is unknown.
     pub fn pass_unseen(&mut self, count: u64) {
-        let left = self.left().and_then(|left| left.checked_sub(count));
+        let left = self.remaining().and_then(|left| left.checked_sub(count));
         self.state = match left.expect("no more passes than is known to be left") {
             0 => State::Complete,
             left => State::ExpectLength(left),
@@ -386,7 +386,7 @@ mod tests {
         let mut body = BodyReader::new(Framing::Length(10));
         assert_eq!(body.skip(b"123", &Limits::DEFAULT), Ok(3));
         body.pass_unseen(5);
-        assert_eq!(body.left(), Some(2));
+        assert_eq!(body.remaining(), Some(2));
         body.pass_unseen(2);
         assert!(body.is_complete());
         body.pass_unseen(0);

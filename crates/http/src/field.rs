@@ -33,10 +33,10 @@ impl<'b> HeaderSlots<'b> {
         let fields = fields.into_iter();
         // `hold_few` initializes all N entries, so it gets the smallest N that suffices.
         match fields.size_hint().1 {
-            Some(..=8) => self.hold_few::<8>(fields),
-            Some(9..=16) => self.hold_few::<16>(fields),
-            Some(17..=32) => self.hold_few::<32>(fields),
-            Some(33..=HEADER_SLOTS) => self.hold_few::<HEADER_SLOTS>(fields),
+            Some(..=8) => self.store_fixed::<8>(fields),
+            Some(9..=16) => self.store_fixed::<16>(fields),
+            Some(17..=32) => self.store_fixed::<32>(fields),
+            Some(33..=HEADER_SLOTS) => self.store_fixed::<HEADER_SLOTS>(fields),
             Some(_) | None => {
                 self.spare.clear();
                 self.spare.extend(fields);
@@ -46,7 +46,7 @@ impl<'b> HeaderSlots<'b> {
     }
 
     #[inline]
-    fn hold_few<const N: usize>(
+    fn store_fixed<const N: usize>(
         &mut self,
         fields: impl Iterator<Item = Header<'b>>,
     ) -> &[Header<'b>] {
@@ -95,7 +95,7 @@ pub(crate) fn split_unquoted(text: &[u8], separator: u8) -> impl Iterator<Item =
 }
 
 /// Bytes after a quoted string, whose opening quote precedes `text`; `None` without a closing quote (RFC 9110 5.6.4).
-pub(crate) fn behind_quoted(text: &[u8]) -> Option<&[u8]> {
+pub(crate) fn after_quoted(text: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     loop {
         match text.get(at)? {

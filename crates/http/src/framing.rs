@@ -1,8 +1,8 @@
 //! Decides from its fields where a message's body ends (RFC 9112 6), and whether the connection persists after it (RFC
 //! 9112 9.3). Prevents request smuggling.
 
+use crate::diagnosis;
 use crate::field::{self, Header};
-use crate::flaw;
 use crate::limits::{CONNECTION_BYTES_MAX, Codings, LENGTH_DIGITS_MAX, LENGTH_MAX};
 use crate::refusal::Refusal;
 use crate::version::Version;
@@ -79,7 +79,7 @@ impl Fields {
             }
             _ => return Ok(()),
         };
-        noted.map_err(|refusal| refusal.at(flaw::line_of(head, header)))
+        noted.map_err(|refusal| refusal.at(diagnosis::line_of(head, header)))
     }
 
     fn note_connection(&mut self, value: &[u8]) -> Result<(), Refusal> {
@@ -136,7 +136,11 @@ impl Fields {
 
     /// Framing according to the fields, of a message that may have a body (RFC 9112 6.3, items 3 to 6).
     #[inline]
-    pub(crate) fn announced(&self, version: Version, codings: Codings) -> Result<Framing, Refusal> {
+    pub(crate) fn announced_framing(
+        &self,
+        version: Version,
+        codings: Codings,
+    ) -> Result<Framing, Refusal> {
         match (self.coding, self.content_length) {
             (Coding::Absent, None) => Ok(Framing::None),
             (Coding::Absent, Some(length)) => Ok(Framing::Length(length)),

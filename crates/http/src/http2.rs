@@ -16,16 +16,16 @@ pub mod hpack;
 pub mod message;
 
 pub mod code;
+pub mod flood_guard;
 pub mod frame;
-pub mod guard;
 pub mod limits;
 pub mod priority;
 pub mod settings;
 
 mod connection;
-mod facts;
 mod flaw;
 mod flow;
+mod message_info;
 mod stream;
 
 pub use connection::event::{Cause, Event, Step};

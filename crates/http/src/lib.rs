@@ -47,8 +47,8 @@ pub mod upgrade;
 
 pub mod proxy_protocol;
 
+mod diagnosis;
 mod field;
-mod flaw;
 mod framing;
 mod method;
 mod refusal;

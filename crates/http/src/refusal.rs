@@ -20,7 +20,7 @@ pub struct Refusal {
     /// Cause, for logs and for the response's body.
     pub reason: &'static str,
     /// Position of the error, for logs.
-    pub place: Place,
+    pub position: Place,
 }
 
 /// Position in a message, counted from 1.
@@ -55,12 +55,15 @@ impl Refusal {
         Refusal {
             status,
             reason,
-            place: Place::Unknown,
+            position: Place::Unknown,
         }
     }
 
     pub(crate) const fn at(self, place: Place) -> Refusal {
-        Refusal { place, ..self }
+        Refusal {
+            position: place,
+            ..self
+        }
     }
 
     /// 400 Bad Request (RFC 9110 15.5.1).
@@ -69,7 +72,7 @@ impl Refusal {
     }
 
     /// The same refusal with 502 Bad Gateway, the status that a gateway returns (RFC 9110 15.6.3).
-    pub(crate) const fn of_upstream(self) -> Refusal {
+    pub(crate) const fn as_bad_gateway(self) -> Refusal {
         Refusal {
             status: 502,
             ..self
@@ -79,7 +82,7 @@ impl Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", self.reason, self.place)
+        write!(f, "{}{}", self.reason, self.position)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Request heads (RFC 9112 3).
 
+use crate::diagnosis::{self, LineEnd};
 use crate::field::{self, Header, HeaderSlots};
-use crate::flaw::{self, LineEnd};
 use crate::framing::{Fields, Framing, Sender};
 use crate::http2::hpack::Sensitivity;
 use crate::limits::{Codings, EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
@@ -81,7 +81,7 @@ fn parse_window<'h, 'b>(
     let outcome = request.parse_with_uninit_headers(head, room);
     let (Some(method), Some(target)) = (request.method, request.path) else {
         return outcome.map_or_else(
-            |error| Parsed::Refused(flaw::of_tokenizer(head, LineEnd::Strict, error)),
+            |error| Parsed::Refused(diagnosis::diagnose(head, LineEnd::Strict, error)),
             |_| Parsed::Partial,
         );
     };
@@ -96,7 +96,7 @@ fn parse_window<'h, 'b>(
         }
         Ok(httparse::Status::Partial) => Parsed::Partial,
         Err(httparse::Error::Version) => parse_newer(head, skipped, line, &mut slots.spare, limits),
-        Err(error) => Parsed::Refused(flaw::of_tokenizer(head, LineEnd::Strict, error)),
+        Err(error) => Parsed::Refused(diagnosis::diagnose(head, LineEnd::Strict, error)),
     }
 }
 
@@ -214,7 +214,7 @@ fn judge<'h, 'b>(
         Some("") if target.authority.is_some() => return Err(Refusal::bad("an empty Host field")),
         Some(_) | None => {}
     }
-    let framing = fields.announced(line.version, Codings::Chunked)?;
+    let framing = fields.announced_framing(line.version, Codings::Chunked)?;
     Ok(RequestHead {
         method,
         method_text: line.method,
@@ -236,7 +236,7 @@ fn judge<'h, 'b>(
 #[cold]
 fn bare_lf(head: &[u8]) -> Refusal {
     let refusal = Refusal::bad("a line ends without CR");
-    flaw::of_lines(head, LineEnd::Strict, refusal)
+    diagnosis::of_lines(head, LineEnd::Strict, refusal)
 }
 
 /// Parses the only Host field (RFC 9112 3.2).

@@ -4,8 +4,8 @@
 //! 9112 2.2), Content-Length may be repeated with the same value (RFC 9110 8.6), and a 204 may announce a body, after
 //! which the connection is not reused. A head written from the parsed one contains none of this.
 
+use crate::diagnosis::{self, LineEnd};
 use crate::field::{self, Header, HeaderSlots};
-use crate::flaw::{self, LineEnd};
 use crate::framing::{self, Fields, Framing, Sender};
 use crate::http2::hpack::Sensitivity;
 use crate::limits::{HEADER_SLOTS, Limits};
@@ -49,7 +49,7 @@ pub fn parse<'h, 'b>(
         Parsed::Partial if window.len() == limits.head_bytes_max => {
             Parsed::Refused(Refusal::new(502, "response head too large"))
         }
-        Parsed::Refused(refusal) => Parsed::Refused(refusal.of_upstream()),
+        Parsed::Refused(refusal) => Parsed::Refused(refusal.as_bad_gateway()),
         outcome => outcome,
     }
 }
@@ -93,7 +93,7 @@ fn parse_window<'h, 'b>(
         Err(httparse::Error::TooManyHeaders) if limits.headers_max > HEADER_SLOTS => {
             parse_many(input, &mut slots.spare, request_method, limits)
         }
-        Err(error) => Parsed::Refused(flaw::of_tokenizer(input, LineEnd::Lenient, error)),
+        Err(error) => Parsed::Refused(diagnosis::diagnose(input, LineEnd::Lenient, error)),
     }
 }
 
@@ -114,7 +114,7 @@ fn parse_newer<'h, 'b>(
     match version::judge_unknown(head) {
         Parsed::Complete(()) => {}
         Parsed::Partial => return Parsed::Partial,
-        Parsed::Refused(refusal) => return Parsed::Refused(flaw::unless_tls(head, refusal)),
+        Parsed::Refused(refusal) => return Parsed::Refused(diagnosis::or_tls(head, refusal)),
     }
     parse_many(head, spare, request_method, limits)
 }
@@ -201,7 +201,7 @@ fn judge<'h, 'b>(
     for header in headers.iter() {
         fields.note(head, header)?;
     }
-    let announced = fields.announced(line.version, limits.codings)?;
+    let announced = fields.announced_framing(line.version, limits.codings)?;
     let framing = framing(line.status, request_method, announced)?;
     let is_last = framing == Framing::UntilClose
         || changes_protocol(line.status, request_method)

@@ -13,7 +13,7 @@ use crate::write::HeadWriter;
 /// option, since the field is then not meant for us, and in HTTP/1.0 (RFC 9110 7.8).
 ///
 /// Not all of them should be forwarded: after a change to `h2c` a client could send requests that bypass the routes.
-pub fn asked<'h, 'b>(
+pub fn requested_protocols<'h, 'b>(
     head: &RequestHead<'h, 'b>,
 ) -> Option<impl Iterator<Item = &'b [u8]> + use<'h, 'b>> {
     // Cheapest check first: few requests have the field. In HTTP/2 the field represents an extended CONNECT.
@@ -102,7 +102,8 @@ mod tests {
         else {
             panic!("no request: {text}");
         };
-        let protocols = asked(&head)?.map(|protocol| String::from_utf8_lossy(protocol).into());
+        let protocols =
+            requested_protocols(&head)?.map(|protocol| String::from_utf8_lossy(protocol).into());
         Some(protocols.collect())
     }
 

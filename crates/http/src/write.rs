@@ -131,7 +131,7 @@ impl<'a> HeadWriter<'a> {
 
     /// Formatted value.
     pub fn display(&mut self, value: impl fmt::Display) -> &mut Self {
-        if write!(Displayed(self), "{value}").is_err() {
+        if write!(FmtAdapter(self), "{value}").is_err() {
             self.overflowed = true;
         }
         self
@@ -180,9 +180,9 @@ static OCTETS: [([u8; 4], usize); 256] = {
 };
 
 /// Adapts a writer to `fmt::Write`.
-struct Displayed<'w, 'a>(&'w mut HeadWriter<'a>);
+struct FmtAdapter<'w, 'a>(&'w mut HeadWriter<'a>);
 
-impl Write for Displayed<'_, '_> {
+impl Write for FmtAdapter<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.raw(text.as_bytes());
         Ok(())

@@ -8,7 +8,7 @@ pub(crate) mod ending;
 pub(crate) mod listen;
 pub(crate) mod target_client;
 
-mod goodbye;
+mod graceful_close;
 mod http2;
 mod next;
 
@@ -20,22 +20,22 @@ use onrush_engine::{Error, Input, Kind};
 use onrush_http::{Framing, HeaderSlots, Method, Parsed, Refusal};
 use onrush_tls::Transport;
 
-use self::next::{After, Next};
-use crate::dispatch::chosen::{Responded, respond};
-use crate::exchange::access::verify::{Outcome, Pending};
+use self::next::{NextProtocol, NextStep};
+use crate::dispatch::route_action::{DispatchResult, respond};
+use crate::exchange::access::password_verifier::{Outcome, Pending};
 use crate::exchange::downstream::http1::{Http1, Request};
-use crate::exchange::downstream::request_body::Arrived;
-use crate::exchange::downstream::{Downstream, Side};
+use crate::exchange::downstream::request_body::ReceivedBody;
+use crate::exchange::downstream::{ClientProtocol, Downstream};
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Persistence;
 use crate::exchange::reply::http1::Ending;
 use crate::exchange::request_context::Source;
 use crate::exchange::{Exchange, NOT_YET};
-use crate::observe::record::End;
+use crate::observe::record::RequestEnd;
 use crate::observe::work::{CLIENT, SERVER, TUNNEL};
 use crate::proxy::forward;
 use crate::routing::client::Client;
-use crate::rules::error_page::Form;
+use crate::rules::error_page::ErrorFormat;
 use crate::site::Site;
 use crate::site::service::Service;
 use crate::worker::Worker;
@@ -76,7 +76,7 @@ pub(crate) fn serve(
     counted: impl Sized + 'static,
 ) -> impl Future<Output = ()> {
     service.worker.meter.connection_opens();
-    let exchange = Exchange::of_listener(listener, service.worker.core.now());
+    let exchange = Exchange::for_listener(listener, service.worker.core.now());
     connections::begin(&stream, listener, &service.worker);
     let mut connection = Connection {
         service,
@@ -88,12 +88,12 @@ pub(crate) fn serve(
     };
     async move {
         let end = match connection.run().await {
-            Ok(After::Http2) => return connection.go_on_in_http2(counted),
-            Ok(After::Nothing) => Ok(()),
+            Ok(NextProtocol::Http2) => return connection.switch_to_http2(counted),
+            Ok(NextProtocol::Nothing) => Ok(()),
             Err(error) => Err(error),
         };
         if end.is_err() {
-            connection.break_off();
+            connection.reset_if_incomplete();
         }
         let sent = connection.side.output.written();
         connection.exchange.finish_with_client(end, sent);
@@ -101,32 +101,32 @@ pub(crate) fn serve(
 }
 
 impl Connection {
-    async fn run(&mut self) -> Result<After, Error> {
+    async fn run(&mut self) -> Result<NextProtocol, Error> {
         if self.speaks_http2() {
-            return Ok(After::Http2);
+            return Ok(NextProtocol::Http2);
         }
-        let mut next = self.respond_to_what_has_arrived()?;
+        let mut next = self.respond_to_received()?;
         loop {
             // Matched by reference: moved out, the value would take its space in the future twice.
             match &mut next {
-                Next::Receive => {
+                NextStep::Receive => {
                     if !self.side.output.is_empty() {
                         self.flush().await?;
                     }
                     if self.receive().await? == 0 {
-                        return Ok(After::Nothing);
+                        return Ok(NextProtocol::Nothing);
                     }
                 }
-                Next::Flush => self.flush().await?,
+                NextStep::Flush => self.flush().await?,
                 // In a separate block, for both kinds of responses: they need most of a busy connection's memory, which
                 // an idle one should not keep. Also, the last used block is in the CPU's cache.
-                Next::Rest(rest) => {
+                NextStep::Rest(rest) => {
                     let core = self.worker().core.clone();
                     core.in_block(rest.send(self.downstream())).await?;
                     self.exchange
-                        .finish(End::Complete, self.side.output.written());
+                        .finish(RequestEnd::Complete, self.side.output.written());
                 }
-                Next::Forward(forward) => {
+                NextStep::Forward(forward) => {
                     // A separate statement, so that the state of the exchange is freed before its tunnel starts.
                     let core = self.worker().core.clone();
                     core.works_as(SERVER);
@@ -135,54 +135,55 @@ impl Connection {
                         .await?;
                     if let Some(tunnel) = tunnel {
                         core.works_as(TUNNEL);
-                        self.is_at(ConnectionState::Tunnel);
+                        self.set_stage(ConnectionState::Tunnel);
                         let ended = tunnel.run(&mut self.side, &mut self.exchange);
-                        return Box::pin(ended).await.map(|()| After::Nothing);
+                        return Box::pin(ended).await.map(|()| NextProtocol::Nothing);
                     }
                     core.works_as(CLIENT);
                     self.exchange
-                        .finish(End::Complete, self.side.output.written());
+                        .finish(RequestEnd::Complete, self.side.output.written());
                 }
-                Next::Verify(pending, site) => {
+                NextStep::Verify(pending, site) => {
                     let outcome = Box::pin(self.verify(pending)).await?;
-                    self.exchange.verified(outcome, &self.service.worker);
+                    self.exchange
+                        .store_login_outcome(outcome, &self.service.worker);
                     if let Some(then) = self.respond_to_one(&Rc::clone(site))? {
                         next = then;
                         continue;
                     }
                 }
-                Next::Close => {
+                NextStep::Close => {
                     self.flush().await?;
                     if self.side.ending == Ending::Reset {
                         self.side.stream.reset_when_dropped();
-                        return Ok(After::Nothing);
+                        return Ok(NextProtocol::Nothing);
                     }
-                    return self.linger().await.map(|()| After::Nothing);
+                    return self.linger().await.map(|()| NextProtocol::Nothing);
                 }
-                Next::Http2 => return Ok(After::Http2),
+                NextStep::Http2 => return Ok(NextProtocol::Http2),
             }
-            next = self.respond_to_what_has_arrived()?;
+            next = self.respond_to_received()?;
         }
     }
 
     /// Responds to every complete request, as far as possible without waiting.
-    fn respond_to_what_has_arrived(&mut self) -> Result<Next, Error> {
+    fn respond_to_received(&mut self) -> Result<NextStep, Error> {
         loop {
             let side = &mut self.side;
             if side.ending != Ending::Open {
-                return Ok(Next::Close);
+                return Ok(NextStep::Close);
             }
             if !side.unread.is_complete() && !side.skip_unread(&self.service.worker) {
                 return Ok(match side.ending {
-                    Ending::Open => Next::Receive,
-                    Ending::Close | Ending::Reset => Next::Close,
+                    Ending::Open => NextStep::Receive,
+                    Ending::Close | Ending::Reset => NextStep::Close,
                 });
             }
             if side.output.is_full() {
-                return Ok(Next::Flush);
+                return Ok(NextStep::Flush);
             }
             if side.input.is_empty() {
-                return Ok(Next::Receive);
+                return Ok(NextStep::Receive);
             }
             let site = self.service.site();
             if let Some(next) = self.respond_to_one(&site)? {
@@ -192,7 +193,7 @@ impl Connection {
     }
 
     /// Responds to the request at the start of the input; `None` when done.
-    fn respond_to_one(&mut self, site: &Rc<Site>) -> Result<Option<Next>, Error> {
+    fn respond_to_one(&mut self, site: &Rc<Site>) -> Result<Option<NextStep>, Error> {
         let Self {
             service,
             client,
@@ -208,24 +209,28 @@ impl Connection {
             arrived,
             stream,
             to,
-        } = match side.next(&mut slots, &site.settings.request_limits) {
+        } = match side.next_request(&mut slots, &site.settings.request_limits) {
             Parsed::Complete(request) => request,
-            Parsed::Partial => return Ok(Some(Next::Receive)),
+            Parsed::Partial => return Ok(Some(NextStep::Receive)),
             Parsed::Refused(refusal) => {
                 return match self.begins_in_http2() {
-                    true => Ok(Some(Next::Http2)),
-                    false => self.refuse_and_close(refusal).map(|()| Some(Next::Close)),
+                    true => Ok(Some(NextStep::Http2)),
+                    false => self
+                        .refuse_and_close(refusal)
+                        .map(|()| Some(NextStep::Close)),
                 };
             }
         };
         stream.change_note(note::with_request);
         let is_chunked = head.framing == Framing::Chunked;
         // Checked at once, before anything acts on the head.
-        if is_chunked && let Arrived::Framed(mut reader, bytes) = arrived {
+        if is_chunked && let ReceivedBody::Framed(mut reader, bytes) = arrived {
             if let Err(refusal) = reader.skip(bytes, &worker.limits) {
-                return self.refuse_and_close(refusal).map(|()| Some(Next::Close));
+                return self
+                    .refuse_and_close(refusal)
+                    .map(|()| Some(NextStep::Close));
             }
-            exchange.keep_connection_fields(head.headers, worker);
+            exchange.store_connection_fields(head.headers, worker);
         }
         let source = Source {
             worker,
@@ -237,20 +242,20 @@ impl Connection {
         if let Some(stage) = responded.goes_on() {
             let client = source.of(exchange).address(head.headers);
             let client = (client, stream.number());
-            exchange.goes_on((head.method_text, head.target), client, stage);
+            exchange.list_in_flight((head.method_text, head.target), client, stage);
         }
         if is_chunked {
             side.unread.limit_chunks(exchange.request_body_max());
         }
         match responded {
-            Responded::Whole => exchange.finish(End::Complete, side.output.written()),
-            Responded::Begun(rest) => {
+            DispatchResult::Whole => exchange.finish(RequestEnd::Complete, side.output.written()),
+            DispatchResult::Begun(rest) => {
                 side.take_head();
-                return Ok(Some(Next::Rest(rest)));
+                return Ok(Some(NextStep::Rest(rest)));
             }
-            Responded::Forwarded(forward) => return Ok(Some(Next::Forward(forward))),
-            Responded::Pending(pending) => {
-                return Ok(Some(Next::Verify(pending, Rc::clone(site))));
+            DispatchResult::Forwarded(forward) => return Ok(Some(NextStep::Forward(forward))),
+            DispatchResult::Pending(pending) => {
+                return Ok(Some(NextStep::Verify(pending, Rc::clone(site))));
             }
         }
         side.take_head();
@@ -303,7 +308,7 @@ impl Connection {
         } else if is_idle && self.exchange.since() == NOT_YET {
             (Expected::Request, now + timeouts.client_idle)
         } else {
-            self.exchange.head_arrives(now);
+            self.exchange.head_started(now);
             let expected = match is_idle {
                 true => Expected::Request,
                 false => Expected::Head,
@@ -311,7 +316,7 @@ impl Connection {
             (expected, self.exchange.since() + timeouts.client_head)
         };
         self.side.stream.set_deadline(Some(deadline));
-        self.is_at(match expected {
+        self.set_stage(match expected {
             Expected::Body => ConnectionState::Body,
             Expected::Head => ConnectionState::Head,
             Expected::Request => ConnectionState::Idle,
@@ -329,7 +334,7 @@ impl Connection {
     }
 
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
-        let patience = match self.exchange.timeouts_in_hand() {
+        let patience = match self.exchange.current_timeouts() {
             Some(timeouts) => timeouts.client_send,
             None => self.service.site().settings.timeouts.client_send,
         };
@@ -342,19 +347,19 @@ impl Connection {
         self.exchange.record().refuse();
         let peer = || self.client.peer(&self.side.stream);
         self.exchange
-            .keep_client(|| peer().map(|(address, _)| address));
+            .start_log_entry_without_head(|| peer().map(|(address, _)| address));
         self.side.begin_refusal();
         let mut client = self.downstream();
         let mut reply = client.reply(Method::Get, Persistence::Close);
         let what = (refusal.status, refusal.reason);
-        refuse(what, &[], Form::Text, &mut reply)?;
+        refuse(what, &[], ErrorFormat::Text, &mut reply)?;
         let sent = self.side.output.written();
-        self.exchange.finish(End::Complete, sent);
+        self.exchange.finish(RequestEnd::Complete, sent);
         Ok(())
     }
 
     /// Resets the connection if it ends within a response, which an orderly close could complete. Not for tunnels.
-    fn break_off(&self) {
+    fn reset_if_incomplete(&self) {
         let record = self.exchange.record();
         if record.status().is_some() && !record.is_tunnel() {
             self.side.stream.reset_when_dropped();
@@ -362,8 +367,10 @@ impl Connection {
     }
 
     #[inline]
-    fn is_at(&self, state: ConnectionState) {
-        self.side.stream.change_note(|note| note::at(note, state));
+    fn set_stage(&self, state: ConnectionState) {
+        self.side
+            .stream
+            .change_note(|note| note::with_state(note, state));
     }
 
     fn worker(&self) -> &Rc<Worker> {
@@ -375,7 +382,7 @@ impl Connection {
             worker: &self.service.worker,
             client: &self.client,
             exchange: &mut self.exchange,
-            side: Side::Http1(&mut self.side),
+            side: ClientProtocol::Http1(&mut self.side),
             origin: OnceCell::new(),
         }
     }
@@ -384,9 +391,9 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // If a request is in progress, the task was dropped because the core has ended.
-        self.break_off();
+        self.reset_if_incomplete();
         let sent = self.side.output.written();
-        self.exchange.finish(End::CutOff, sent);
+        self.exchange.finish(RequestEnd::CutOff, sent);
         let worker = &self.service.worker;
         worker.meter.connection_closes();
         worker.identities.forget(self.side.stream.place());
@@ -396,23 +403,23 @@ impl Drop for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::client::Origin;
+    use crate::routing::client::PeerAddress;
     use crate::testing::harness::resources;
-    use crate::worker::crowd::Crowd;
-    use crate::worker::descriptors::Shares;
-    use crate::worker::time_slice::at_once;
+    use crate::worker::connection_budget::ConnectionBudget;
+    use crate::worker::descriptor_shares::Shares;
+    use crate::worker::time_slice::run_unsliced;
     use onrush_config::plan::{OneLiner, Plan};
     use onrush_engine::{Address, Claim, Core, Listener, Simulation, Stream};
     use onrush_http::forwarded::Scheme;
 
     #[test]
-    fn an_idle_connection_costs_little_memory() {
+    fn idle_connection_memory() {
         let core = Core::simulated(Simulation::with_seed(1));
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
-        let crowd = Crowd::new(Shares::UNLIMITED);
+        let crowd = ConnectionBudget::new(Shares::UNLIMITED);
         let worker = Worker::new(core.clone(), &crowd, plan.timeouts.drain);
         let resources = resources(&plan, Shares::UNLIMITED, None);
-        let site = at_once(async |slice| Site::new(&worker, &resources, None, slice).await);
+        let site = run_unsliced(async |slice| Site::new(&worker, &resources, None, slice).await);
         let site = site.ok().unwrap();
         let service = Service::new(worker, site);
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -421,7 +428,7 @@ mod tests {
         core.spawn(async move {
             let _client = Stream::connect(&client, &address, None).await.unwrap();
             let stream = listener.accept().await.unwrap();
-            let client = Client::new(Scheme::Http, Origin::OfSocket);
+            let client = Client::new(Scheme::Http, PeerAddress::OfSocket);
             let bytes = size_of_val(&serve(
                 (Transport::plain(stream), HttpVersions::Both),
                 Input::default(),

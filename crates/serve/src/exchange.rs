@@ -1,25 +1,25 @@
 //! One request: its settings and route, the state that outlives its head, and the record written at its end.
 
 pub(crate) mod access;
+pub(crate) mod client_abort;
 pub(crate) mod downstream;
+pub(crate) mod encoded_head;
 pub(crate) mod encoding;
-pub(crate) mod encoding_head;
-pub(crate) mod hangup;
+pub(crate) mod forward_body;
 pub(crate) mod json;
 pub(crate) mod output;
-pub(crate) mod portion;
 pub(crate) mod refuse;
 pub(crate) mod rendered;
 pub(crate) mod reply;
 pub(crate) mod request_context;
 pub(crate) mod settings;
-pub(crate) mod stream_end;
+pub(crate) mod stream_tunnel_end;
 pub(crate) mod websocket;
 
-pub(crate) mod kept;
-mod observed;
-mod traced;
-mod treated;
+mod observability;
+pub(crate) mod rare_state;
+mod request_trace;
+mod route_options;
 
 use std::mem;
 use std::rc::Rc;
@@ -28,15 +28,15 @@ use onrush_config::plan::Timeouts;
 use onrush_engine::{Error, Instant};
 use onrush_http::Header;
 
-use crate::exchange::access::verify::Outcome;
+use crate::exchange::access::password_verifier::Outcome;
 use crate::exchange::settings::Settings;
-use crate::observe::live::{Stage, Underway};
-use crate::observe::record::{End, Kind, Record};
-use crate::observe::traffic::{Ended, Traffic};
+use crate::observe::in_flight::{InFlight, Stage};
+use crate::observe::record::{Record, RequestEnd, RequestKind};
+use crate::observe::traffic::{EndedRequest, Traffic};
 use crate::worker::Worker;
 use crate::worker::admit::concurrency::Ticket;
-use crate::worker::hop::ConnectionFields;
-use kept::{Kept, REQUEST_ID_BYTES};
+use crate::worker::connection_fields::ConnectionFields;
+use rare_state::{REQUEST_ID_BYTES, RareState};
 
 /// The current request of a connection. Every connection holds one, so the state that few requests need is in [`Kept`].
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) struct Exchange {
     record: Record,
     /// When the request, or the head being received, started; [`NOT_YET`] when there is neither.
     since: Since,
-    kept: Option<Box<Kept>>,
+    rare_state: Option<Box<RareState>>,
 }
 
 /// A start time. An `Option<Instant>` would be twice as large.
@@ -81,7 +81,7 @@ const NONE: Index = Index(u32::MAX);
 
 impl Exchange {
     /// An exchange for a connection accepted by this listener, whose first head has started to arrive.
-    pub(crate) fn of_listener(listener: u16, now: Instant) -> Self {
+    pub(crate) fn for_listener(listener: u16, now: Instant) -> Self {
         let mut exchange = Self::default();
         exchange.listener = listener;
         exchange.since = Since(now);
@@ -98,7 +98,7 @@ impl Exchange {
     pub(crate) fn start(&mut self, settings: &Rc<Settings>) {
         if self.settings.is_none() {
             let worker = &settings.worker;
-            worker.registry.begins();
+            worker.registry.request_started();
             self.since = Since(worker.core.now());
             self.settings = Some(Rc::clone(settings));
         }
@@ -111,37 +111,40 @@ impl Exchange {
     }
 
     /// Records that a head has started to arrive, at `now` or earlier.
-    pub(crate) fn head_arrives(&mut self, now: Instant) {
+    pub(crate) fn head_started(&mut self, now: Instant) {
         self.since.0 = self.since.0.min(now);
     }
 
     /// Records that the response head is written; `written` is the number of bytes of the response so far.
     #[inline]
-    pub(crate) fn responds(&self, status: u16, written: u64, worker: &Worker) {
+    pub(crate) fn record_response_head(&self, status: u16, written: u64, worker: &Worker) {
         self.record.respond(status);
-        if let Some(entry) = self.entry() {
+        if let Some(entry) = self.log_entry() {
             entry.end_head(written);
         }
         if worker.core.now() > self.since.0 {
-            self.tell_first_byte(worker);
+            self.record_first_byte(worker);
         }
     }
 
     #[inline]
-    fn way<'s>(&self, settings: &'s Settings) -> (Option<&'s Traffic>, Option<&'s Traffic>) {
+    fn traffic_counters<'s>(
+        &self,
+        settings: &'s Settings,
+    ) -> (Option<&'s Traffic>, Option<&'s Traffic>) {
         if self.route == NONE {
             return (None, None);
         }
-        let route = &settings.treatments[self.route.0 as usize].traffic;
+        let route = &settings.routes[self.route.0 as usize].traffic;
         let group = (self.group != NONE).then(|| &*settings.groups[self.group.0 as usize]);
         (Some(route), group)
     }
 
     /// Timeouts of the current request, if there is one.
     #[inline]
-    pub(crate) fn timeouts_in_hand(&self) -> Option<&Timeouts> {
+    pub(crate) fn current_timeouts(&self) -> Option<&Timeouts> {
         let settings = self.settings.as_deref()?;
-        Some(match self.treatment() {
+        Some(match self.route_options() {
             Some(treatment) => &treatment.timeouts,
             None => &settings.timeouts,
         })
@@ -149,7 +152,7 @@ impl Exchange {
 
     #[inline]
     pub(crate) fn timeouts(&self) -> &Timeouts {
-        self.timeouts_in_hand().expect("a request is in hand")
+        self.current_timeouts().expect("a request is in hand")
     }
 
     #[inline]
@@ -158,13 +161,13 @@ impl Exchange {
     }
 
     #[inline]
-    pub(crate) fn begin(&mut self, route: usize) {
+    pub(crate) fn set_route(&mut self, route: usize) {
         self.route = Index(route as u32);
         self.group = NONE;
     }
 
     #[inline]
-    pub(crate) fn forward_to(&mut self, group: usize) {
+    pub(crate) fn set_group(&mut self, group: usize) {
         self.group = Index(group as u32);
     }
 
@@ -186,7 +189,9 @@ impl Exchange {
 
     /// The unique request ID, or an empty slice if none was needed.
     pub(crate) fn request_id(&self) -> &[u8] {
-        self.kept.as_ref().map_or(&[], |kept| &kept.request_id)
+        self.rare_state
+            .as_ref()
+            .map_or(&[], |kept| &kept.request_id)
     }
 
     pub(crate) fn record(&self) -> &Record {
@@ -196,7 +201,7 @@ impl Exchange {
     /// Ends the current request, if there is one; `sent` is the number of bytes of its response. The only function that
     /// writes the record.
     #[inline]
-    pub(crate) fn finish(&mut self, end: End, sent: u64) {
+    pub(crate) fn finish(&mut self, end: RequestEnd, sent: u64) {
         let since = mem::take(&mut self.since);
         let Some(settings) = self.settings.take() else {
             return;
@@ -204,116 +209,119 @@ impl Exchange {
         let worker = &settings.worker;
         let record = mem::take(&mut self.record);
         let duration = worker.core.now_exact().since(since.0);
-        let ended = Ended::new(&record, (record.end(end), sent), duration);
+        let ended = EndedRequest::new(&record, (record.end(end), sent), duration);
         worker.meter.observe(&record, ended.end);
-        let (route, group) = self.way(&settings);
+        let (route, group) = self.traffic_counters(&settings);
         let registry = &worker.registry;
         registry.observe(ended, self.listener, route, group);
-        registry.ends();
+        registry.request_ended();
         if let Some(log) = &settings.log {
             self.write_line(log, ended, (route, group), worker);
         }
         self.finish_trace((since.0, ended), (route, group), &settings);
         self.route = NONE;
-        if let Some(kept) = self.kept.take() {
-            Kept::put(kept, &worker.spare_kept);
+        if let Some(kept) = self.rare_state.take() {
+            RareState::put(kept, &worker.spare_kept);
         }
     }
 
     /// Turns the request into a tunnel, which still counts against the concurrency limit. If `Kept` holds nothing but
     /// the entry in the list of requests in flight, returns that entry and frees the rest: tunnels are many and
     /// long-lived.
-    pub(crate) fn become_tunnel(&mut self) -> Option<Underway> {
+    pub(crate) fn become_tunnel(&mut self) -> Option<InFlight> {
         self.record.tunnel();
-        self.is_at(Stage::Tunnel);
-        let mut kept = self.kept.take_if(|kept| kept.is_only_listed())?;
+        self.set_stage(Stage::Tunnel);
+        let mut kept = self
+            .rare_state
+            .take_if(|kept| kept.is_only_in_flight_entry())?;
         let underway = kept.underway.take();
-        Kept::put(kept, &self.settings().worker.spare_kept);
+        RareState::put(kept, &self.settings().worker.spare_kept);
         underway
     }
 
     /// Ends the current request together with the client's connection.
     pub(crate) fn finish_with_client(&mut self, end: Result<(), Error>, sent: u64) {
-        let has_left =
-            |error: &Error| error.is_end_of_connection() && self.record.kind() != Kind::Tunnel;
+        let has_left = |error: &Error| {
+            error.is_end_of_connection() && self.record.kind() != RequestKind::Tunnel
+        };
         let end = match end {
-            Ok(()) => End::Complete,
-            Err(error) if has_left(&error) => End::GivenUp,
-            Err(_) => End::Broken,
+            Ok(()) => RequestEnd::Complete,
+            Err(error) if has_left(&error) => RequestEnd::GivenUp,
+            Err(_) => RequestEnd::Broken,
         };
         self.finish(end, sent);
     }
 
     /// Generates a unique request ID.
-    pub(crate) fn number(&mut self, worker: &Worker) {
+    pub(crate) fn generate_request_id(&mut self, worker: &Worker) {
         let kept = self
-            .kept
-            .get_or_insert_with(|| Kept::take(&worker.spare_kept));
+            .rare_state
+            .get_or_insert_with(|| RareState::take(&worker.spare_kept));
         let (first, second) = kept.request_id.split_at_mut(REQUEST_ID_BYTES / 2);
-        write_hexadecimal(worker.chance.bits(), first);
-        write_hexadecimal(worker.chance.bits(), second);
+        write_hexadecimal(worker.random.bits(), first);
+        write_hexadecimal(worker.random.bits(), second);
     }
 
     /// Takes the fields that the route adds to the response and that depend on the request. Empty before
     /// [`Exchange::keep_lines`].
-    pub(crate) fn take_lines(&mut self) -> Vec<u8> {
-        let kept = self.kept.as_mut();
+    pub(crate) fn take_response_fields(&mut self) -> Vec<u8> {
+        let kept = self.rare_state.as_mut();
         kept.map_or_else(Vec::new, |kept| mem::take(&mut kept.lines))
     }
 
     /// Stores these fields; the first `of_origins` bytes are CORS fields.
-    pub(crate) fn keep_lines(&mut self, lines: Vec<u8>, of_origins: usize) {
-        if let Some(kept) = &mut self.kept {
+    pub(crate) fn store_response_fields(&mut self, lines: Vec<u8>, of_origins: usize) {
+        if let Some(kept) = &mut self.rare_state {
             kept.lines_of_origins = of_origins.min(lines.len());
             kept.lines = lines;
         }
     }
 
     /// The CORS fields, which errors get, too.
-    pub(crate) fn lines_of_origins(&self) -> &[u8] {
-        let kept = self.kept.as_ref();
+    pub(crate) fn cors_fields(&self) -> &[u8] {
+        let kept = self.rare_state.as_ref();
         kept.map_or(&[], |kept| &kept.lines[..kept.lines_of_origins])
     }
 
     /// Stores the names in the request's `Connection` field, which must not pass as trailers.
-    pub(crate) fn keep_connection_fields(&mut self, headers: &[Header<'_>], worker: &Worker) {
+    pub(crate) fn store_connection_fields(&mut self, headers: &[Header<'_>], worker: &Worker) {
         let fields = ConnectionFields::of(headers);
         if !fields.is_empty() {
             let kept = self
-                .kept
-                .get_or_insert_with(|| Kept::take(&worker.spare_kept));
+                .rare_state
+                .get_or_insert_with(|| RareState::take(&worker.spare_kept));
             kept.connection_fields = fields;
         }
     }
 
     /// Holds the request's slot of a concurrency limit until the response is complete.
-    pub(crate) fn hold(&mut self, ticket: Option<Ticket>, worker: &Worker) {
+    pub(crate) fn hold_ticket(&mut self, ticket: Option<Ticket>, worker: &Worker) {
         if let Some(ticket) = ticket {
             let kept = self
-                .kept
-                .get_or_insert_with(|| Kept::take(&worker.spare_kept));
+                .rare_state
+                .get_or_insert_with(|| RareState::take(&worker.spare_kept));
             kept.ticket = Some(ticket);
         }
     }
 
     /// Stores the outcome of the password check.
-    pub(crate) fn verified(&mut self, outcome: Outcome, worker: &Worker) {
+    pub(crate) fn store_login_outcome(&mut self, outcome: Outcome, worker: &Worker) {
         let kept = self
-            .kept
-            .get_or_insert_with(|| Kept::take(&worker.spare_kept));
+            .rare_state
+            .get_or_insert_with(|| RareState::take(&worker.spare_kept));
         kept.verified = Some(outcome);
     }
 
     /// Takes the outcome of the password check, if there was one.
-    pub(crate) fn take_verified(&mut self) -> Option<Outcome> {
-        self.kept.as_mut()?.verified.take()
+    pub(crate) fn take_login_outcome(&mut self) -> Option<Outcome> {
+        self.rare_state.as_mut()?.verified.take()
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
         // The task was dropped: the core is shutting down.
-        self.finish(End::CutOff, 0);
+        self.finish(RequestEnd::CutOff, 0);
     }
 }
 

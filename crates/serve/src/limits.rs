@@ -51,11 +51,11 @@ pub(crate) const STOP_IDLE: Duration = Duration::from_secs(1);
 pub(crate) const STOP_HANDSHAKES: Duration = Duration::from_millis(200);
 
 /// Interval of checks whether these handshakes have ended, and the whole wait if all clients are on this machine.
-pub(crate) const STOP_LOOK: Duration = Duration::from_millis(10);
+pub(crate) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One in this many descriptors is reserved for resources kept while unused: connections to servers and open files.
 /// They save a connect or an open, but are dispensable.
-pub(crate) const KEPT_SHARE: u64 = 5;
+pub(crate) const IDLE_DESCRIPTORS_SHARE: u64 = 5;
 
 /// One in this many descriptors is reserved for pipes, which save copies of long bodies but are dispensable.
 pub(crate) const PIPES_SHARE: u64 = 20;
@@ -64,16 +64,16 @@ pub(crate) const PIPES_SHARE: u64 = 20;
 pub(crate) const PIPES_PER_CORE_MAX: u64 = 256;
 
 /// Interval at which a listener without free descriptors checks again, because other cores may have released some.
-pub(crate) const CROWD_LOOK: Duration = Duration::from_millis(5);
+pub(crate) const SHORTAGE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time without a waiting connection after which the shortage of descriptors is over; shorter would fill the log.
-pub(crate) const CROWD_OVER: Duration = Duration::from_secs(1);
+pub(crate) const SHORTAGE_END: Duration = Duration::from_secs(1);
 
 /// Idle connections closed per check, longest idle first: nginx's number. It makes room for 6,400 clients per second.
-pub(crate) const IDLE_ENDED_PER_LOOK: usize = 32;
+pub(crate) const IDLE_CLOSED_PER_CHECK: usize = 32;
 
 /// Idle time after which a connection may be closed for another: its next request may arrive within a round trip.
-pub(crate) const CROWD_IDLE: Duration = Duration::from_millis(200);
+pub(crate) const SHORTAGE_IDLE_MIN: Duration = Duration::from_millis(200);
 
 /// Pause after a failed accept, so that the accept loop does not spin.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -108,14 +108,14 @@ pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
 
 /// Interval between warnings about lost access log lines or spans.
-pub(crate) const LOSS_TOLD: Duration = Duration::from_secs(60);
+pub(crate) const LOSS_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Interval at which pools check for expired connections.
 pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 
 /// Largest file kept in memory, to be sent in one call with its head: the file and any head of a file (300 bytes) fit
 /// one buffer. Above, sendfile(2) is cheaper.
-pub(crate) const FILE_HELD_MAX: usize = 16 * 1024;
+pub(crate) const FILE_IN_MEMORY_MAX: usize = 16 * 1024;
 
 /// Files that a core caches per route: more than the frequently used part of most sites, and at most 64 MiB of content
 /// with the previous limit. Heads and names take 1 KiB each; up to three compressed forms of each may be added.
@@ -210,7 +210,7 @@ pub(crate) const CLIENT_REQUESTS_PER_FREE: u32 = 8;
 
 /// Interval at which a queue checks again if all its clients have used up their shares: it is not called when streams
 /// or requests of other cores end. Requests of its own core call it at once.
-pub(crate) const SHARE_LOOK: Duration = Duration::from_millis(50);
+pub(crate) const SHARE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Clients counted for such groups, 256 KiB; more are not limited. Few groups can have as many requests in flight.
 pub(crate) const GROUP_CLIENTS_MAX: usize = 1 << 15;
@@ -257,11 +257,11 @@ pub(crate) const RECHECK_WAIT: Duration = Duration::from_millis(250);
 pub(crate) const RECHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Time for which a server on trial waits for a request that may be repeated; then any request is used.
-pub(crate) const TRIAL_PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const TRIAL_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Time for which requests that cannot be repeated avoid a server after a failure, if another is available. By then,
 /// the requests in flight of a crashed server have failed.
-pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
+pub(crate) const AVOID_TIME: Duration = Duration::from_secs(1);
 
 /// Times a request is sent again to a server that reset its stream without processing it (RFC 9113 8.7). All connections of
 /// a group reach the server's limit of requests at about the same time, so the second attempt often meets the next GOAWAY;
@@ -276,7 +276,7 @@ pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 
 /// A timeout does not count against a server if this core was stalled for one part in this many of it. Such a core
 /// still detects servers that refuse connections or respond with failures.
-pub(crate) const HELD_UP_SHARE: u32 = 10;
+pub(crate) const STALL_SHARE: u32 = 10;
 
 /// A server is not ejected as slow if it exceeds its peers by less than this: it is not noticeable, and scheduling on a
 /// busy machine alone causes such differences.
@@ -326,7 +326,7 @@ pub(crate) const LOG_SUBJECTS_MAX: usize = 64;
 pub(crate) const ADDRESSES_SHOWN_MAX: usize = 16;
 
 /// Time constant of latency averages: Finagle's default for peak EWMA.
-pub(crate) const LATENCY_MEMORY: Duration = Duration::from_secs(10);
+pub(crate) const LATENCY_TIME_CONSTANT: Duration = Duration::from_secs(10);
 
 /// Bytes of a health check's response that are examined, its head included. Typical status pages have a few hundred.
 pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
@@ -366,4 +366,4 @@ pub(crate) const SLICE_TIME: Duration = Duration::from_micros(250);
 pub(crate) const SERIES_MAX: usize = 1000;
 
 /// Time for writing the last access log lines at exit, so that an output without a reader cannot block the exit.
-pub(crate) const LOG_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const LOG_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);

@@ -13,11 +13,11 @@ pub(crate) mod meter;
 pub(crate) mod record;
 
 pub(crate) mod access_log;
-pub(crate) mod cuts;
-pub(crate) mod effort;
+pub(crate) mod close_counts;
+pub(crate) mod forwarding_times;
 pub(crate) mod handshakes;
+pub(crate) mod in_flight;
 pub(crate) mod latency;
-pub(crate) mod live;
 pub(crate) mod native;
 pub(crate) mod protobuf;
 pub(crate) mod registry;

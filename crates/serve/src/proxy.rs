@@ -45,11 +45,11 @@ mod retry_budget;
 mod window;
 
 mod lease;
-mod line;
 mod multiplexed;
 mod pool;
 mod queue;
 pub(crate) mod split;
 mod unavailable;
+mod wait_queue;
 
 pub(crate) use group::Group;

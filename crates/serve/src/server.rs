@@ -7,10 +7,10 @@ pub(crate) mod view;
 
 mod apply;
 mod handover;
-pub(crate) mod hold;
+pub(crate) mod listener_claims;
 mod listening;
 mod parts;
-mod passing;
+mod passed_sockets;
 pub(crate) mod prepared;
 
 use std::io;
@@ -22,7 +22,7 @@ use onrush_config::plan::{Listen, Protocol};
 use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Memory, Promise};
 use onrush_tls::Watch;
 
-use crate::limits::LOG_PATIENCE;
+use crate::limits::LOG_FLUSH_TIMEOUT;
 use crate::observe::access_log::AccessLog;
 use crate::observe::meter::Totals;
 use crate::observe::trace::Tracing;
@@ -31,28 +31,28 @@ use crate::observe::trace::spans::SpanCounts;
 use crate::observe::work::UPKEEP;
 use crate::proxy::resolve::Resolver;
 use crate::server::inspector::Inspector;
-use crate::site::accept::Accepting;
+use crate::site::accept::Distribution;
 use crate::site::check::Checked;
 use crate::site::service::Service;
 use crate::site::start_error::StartError;
 use crate::site::{Resources, Site};
 use crate::worker::Worker;
-use crate::worker::crowd::Crowd;
-use crate::worker::crowd::room::help_others;
-use crate::worker::descriptors::Shares;
+use crate::worker::connection_budget::ConnectionBudget;
+use crate::worker::connection_budget::room::free_for_others;
+use crate::worker::descriptor_shares::Shares;
 use crate::worker::generation::Generation;
-use crate::worker::time_slice::at_once;
+use crate::worker::time_slice::run_unsliced;
 use apply::Order;
-use hold::{Hold, managed, streams, streams_weak};
+use listener_claims::{ListenerClaims, managed, streams, streams_weak};
 use listening::Listeners;
 
 pub use apply::{Applied, ApplyError};
-pub use handover::{Handed, Handover, Manner};
+pub use handover::{HandedAddress, Handover, ListenSettings};
 
 /// A running server.
 pub struct Server {
     /// In the order of the addresses in the configuration.
-    holds: Vec<Hold>,
+    holds: Vec<ListenerClaims>,
     /// Resources of the configuration in force.
     resources: Arc<Resources>,
     /// Earlier configurations that may still have requests.
@@ -69,8 +69,8 @@ pub struct Server {
     cores: Cores<Totals>,
     choice: Choice,
     cpus: Vec<Option<usize>>,
-    accepting: Option<Accepting>,
-    crowd: Arc<Crowd>,
+    distribution: Option<Distribution>,
+    crowd: Arc<ConnectionBudget>,
     /// Keeps server names resolved, if there are any.
     _resolver: Option<Resolver>,
 }
@@ -94,9 +94,9 @@ impl Server {
         let Some(errno) = refused else {
             return Ok(self);
         };
-        match Accepting::refused(self.resources.plan.accept, errno) {
+        match Distribution::refused(self.resources.plan.accept, errno) {
             Ok(by_hash) => {
-                self.accepting = Some(by_hash);
+                self.distribution = Some(by_hash);
                 Ok(self)
             }
             Err(why) => {
@@ -144,7 +144,7 @@ impl Server {
 
     /// Listening addresses, with the actual ports.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
-        self.holds.iter().map(Hold::address)
+        self.holds.iter().map(ListenerClaims::address)
     }
 
     /// Claims of the listening TCP and Unix addresses.
@@ -153,18 +153,18 @@ impl Server {
     }
 
     /// Addresses whose sockets belong to a service manager; all cores share their queues.
-    pub fn passed(&self) -> impl Iterator<Item = &Address> {
+    pub fn managed_addresses(&self) -> impl Iterator<Item = &Address> {
         managed(&self.holds).map(|claim| claim.address())
     }
 
     /// Protocol of each listener.
-    pub fn speaks(&self) -> impl Iterator<Item = &Protocol> {
+    pub fn protocols(&self) -> impl Iterator<Item = &Protocol> {
         let listen = self.resources.plan.listen.iter();
         listen.map(|listen| &listen.protocol)
     }
 
     /// Whether each listener uses TLS.
-    pub fn speaks_tls(&self) -> impl Iterator<Item = bool> {
+    pub fn uses_tls(&self) -> impl Iterator<Item = bool> {
         self.resources
             .encryption
             .acceptors
@@ -183,8 +183,8 @@ impl Server {
     }
 
     /// How connections are distributed to cores, and why; `None` if there is no choice.
-    pub fn accepting(&self) -> Option<&Accepting> {
-        self.accepting.as_ref()
+    pub fn distribution(&self) -> Option<&Distribution> {
+        self.distribution.as_ref()
     }
 
     /// How the limit on open files is divided.
@@ -198,7 +198,12 @@ impl Server {
         streams(&self.holds).for_each(|claim| claim.withdraw());
         self.cores.stop(self.resources.plan.timeouts.drain);
         let totals = self.cores.join().into_iter().sum();
-        match self.logs.iter().map(|log| log.close(LOG_PATIENCE)).sum() {
+        match self
+            .logs
+            .iter()
+            .map(|log| log.close(LOG_FLUSH_TIMEOUT))
+            .sum()
+        {
             0_u64 => {}
             lost => tracing::warn!("{lost} lines of the access log were lost"),
         }
@@ -222,14 +227,18 @@ impl Server {
         let listening =
             listening.filter_map(|(listen, hold)| Some((listen, hold.streams.as_ref()?)));
         let handed = |(listen, claim): (&Listen, &Arc<Claim>)| {
-            Ok(Handed {
+            Ok(HandedAddress {
                 written: listen.address.to_string(),
                 address: claim.address().clone(),
                 sockets: claim.sockets()?,
             })
         };
         Ok(Handover {
-            manner: Manner::new(self.choice.io, self.cpus.len(), self.accepting.as_ref()),
+            manner: ListenSettings::new(
+                self.choice.io,
+                self.cpus.len(),
+                self.distribution.as_ref(),
+            ),
             listening: listening.map(handed).collect::<io::Result<_>>()?,
         })
     }
@@ -261,8 +270,8 @@ impl Server {
 /// Serves on `core` until it stops. Reports through `ready` when it listens, or why it cannot.
 fn serve_on(
     core: &Core,
-    (resources, holds): (Arc<Resources>, Vec<Hold>),
-    crowd: &Arc<Crowd>,
+    (resources, holds): (Arc<Resources>, Vec<ListenerClaims>),
+    crowd: &Arc<ConnectionBudget>,
     ready: &mpsc::Sender<Result<Promise<Order>, StartError>>,
 ) -> Totals {
     match prepare(core, &resources, crowd, &holds) {
@@ -274,11 +283,11 @@ fn serve_on(
             drop((resources, holds));
             let worker = &service.worker;
             let (order, orders) = core.promise();
-            let following = apply::follow(Rc::clone(&service), listeners, orders);
-            worker.spawn_aside(UPKEEP, following);
+            let following = apply::execute_orders(Rc::clone(&service), listeners, orders);
+            worker.spawn_background(UPKEEP, following);
             // The receiver waits for one report per core.
             let _ = ready.send(Ok(order));
-            let cut_off = worker.clients_among(core.run()) as u64;
+            let cut_off = worker.count_client_tasks(core.run()) as u64;
             Totals {
                 cut_off,
                 ..worker.meter.totals()
@@ -295,11 +304,11 @@ fn serve_on(
 pub(crate) fn prepare(
     core: &Core,
     resources: &Resources,
-    crowd: &Arc<Crowd>,
-    holds: &[Hold],
+    crowd: &Arc<ConnectionBudget>,
+    holds: &[ListenerClaims],
 ) -> Result<(Rc<Service>, Listeners), StartError> {
     let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
-    let site = at_once(async |slice| Site::new(&worker, resources, None, slice).await)
+    let site = run_unsliced(async |slice| Site::new(&worker, resources, None, slice).await)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let service = Service::new(worker, site);
     let worker = &service.worker;
@@ -312,12 +321,12 @@ pub(crate) fn prepare(
     listeners.take_over(&Listeners::default(), &service);
     // With one core, the listener that runs out of descriptors frees them itself.
     if core.id() > 0 {
-        worker.spawn_aside(UPKEEP, help_others(Rc::clone(worker)));
+        worker.spawn_background(UPKEEP, free_for_others(Rc::clone(worker)));
     }
     let stopping = Rc::clone(&service);
-    worker.spawn_aside(UPKEEP, async move {
+    worker.spawn_background(UPKEEP, async move {
         stopping.worker.core.stopped().await;
-        stopping.worker.has_to_stop();
+        stopping.worker.check_stop();
         stopping
             .site()
             .groups

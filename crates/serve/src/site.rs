@@ -10,10 +10,10 @@ pub(crate) mod service;
 pub(crate) mod start_error;
 
 mod build;
-pub(crate) mod place;
+pub(crate) mod listener_settings;
 pub(crate) mod resources;
+pub(crate) mod route_handler;
 mod settings;
-pub(crate) mod target;
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -29,20 +29,20 @@ use crate::proxy::retirement::Retirement;
 use crate::respond::file::Files;
 use crate::routing::route::Routes;
 use crate::worker::Worker;
-use crate::worker::descriptors::Shares;
-use crate::worker::kept::Keeper;
+use crate::worker::descriptor_shares::Shares;
+use crate::worker::idle_limit::IdleOwner;
 use crate::worker::time_slice::{TimeSlice, drop_in_slices};
-use place::Place;
-use target::{Response, Target};
+use listener_settings::ListenerSettings;
+use route_handler::{Response, RouteHandler};
 
 pub(crate) use resources::Resources;
 
 pub(crate) struct Site {
     pub(crate) settings: Rc<Settings>,
-    pub(crate) routes: Routes<Target>,
+    pub(crate) routes: Routes<RouteHandler>,
     pub(crate) groups: Vec<Rc<Group>>,
     /// One for each listening address, in the order of the configuration.
-    pub(crate) places: Vec<Rc<Place>>,
+    pub(crate) places: Vec<Rc<ListenerSettings>>,
     /// Index in `places` by the number in the registry, or [`NO_PLACE`].
     places_by_number: Box<[u16]>,
     /// Whether any place has client certificate rules by name.
@@ -60,7 +60,7 @@ impl Site {
         self.place(listener).map_or("", |place| &place.name)
     }
 
-    fn place(&self, listener: u16) -> Option<&Place> {
+    fn place(&self, listener: u16) -> Option<&ListenerSettings> {
         let place = self.places_by_number.get(usize::from(listener));
         let place = place.and_then(|&place| self.places.get(usize::from(place)));
         place.map(|place| &**place)
@@ -70,7 +70,12 @@ impl Site {
     /// from the rule of this connection. A listener that is no longer configured has no rules to compare with: every
     /// request on it is misdirected.
     #[inline]
-    pub(crate) fn misdirects(&self, listener: u16, stream: &Transport, host: &str) -> bool {
+    pub(crate) fn needs_other_connection(
+        &self,
+        listener: u16,
+        stream: &Transport,
+        host: &str,
+    ) -> bool {
         if !self.has_client_rules {
             return false;
         }
@@ -93,12 +98,12 @@ impl Site {
     }
 
     /// Applies its limits to the core.
-    pub(crate) fn begin(&self, worker: &Worker) {
+    pub(crate) fn apply_limits(&self, worker: &Worker) {
         worker.drain.set(self.settings.timeouts.drain);
         for place in &self.places {
-            worker.registry.call(place.listener, &place.name);
+            worker.registry.rename_listener(place.listener, &place.name);
         }
-        worker.kept.bound(self.shares.kept());
+        worker.kept.bound(self.shares.idle_per_owner());
         if self.shares.limit.is_some() {
             worker.core.bound_pipes(self.shares.pipes_per_core);
         }
@@ -112,13 +117,17 @@ impl Site {
         let maintained = self.groups.to_vec();
         let retirement = Rc::clone(&self.retirement);
         let core = worker.core.clone();
-        worker.spawn_aside(UPKEEP, async move {
-            retirement.ends(maintain(maintained, core)).await;
+        worker.spawn_background(UPKEEP, async move {
+            retirement
+                .run_until_retired(maintain(maintained, core))
+                .await;
         });
         for group in &self.groups {
             let start = |work, task: Pin<Box<dyn Future<Output = ()>>>| {
                 let group = Rc::clone(group);
-                worker.spawn_aside(work, async move { group.retirement.ends(task).await });
+                worker.spawn_background(work, async move {
+                    group.retirement.run_until_retired(task).await
+                });
             };
             if group.plan.connections_ready > 0 {
                 start(
@@ -158,7 +167,7 @@ impl Drop for Site {
 }
 
 /// The index of each place by its number in the registry.
-fn by_number(places: &[Rc<Place>]) -> Box<[u16]> {
+fn by_number(places: &[Rc<ListenerSettings>]) -> Box<[u16]> {
     let mut by_number = Vec::new();
     for (place, index) in places.iter().zip(0..) {
         let number = usize::from(place.listener);
@@ -170,10 +179,13 @@ fn by_number(places: &[Rc<Place>]) -> Box<[u16]> {
     by_number.into()
 }
 
-impl Keeper for Site {
+impl IdleOwner for Site {
     fn give_up(&self) -> usize {
         let connections: usize = self.groups.iter().map(|group| group.give_up_idle()).sum();
-        let files = self.files().filter(|files| files.give_up_open()).count();
+        let files = self
+            .files()
+            .filter(|files| files.close_idle_files())
+            .count();
         connections + files
     }
 

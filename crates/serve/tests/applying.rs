@@ -92,7 +92,7 @@ fn stop(server: Server) -> Totals {
 }
 
 #[test]
-fn configurations_are_applied_one_after_the_other_under_load() {
+fn reloads_under_load_lose_no_request() {
     let behind = [(); 2].map(|()| {
         started("threads = 1\n[[route]]\nrespond = { status = 200, body = \"behind\" }\n")
     });
@@ -139,7 +139,7 @@ fn configurations_are_applied_one_after_the_other_under_load() {
 }
 
 #[test]
-fn what_is_fixed_at_the_start_is_refused_and_nothing_changes() {
+fn fixed_settings_cannot_be_reloaded() {
     let text = "threads = 1\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
     let (mut server, address) = started(text);
     for (other, what) in [
@@ -167,7 +167,7 @@ fn what_is_fixed_at_the_start_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn a_directory_that_is_gone_by_then_leaves_the_configuration_in_force() {
+fn missing_directory_fails_reload() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
     let (mut server, address) = started(text);
@@ -200,7 +200,7 @@ fn ports(server: &Server) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn addresses_come_and_go_and_the_others_notice_nothing() {
+fn added_and_removed_addresses_leave_others_alone() {
     let route = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
     let listen = |addresses: &[&str]| {
         let listen = addresses.iter();
@@ -249,7 +249,7 @@ fn addresses_come_and_go_and_the_others_notice_nothing() {
 }
 
 #[test]
-fn an_address_that_is_taken_leaves_the_configuration_in_force() {
+fn address_in_use_fails_reload() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let text = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n[[listen]]\naddress = \"127.0.0.1:0\"\n";
     let (mut server, address) = started(text);
@@ -274,7 +274,7 @@ fn an_address_that_is_taken_leaves_the_configuration_in_force() {
 }
 
 #[test]
-fn under_load_addresses_come_and_go_without_a_request_lost() {
+fn address_changes_under_load_lose_no_request() {
     let text = |number: usize| {
         let more = "[[listen]]\naddress = \"127.0.0.3:0\"\n".repeat(number % 3);
         format!(

@@ -175,7 +175,7 @@ fn is_stream_ended(mut frames: &[u8]) -> bool {
 }
 
 #[test]
-fn an_idle_connection_costs_no_more_than_is_said() {
+fn idle_connection_memory_within_limit() {
     CountedMemory::leave_this_thread_out();
     let behind = agreeing();
     for io in [Io::Epoll, Io::IoUring] {

@@ -201,7 +201,11 @@ impl Asking {
                 self.http
                     .open(End::Stream, Content::Any, &mut self.out, |encoder, out| {
                         for (name, value) in fields {
-                            encoder.usual_field(name.as_bytes(), value.as_bytes(), out);
+                            encoder.field_with_default_indexing(
+                                name.as_bytes(),
+                                value.as_bytes(),
+                                out,
+                            );
                         }
                     });
             opened.expect("there may be as many");
@@ -211,7 +215,7 @@ impl Asking {
 }
 
 #[test]
-fn a_stream_that_waits_costs_no_more_than_is_said() {
+fn waiting_stream_memory_within_limit() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     each_costs_at_most(Does::Nothing, BYTES_MAX);
     each_costs_at_most(Does::FillsWindow, STALLED_BYTES_MAX);

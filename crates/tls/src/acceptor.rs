@@ -15,14 +15,14 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
-use crate::acceptor::client_names::{ByName, ClientNames, NamedClients};
+use crate::acceptor::client_names::{ClientNames, NamedClients, VerifierByName};
 use crate::acceptor::clients::{Clients, Trusted};
 use crate::acceptor::resolver::Resolver;
 use crate::acceptor::ticketer::Ticketer;
 use crate::certificate::names::{Misdirected, Names};
 use crate::certificate::stamps::Stamps;
 use crate::certificate::{self, Identity};
-use crate::error::{Subject, Trouble};
+use crate::error::{Problem, Subject};
 use crate::key_log::Listener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 
@@ -74,12 +74,12 @@ pub struct ServerSetup {
 pub struct Acceptor {
     setup: ServerSetup,
     provider: Arc<CryptoProvider>,
-    built: ArcSwap<Built>,
+    built: ArcSwap<LoadedConfig>,
     stamps: Stamps,
 }
 
 /// Configuration built from one version of the files.
-struct Built {
+struct LoadedConfig {
     config: Arc<ServerConfig>,
     /// Authorities and revocation lists of each rule for clients.
     trusted: Vec<Trusted>,
@@ -90,7 +90,7 @@ impl Acceptor {
     ///
     /// # Errors
     /// All problems of the files.
-    pub fn new(setup: ServerSetup) -> Result<(Acceptor, Vec<Trouble>), Vec<Trouble>> {
+    pub fn new(setup: ServerSetup) -> Result<(Acceptor, Vec<Problem>), Vec<Problem>> {
         let provider = Arc::new(CryptoProvider {
             cipher_suites: decrypter::suites(),
             ..aws_lc_rs::default_provider()
@@ -120,7 +120,7 @@ impl Acceptor {
     ///
     /// # Errors
     /// All problems of the files; the previous configuration stays in force.
-    pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
+    pub(crate) fn reload(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         let mut warnings = Vec::new();
         let before = self.built.load();
         let built = build(&self.setup, &self.provider, Some(&before), &mut warnings)?;
@@ -152,9 +152,9 @@ fn files(setup: &ServerSetup) -> Vec<PathBuf> {
 fn build(
     setup: &ServerSetup,
     provider: &Arc<CryptoProvider>,
-    before: Option<&Built>,
-    warnings: &mut Vec<Trouble>,
-) -> Result<Built, Vec<Trouble>> {
+    before: Option<&LoadedConfig>,
+    warnings: &mut Vec<Problem>,
+) -> Result<LoadedConfig, Vec<Problem>> {
     assert!(!setup.certificates.is_empty(), "a server has a certificate");
     let mut wrong = Vec::new();
     let mut certificates = Vec::new();
@@ -195,7 +195,7 @@ fn build(
     // This crate has its own record layer after the handshake.
     config.enable_secret_extraction = true;
     config.key_log = Arc::new(Listener);
-    Ok(Built {
+    Ok(LoadedConfig {
         config: Arc::new(config),
         trusted,
     })
@@ -207,8 +207,8 @@ type Verified = (Arc<dyn ClientCertVerifier>, Vec<Trusted>);
 fn verifier(
     setup: &ServerSetup,
     provider: &Arc<CryptoProvider>,
-    warnings: &mut Vec<Trouble>,
-) -> Result<Verified, Vec<Trouble>> {
+    warnings: &mut Vec<Problem>,
+) -> Result<Verified, Vec<Problem>> {
     let (others, trusted) = setup.clients.verifier(provider, warnings)?;
     if setup.named_clients.is_empty() {
         return Ok((others, vec![trusted]));
@@ -219,27 +219,27 @@ fn verifier(
         let mut own = Vec::new();
         let made = rule.clients.verifier(provider, &mut own);
         // A rule's subjects have no index in the setup.
-        let of_rule = |trouble: Trouble| Trouble::new(Subject::Setup, trouble.message);
+        let of_rule = |trouble: Problem| Problem::new(Subject::Setup, trouble.message);
         warnings.extend(own.into_iter().map(of_rule));
         let (verifier, of) =
-            made.map_err(|wrong| -> Vec<Trouble> { wrong.into_iter().map(of_rule).collect() })?;
+            made.map_err(|wrong| -> Vec<Problem> { wrong.into_iter().map(of_rule).collect() })?;
         rules.push(verifier);
         trusted.push(of);
     }
     let names = ClientNames::new(setup.named_clients.iter().map(|rule| &rule.names));
-    Ok((Arc::new(ByName::new(names, rules, others)), trusted))
+    Ok((Arc::new(VerifierByName::new(names, rules, others)), trusted))
 }
 
 /// Returns the keys of tickets: the previous ones, as long as the same clients are trusted.
 fn ticketer(
     trusted: &[Trusted],
-    before: Option<&Built>,
-) -> Result<Arc<dyn ProducesTickets>, Trouble> {
+    before: Option<&LoadedConfig>,
+) -> Result<Arc<dyn ProducesTickets>, Problem> {
     match before {
         Some(before) if before.trusted == trusted => Ok(Arc::clone(&before.config.ticketer)),
         _ => match Ticketer::new() {
             Ok(ticketer) => Ok(Arc::new(ticketer)),
-            Err(error) => Err(Trouble::new(
+            Err(error) => Err(Problem::new(
                 Subject::Setup,
                 format!("keys of tickets cannot be made: {error}"),
             )),

@@ -26,7 +26,7 @@ use x509_parser::time::ASN1Time;
 
 use crate::certificate::pem::Wanted;
 use crate::certificate::staple::{NoStaple, Staple};
-use crate::error::{Subject, Trouble, both};
+use crate::error::{Problem, Subject, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
 
 /// Source of a certificate.
@@ -47,7 +47,7 @@ pub enum Identity {
 
 /// A certificate with its key, and its names.
 #[derive(Clone, Debug)]
-pub(crate) struct Certified {
+pub(crate) struct LoadedCertificate {
     pub(crate) key: Arc<CertifiedKey>,
     /// The same with an OCSP response, and the end of the response in Unix time.
     pub(crate) stapled: Option<(Arc<CertifiedKey>, Option<u64>)>,
@@ -63,8 +63,8 @@ pub(crate) fn load(
     identity: &Identity,
     index: usize,
     provider: &CryptoProvider,
-    warnings: &mut Vec<Trouble>,
-) -> Result<Certified, Vec<Trouble>> {
+    warnings: &mut Vec<Problem>,
+) -> Result<LoadedCertificate, Vec<Problem>> {
     let (chain, key) = match identity {
         Identity::SelfSigned => self_signed(),
         Identity::Files {
@@ -104,7 +104,7 @@ pub(crate) fn load(
         };
         (Arc::new(stapled), until)
     });
-    Ok(Certified {
+    Ok(LoadedCertificate {
         key: Arc::new(certified),
         stapled,
         names,
@@ -120,12 +120,12 @@ fn matched(
     (certificate_file, key_file): (&str, &str),
     index: usize,
     provider: &CryptoProvider,
-) -> Result<CertifiedKey, Vec<Trouble>> {
+) -> Result<CertifiedKey, Vec<Problem>> {
     let in_key = |message: String| vec![trouble(Subject::Key(index), key_file, &message)];
     let signing = provider
         .key_provider
         .load_private_key(key.clone_key())
-        .map_err(|error| in_key(pem::why_not_key(key.secret_der(), &error.to_string())))?;
+        .map_err(|error| in_key(pem::explain_key(key.secret_der(), &error.to_string())))?;
     let certified = CertifiedKey::new(chain, signing);
     match certified.keys_match() {
         // A key that cannot be compared may belong to the certificate.
@@ -141,8 +141,8 @@ fn matched(
     }
 }
 
-fn trouble(subject: Subject, file: &str, message: &str) -> Trouble {
-    Trouble::new(subject, format!("{file}: {message}"))
+fn trouble(subject: Subject, file: &str, message: &str) -> Problem {
+    Problem::new(subject, format!("{file}: {message}"))
 }
 
 /// Reads the OCSP response of a certificate. A response that should not be sent is only a warning, because it may have
@@ -151,8 +151,8 @@ fn staple(
     identity: &Identity,
     index: usize,
     certificate: &X509Certificate<'_>,
-    warnings: &mut Vec<Trouble>,
-) -> Result<Option<Staple>, Vec<Trouble>> {
+    warnings: &mut Vec<Problem>,
+) -> Result<Option<Staple>, Vec<Problem>> {
     let Identity::Files {
         staple: Some(file), ..
     } = identity
@@ -161,12 +161,12 @@ fn staple(
     };
     let of_file = |message: String| {
         let message = format!("{}: {message}", file.display());
-        Trouble::new(Subject::Staple(index), message)
+        Problem::new(Subject::Staple(index), message)
     };
     match staple::read(file, certificate) {
         Ok(staple) => Ok(Some(staple)),
         Err(NoStaple::Wrong(why)) => Err(vec![of_file(why)]),
-        Err(NoStaple::Useless(why)) => {
+        Err(NoStaple::Unusable(why)) => {
             warnings.push(of_file(format!(
                 "{why}; the certificate is sent without it"
             )));
@@ -180,8 +180,8 @@ pub(crate) fn load_pair(
     certificate: &Path,
     key: &Path,
     provider: &CryptoProvider,
-    warnings: &mut Vec<Trouble>,
-) -> Result<Arc<CertifiedKey>, Vec<Trouble>> {
+    warnings: &mut Vec<Problem>,
+) -> Result<Arc<CertifiedKey>, Vec<Problem>> {
     let identity = Identity::Files {
         certificate: certificate.to_owned(),
         key: key.to_owned(),
@@ -197,12 +197,12 @@ pub(crate) fn load_pair(
 pub(crate) fn authorities(
     certificates: &[CertificateDer<'static>],
     file: &Path,
-) -> Result<RootCertStore, Trouble> {
+) -> Result<RootCertStore, Problem> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
         roots.add(certificate.clone()).map_err(|error| {
             let message = format!("{}: an authority cannot be used: {error}", file.display());
-            Trouble::new(Subject::Authorities, message)
+            Problem::new(Subject::Authorities, message)
         })?;
     }
     Ok(roots)
@@ -215,24 +215,32 @@ pub(crate) fn authorities(
 pub(crate) fn chain(
     file: &Path,
     subject: Subject,
-) -> Result<Vec<CertificateDer<'static>>, Trouble> {
-    let trouble = |message: String| Trouble::new(subject, format!("{}: {message}", file.display()));
+) -> Result<Vec<CertificateDer<'static>>, Problem> {
+    let trouble = |message: String| Problem::new(subject, format!("{}: {message}", file.display()));
     let text = read(file).map_err(trouble)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
         .map_err(|error| {
             let said = error.to_string();
-            trouble(pem::why_not(&text, Wanted::Certificate, Some(&said)))
+            trouble(pem::explain_content(
+                &text,
+                Wanted::Certificate,
+                Some(&said),
+            ))
         })?;
     if chain.is_empty() {
-        return Err(trouble(pem::why_not(&text, Wanted::Certificate, None)));
+        return Err(trouble(pem::explain_content(
+            &text,
+            Wanted::Certificate,
+            None,
+        )));
     }
     Ok(chain)
 }
 
-fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Trouble> {
+fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Problem> {
     let trouble = |message: String| {
-        Trouble::new(
+        Problem::new(
             Subject::Key(index),
             format!("{}: {message}", file.display()),
         )
@@ -243,7 +251,7 @@ fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Trou
             NoItemsFound => None,
             error => Some(error.to_string()),
         };
-        trouble(pem::why_not(&text, Wanted::Key, said.as_deref()))
+        trouble(pem::explain_content(&text, Wanted::Key, said.as_deref()))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Configuration of a TLS client: trusted servers, offered parameters, and the client's own certificate.
 
-mod believer;
+mod server_verifier;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, SupportedProtocolVersion, version};
 
-pub use self::believer::Verify;
-use self::believer::verifier;
+pub use self::server_verifier::Verify;
+use self::server_verifier::verifier;
 use crate::acceptor::Profile;
 use crate::certificate;
 use crate::certificate::stamps::Stamps;
 use crate::cipher::Cipher;
-use crate::error::{HandshakeError, Subject, Trouble, both};
+use crate::error::{HandshakeError, Problem, Subject, both};
 use crate::key_log::Listener;
 use crate::limits::SESSIONS_MAX;
 use crate::version::Version;
@@ -129,10 +129,10 @@ impl Connector {
     ///
     /// # Errors
     /// All problems of the files, an invalid name, or versions, cipher suites and groups that leave nothing to offer.
-    pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Trouble>), Vec<Trouble>> {
+    pub fn new(setup: ClientSetup) -> Result<(Connector, Vec<Problem>), Vec<Problem>> {
         check_name(&setup)
             .and_then(|()| check_offer(&setup))
-            .map_err(|why| vec![Trouble::new(Subject::Setup, why)])?;
+            .map_err(|why| vec![Problem::new(Subject::Setup, why)])?;
         let mut provider = aws_lc_rs::default_provider();
         if !setup.ciphers.is_empty() {
             provider.cipher_suites = setup.ciphers.iter().map(|cipher| cipher.suite()).collect();
@@ -189,7 +189,7 @@ impl Connector {
 
     /// Reads all files again; on errors the previous configuration stays in force. Existing connections are not
     /// affected.
-    pub(crate) fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
+    pub(crate) fn reload(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         let mut warnings = Vec::new();
         let config = build(&self.setup, &self.provider, &mut warnings)?;
         self.config.store(Arc::new(config));
@@ -261,8 +261,8 @@ fn files(setup: &ClientSetup) -> Vec<PathBuf> {
 fn build(
     setup: &ClientSetup,
     provider: &Arc<CryptoProvider>,
-    warnings: &mut Vec<Trouble>,
-) -> Result<ClientConfig, Vec<Trouble>> {
+    warnings: &mut Vec<Problem>,
+) -> Result<ClientConfig, Vec<Problem>> {
     let certificate = setup.certificate.as_ref();
     let certificate = certificate
         .map(|(certificate, key)| certificate::load_pair(certificate, key, provider, warnings));

@@ -115,16 +115,16 @@ pub enum Subject {
 
 /// Error or warning about the files of a setup.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trouble {
+pub struct Problem {
     /// Part of the setup.
     pub subject: Subject,
     /// Sentence that names the file.
     pub message: String,
 }
 
-impl Trouble {
-    pub(crate) fn new(subject: Subject, message: impl Into<String>) -> Trouble {
-        Trouble {
+impl Problem {
+    pub(crate) fn new(subject: Subject, message: impl Into<String>) -> Problem {
+        Problem {
             subject,
             message: message.into(),
         }
@@ -133,9 +133,9 @@ impl Trouble {
 
 /// Returns both values, or all errors of either.
 pub(crate) fn both<A, B>(
-    one: Result<A, Vec<Trouble>>,
-    other: Result<B, Vec<Trouble>>,
-) -> Result<(A, B), Vec<Trouble>> {
+    one: Result<A, Vec<Problem>>,
+    other: Result<B, Vec<Problem>>,
+) -> Result<(A, B), Vec<Problem>> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),
         (one, other) => {
@@ -145,10 +145,10 @@ pub(crate) fn both<A, B>(
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Problem {}

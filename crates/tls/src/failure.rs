@@ -9,7 +9,7 @@ use crate::error::HandshakeError;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Failure {
     /// The peer left, or the connection failed.
-    Left,
+    Disconnected,
     /// Timeout.
     TimedOut,
     /// The client sent plain HTTP.
@@ -31,7 +31,7 @@ pub enum Failure {
 impl Failure {
     /// All kinds, in the order of declaration.
     pub const ALL: [Failure; 9] = [
-        Failure::Left,
+        Failure::Disconnected,
         Failure::TimedOut,
         Failure::PlainHttp,
         Failure::Version,
@@ -45,7 +45,7 @@ impl Failure {
     /// Name for counters and logs.
     pub fn name(self) -> &'static str {
         match self {
-            Failure::Left => "left",
+            Failure::Disconnected => "left",
             Failure::TimedOut => "timeout",
             Failure::PlainHttp => "plain HTTP",
             Failure::Version => "version",
@@ -63,7 +63,7 @@ impl HandshakeError {
     pub fn failure(&self) -> Failure {
         match self {
             HandshakeError::Connection(error) if error.kind == Kind::TimedOut => Failure::TimedOut,
-            HandshakeError::Connection(_) | HandshakeError::Ended => Failure::Left,
+            HandshakeError::Connection(_) | HandshakeError::Ended => Failure::Disconnected,
             HandshakeError::PlainHttp => Failure::PlainHttp,
             HandshakeError::Certificate(_) => Failure::Certificate,
             HandshakeError::TooLong | HandshakeError::Name(_) => Failure::Malformed,
@@ -113,8 +113,8 @@ mod tests {
         let tls = HandshakeError::Tls;
         for (error, failure) in [
             (connection(Kind::TimedOut), Failure::TimedOut),
-            (connection(Kind::Truncated), Failure::Left),
-            (HandshakeError::Ended, Failure::Left),
+            (connection(Kind::Truncated), Failure::Disconnected),
+            (HandshakeError::Ended, Failure::Disconnected),
             (
                 tls(PeerIncompatible::Tls12NotOfferedOrEnabled.into()),
                 Failure::Version,

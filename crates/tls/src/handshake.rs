@@ -1,8 +1,8 @@
 //! Makes a session of a connection: rustls does the handshake, and this module moves its bytes.
 
+mod failure_alert;
 mod incoming;
 mod outbox;
-mod refusal;
 mod side;
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use self::incoming::Incoming;
 use self::outbox::Outbox;
 use self::side::{Side, Step};
 use crate::error::HandshakeError;
-use crate::heard::Heard;
+use crate::handshake_facts::HandshakeFacts;
 use crate::session::Session;
 
 /// Does the handshake with a client by the stream's deadline; `received` are bytes that have already arrived.
@@ -30,7 +30,7 @@ pub(crate) async fn accept(
     config: Arc<ServerConfig>,
 ) -> Result<Session, HandshakeError> {
     let connection = UnbufferedServerConnection::new(config).map_err(HandshakeError::Tls)?;
-    shake(stream, received, Side::Server(connection)).await
+    run_handshake(stream, received, Side::Server(connection)).await
 }
 
 /// Does the handshake with the server `name` by the stream's deadline.
@@ -40,10 +40,10 @@ pub(crate) async fn connect(
     name: ServerName<'static>,
 ) -> Result<Session, HandshakeError> {
     let connection = UnbufferedClientConnection::new(config, name).map_err(HandshakeError::Tls)?;
-    shake(stream, Input::default(), Side::Client(connection)).await
+    run_handshake(stream, Input::default(), Side::Client(connection)).await
 }
 
-async fn shake(
+async fn run_handshake(
     stream: &Stream,
     received: Input,
     mut side: Side,
@@ -54,10 +54,10 @@ async fn shake(
     };
     let mut outbox = Outbox::new(stream);
     if side.is_plain_http(incoming.bytes()) {
-        refusal::refuse_plain_http(stream).await?;
+        failure_alert::refuse_plain_http(stream).await?;
         return Err(HandshakeError::PlainHttp);
     }
-    let mut heard = Heard::default();
+    let mut heard = HandshakeFacts::default();
     loop {
         let step = heard.during(|| side.step(&mut incoming, &mut outbox))?;
         if std::mem::take(&mut heard.is_unopened) {
@@ -74,15 +74,23 @@ async fn shake(
                     return Err(HandshakeError::Ended);
                 }
                 if is_first && side.is_plain_http(incoming.bytes()) {
-                    refusal::refuse_plain_http(stream).await?;
+                    failure_alert::refuse_plain_http(stream).await?;
                     return Err(HandshakeError::PlainHttp);
                 }
             }
             Step::Failed(error) => {
-                let (own, error) = refusal::of(error, &side, &incoming);
+                let (own, error) = failure_alert::of(error, &side, &incoming);
                 match own {
-                    Some(alert) => refusal::say(stream, alert, &mut outbox).await,
-                    None => refusal::say_why(stream, &mut side, &mut incoming, &mut outbox).await,
+                    Some(alert) => failure_alert::send_alert(stream, alert, &mut outbox).await,
+                    None => {
+                        failure_alert::send_prepared_alert(
+                            stream,
+                            &mut side,
+                            &mut incoming,
+                            &mut outbox,
+                        )
+                        .await
+                    }
                 }
                 return Err(match heard.refused {
                     Some(why) => HandshakeError::Certificate(why),

@@ -60,7 +60,7 @@ impl Info {
         };
         // The usual case allocates nothing: the host is the requested name.
         let is_asked_for = |name: &str| name.eq_ignore_ascii_case(host);
-        !self.name.as_deref().is_some_and(is_asked_for) && served.misdirects(host)
+        !self.name.as_deref().is_some_and(is_asked_for) && served.is_misdirected(host)
     }
 }
 

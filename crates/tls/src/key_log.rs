@@ -2,7 +2,7 @@
 
 use rustls::KeyLog;
 
-use crate::heard;
+use crate::handshake_facts;
 use crate::secret::Secret;
 
 /// Labels of the traffic secrets (RFC 8446 7.1) in key logs.
@@ -20,7 +20,7 @@ impl KeyLog for Listener {
 
     fn log(&self, label: &str, _: &[u8], secret: &[u8]) {
         let secret = Some(Secret::new(secret));
-        heard::note(|heard| match label {
+        handshake_facts::note(|heard| match label {
             OF_CLIENT => heard.secrets.client = secret,
             _ => heard.secrets.server = secret,
         });

@@ -25,7 +25,7 @@ mod limits;
 mod transport;
 
 mod handshake;
-mod heard;
+mod handshake_facts;
 mod key_log;
 mod session;
 
@@ -52,9 +52,9 @@ pub use certificate::Identity;
 pub use certificate::names::Misdirected;
 pub use cipher::Cipher;
 pub use connector::{ClientSetup, Connector, Group, Resume, Verify};
-pub use error::{HandshakeError, Subject, Trouble};
+pub use error::{HandshakeError, Problem, Subject};
 pub use failure::Failure;
 pub use info::Info;
 pub use transport::Transport;
 pub use version::Version;
-pub use watch::{Reloaded, Watch, Watched};
+pub use watch::{Reloaded, Watch, WatchedConfig};

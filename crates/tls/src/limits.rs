@@ -45,7 +45,7 @@ pub(crate) const KEY_UPDATES_MAX: u32 = 16;
 
 /// Key schedules that a peer may cause in one turn: 0.3 ms, similar to the turns of other tasks. One more than the
 /// engine's 64 operations per task, so that reaching it always makes the task yield.
-pub(crate) const SCHEDULES_PER_TURN: u16 = 65;
+pub(crate) const KEY_SCHEDULES_PER_TURN: u16 = 65;
 
 /// Records without data that a peer may send while neither side sends data: empty ones, warnings, tickets, requests for
 /// renegotiation, parts of messages. They cost time without progress.

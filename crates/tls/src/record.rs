@@ -23,7 +23,7 @@ use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 use crate::error::alert::Alert;
 use crate::limits::{CIPHERTEXT_MAX, PLAINTEXT_MAX};
 use crate::secret::Secret;
-use form::{Form, HEADER_BYTES, TAG_BYTES};
+use form::{HEADER_BYTES, RecordLayout, TAG_BYTES};
 use keys::Keys;
 
 /// Content type that occurs only in handshakes (RFC 8446 5, RFC 5246 7.1).
@@ -66,8 +66,8 @@ impl Sealer {
     }
 
     /// Whether its key has reached its usage limit.
-    pub(crate) fn is_worn_out(&self) -> bool {
-        self.0.are_worn_out()
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.0.are_exhausted()
     }
 
     /// Switches to the keys derived from `secret`.
@@ -129,19 +129,19 @@ impl Sealer {
         let (prefix, rest) = out[..bytes].split_at_mut(keys.form.prefix());
         let (body, tail) = rest.split_at_mut(data_bytes);
         let visible = match keys.form {
-            Form::Tls13 => Content::Data,
-            Form::Tls12 | Form::Tls12Explicit => content,
+            RecordLayout::Tls13 => Content::Data,
+            RecordLayout::Tls12 | RecordLayout::Tls12Explicit => content,
         };
         let length = (bytes - HEADER_BYTES) as u16;
         prefix[..3].copy_from_slice(&[visible as u8, 3, 3]);
         prefix[3..HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
         let nonce = keys.nonce();
-        if keys.form == Form::Tls12Explicit {
+        if keys.form == RecordLayout::Tls12Explicit {
             prefix[HEADER_BYTES..].copy_from_slice(&nonce[4..]);
         }
         let (additional, additional_bytes) = keys.additional(&prefix[..HEADER_BYTES], data_bytes);
         let inner = [content as u8];
-        let extra: &[u8] = if keys.form == Form::Tls13 {
+        let extra: &[u8] = if keys.form == RecordLayout::Tls13 {
             &inner
         } else {
             &[]
@@ -200,7 +200,7 @@ impl Opener {
     /// Visible content type of a record that starts with `kind`.
     fn expect(&self, kind: u8) -> Result<Content, Alert> {
         let visible = Content::of(kind)?;
-        if self.0.form == Form::Tls13 && visible != Content::Data {
+        if self.0.form == RecordLayout::Tls13 && visible != Content::Data {
             return Err(Alert::UNEXPECTED_MESSAGE);
         }
         Ok(visible)
@@ -223,7 +223,7 @@ impl Opener {
         };
         let (additional, additional_bytes) = keys.additional(&record[..HEADER_BYTES], end - start);
         let mut nonce = keys.nonce();
-        if keys.form == Form::Tls12Explicit {
+        if keys.form == RecordLayout::Tls12Explicit {
             nonce[4..].copy_from_slice(&record[HEADER_BYTES..start]);
         }
         let (head, tag) = record.split_at_mut(end);
@@ -242,8 +242,8 @@ impl Opener {
             return Err(Alert::RECORD_OVERFLOW);
         }
         let (content, end) = match keys.form {
-            Form::Tls13 => inner(head, start)?,
-            Form::Tls12 | Form::Tls12Explicit => (visible, end),
+            RecordLayout::Tls13 => inner(head, start)?,
+            RecordLayout::Tls12 | RecordLayout::Tls12Explicit => (visible, end),
         };
         Ok(Opened {
             content,

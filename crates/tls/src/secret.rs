@@ -95,12 +95,12 @@ impl KeyType for Bytes {
 
 /// Traffic secrets noted in a TLS 1.3 handshake.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct HeardSecrets {
+pub(crate) struct HandshakeSecrets {
     pub(crate) client: Option<Secret>,
     pub(crate) server: Option<Secret>,
 }
 
-impl HeardSecrets {
+impl HandshakeSecrets {
     /// From the server's point of view; `None` before rustls has derived them, and with TLS 1.2.
     pub(crate) fn of_server(self) -> Option<Secrets> {
         Some(Secrets {

@@ -11,7 +11,7 @@ use rustls::kernel::KernelConnection;
 
 use crate::error::alert::Alert;
 use crate::info::{Info, Side};
-use crate::limits::{IDLE_RECORDS_MAX, PLAINTEXT_MAX, RECORDS_PER_SEND, SCHEDULES_PER_TURN};
+use crate::limits::{IDLE_RECORDS_MAX, KEY_SCHEDULES_PER_TURN, PLAINTEXT_MAX, RECORDS_PER_SEND};
 use crate::record::{Content, Opener, Sealer};
 use crate::secret::Secrets;
 
@@ -45,11 +45,11 @@ pub(crate) struct Session {
     idle_records: u32,
     /// Renegotiations requested by the peer.
     renegotiations: u8,
-    pub(crate) chores: Chores,
+    pub(crate) pending_control: Chores,
     /// The peer has sent close_notify.
     pub(crate) is_ended: bool,
     /// We have sent close_notify or a fatal alert.
-    pub(crate) has_said_goodbye: bool,
+    pub(crate) is_close_sent: bool,
     /// Protocol error in received bytes, or fatal alert of the peer.
     failed: Option<Alert>,
     /// Shared with the list of connections.
@@ -91,9 +91,9 @@ impl Session {
             key_updates: 0,
             idle_records: 0,
             renegotiations: 0,
-            chores: Chores::default(),
+            pending_control: Chores::default(),
             is_ended: false,
-            has_said_goodbye: false,
+            is_close_sent: false,
             failed: None,
             info: Rc::new(info),
         }
@@ -133,7 +133,7 @@ impl Session {
 
     /// Whether the peer has caused so much work that other tasks come first. There may be more records.
     pub(crate) fn has_had_its_turn(&self) -> bool {
-        self.chores.schedules >= SCHEDULES_PER_TURN
+        self.pending_control.schedules >= KEY_SCHEDULES_PER_TURN
     }
 
     /// Whether unrequested data is waiting. Processes other records on the way.
@@ -285,10 +285,10 @@ impl Session {
             if self.outgoing.is_empty() {
                 break;
             }
-            if self.owes_answer() {
+            if self.owes_reply() {
                 self.answer(core, &mut send)?;
             }
-            if self.sealer.is_worn_out() {
+            if self.sealer.is_exhausted() {
                 if self.secrets.is_none() {
                     return Err(Alert::CLOSE_NOTIFY.error(Op::Send));
                 }

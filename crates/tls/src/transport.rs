@@ -80,7 +80,7 @@ impl Transport {
         stream.set_deadline(None);
         let tls = Tls {
             session,
-            is_greeting: true,
+            has_unsent_tickets: true,
             is_sending: false,
             is_resetting: false,
         };

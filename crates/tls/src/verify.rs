@@ -15,7 +15,7 @@ use x509_parser::time::ASN1Time;
 
 use crate::certificate;
 use crate::certificate::pem;
-use crate::heard;
+use crate::handshake_facts;
 use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
 
 /// Verifies clients with `judge`, and notes the end of the session, or the reason for a refusal.
@@ -23,13 +23,16 @@ use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
 pub(crate) struct Watchful {
     judge: Arc<dyn ClientCertVerifier>,
     /// Unix times at which revocation lists expire.
-    lists_end: Vec<u64>,
+    crl_expiries: Vec<u64>,
 }
 
 impl Watchful {
     /// `lists_end` are the Unix times at which revocation lists expire; a session ends at the first of them.
     pub(crate) fn new(judge: Arc<dyn ClientCertVerifier>, lists_end: Vec<u64>) -> Watchful {
-        Watchful { judge, lists_end }
+        Watchful {
+            judge,
+            crl_expiries: lists_end,
+        }
     }
 
     /// End of the session of a client that is accepted at `now`.
@@ -40,7 +43,7 @@ impl Watchful {
         now: u64,
     ) -> Option<u64> {
         // The client is accepted, so an expired list belongs to another authority.
-        let lists_end = self.lists_end.iter().copied().filter(|&end| end > now);
+        let lists_end = self.crl_expiries.iter().copied().filter(|&end| end > now);
         let chain_ends = certificate::chain_ends(certificate, intermediates, now);
         lists_end.chain(chain_ends).min()
     }
@@ -71,7 +74,7 @@ impl ClientCertVerifier for Watchful {
         match &verified {
             Ok(_) => {
                 let ends = self.ends(certificate, intermediates, now.as_secs());
-                heard::note(|heard| heard.ends = ends);
+                handshake_facts::note(|heard| heard.ends = ends);
             }
             Err(error) => note_refusal(error, certificate, intermediates, None),
         }
@@ -115,7 +118,7 @@ pub(crate) fn note_refusal(
     asked: Option<&str>,
 ) {
     let why = refusal(error, certificate, intermediates, asked);
-    heard::note(|heard| heard.refused = Some(why.into()));
+    handshake_facts::note(|heard| heard.refused = Some(why.into()));
 }
 
 /// Passes on the verification of a signature; notes a failure by key size, which rustls reports as a bad signature.
@@ -125,16 +128,16 @@ pub(crate) fn noting_weakness(
 ) -> Result<HandshakeSignatureValid, Error> {
     if verified.is_err()
         && let Ok((_, parsed)) = X509Certificate::from_der(certificate)
-        && let Some(size) = size_not_taken(&parsed)
+        && let Some(size) = unsupported_key_size(&parsed)
     {
         let why = format!("the certificate of {} {size}", shown_subject(&parsed));
-        heard::note(|heard| heard.refused = Some(why.into()));
+        handshake_facts::note(|heard| heard.refused = Some(why.into()));
     }
     verified
 }
 
 /// Describes the size of a certificate's RSA key if aws-lc does not support it.
-fn size_not_taken(certificate: &X509Certificate<'_>) -> Option<String> {
+fn unsupported_key_size(certificate: &X509Certificate<'_>) -> Option<String> {
     let Ok(PublicKey::RSA(key)) = certificate.public_key().parsed() else {
         return None;
     };

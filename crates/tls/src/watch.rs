@@ -13,30 +13,30 @@ use onrush_file::{Look, Stamp, stamp};
 use crate::acceptor::Acceptor;
 use crate::certificate::stamps::Stamps;
 use crate::connector::Connector;
-use crate::error::Trouble;
+use crate::error::Problem;
 use crate::limits::WATCH_INTERVAL;
 
 /// Configuration whose files are watched.
 #[derive(Clone)]
-pub enum Watched {
+pub enum WatchedConfig {
     /// Certificates of a server, and the authorities of its clients.
     Acceptor(Arc<Acceptor>),
     /// Certificate of a client, and the authorities of its servers.
     Connector(Arc<Connector>),
 }
 
-impl Watched {
+impl WatchedConfig {
     fn stamps(&self) -> &Stamps {
         match self {
-            Watched::Acceptor(acceptor) => acceptor.stamps(),
-            Watched::Connector(connector) => connector.stamps(),
+            WatchedConfig::Acceptor(acceptor) => acceptor.stamps(),
+            WatchedConfig::Connector(connector) => connector.stamps(),
         }
     }
 
-    fn reload(&self) -> Result<Vec<Trouble>, Vec<Trouble>> {
+    fn reload(&self) -> Result<Vec<Problem>, Vec<Problem>> {
         match self {
-            Watched::Acceptor(acceptor) => acceptor.reload(),
-            Watched::Connector(connector) => connector.reload(),
+            WatchedConfig::Acceptor(acceptor) => acceptor.reload(),
+            WatchedConfig::Connector(connector) => connector.reload(),
         }
     }
 }
@@ -45,9 +45,9 @@ impl Watched {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reloaded {
     /// The files are used for new connections; the warnings are about accepted problems.
-    Taken(Vec<Trouble>),
+    Applied(Vec<Problem>),
     /// The files are invalid. The previous ones stay in force.
-    Refused(Vec<Trouble>),
+    Refused(Vec<Problem>),
     /// The process may no longer read these files, for example as another user: changes go unnoticed. Reported once.
     Denied(Vec<PathBuf>),
 }
@@ -62,10 +62,10 @@ pub struct Watch {
 impl Watch {
     /// Watches the files of `watched` and reports each change. Returns `None` if there are no files.
     pub fn start(
-        watched: Vec<Watched>,
+        watched: Vec<WatchedConfig>,
         report: impl Fn(Reloaded) + Send + 'static,
     ) -> Option<Watch> {
-        let mut looks: Vec<(Watched, Look)> = watched
+        let mut looks: Vec<(WatchedConfig, Look)> = watched
             .into_iter()
             .filter(|watched| !watched.stamps().files.is_empty())
             .map(|watched| {
@@ -89,7 +89,7 @@ impl Watch {
                     denied.extend(unseen.map(|(file, _)| file.clone()));
                     if look.has_changed(now) {
                         report(match watched.reload() {
-                            Ok(warnings) => Reloaded::Taken(warnings),
+                            Ok(warnings) => Reloaded::Applied(warnings),
                             Err(wrong) => Reloaded::Refused(wrong),
                         });
                     }

@@ -1,8 +1,8 @@
 //! Metrics of cores, listeners, routes, groups and servers: one table for each type of view.
 
 use onrush_serve::{
-    ATTEMPTS_MAX, Class, CoreView, DatagramView, Duty, GroupView, HandshakeFailure, Message,
-    MirrorOutcome, ServerState, ServerView, Stage, TrafficView,
+    ATTEMPTS_MAX, AdminState, CoreView, DatagramView, FailureClass, GroupView, HandshakeFailure,
+    Message, MirrorOutcome, ServerState, ServerView, Stage, TrafficView,
 };
 
 use super::family::Kind::{Counter, Gauge, Histogram};
@@ -214,9 +214,9 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
         read: |traffic| {
             by(
                 "reason",
-                Class::ALL
+                FailureClass::ALL
                     .into_iter()
-                    .map(Class::name)
+                    .map(FailureClass::name)
                     .zip(traffic.failures),
             )
         },
@@ -226,7 +226,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
         kind: Counter,
         help: "Retries of requests, by the failure of the previous attempt.",
         read: |traffic| {
-            let reasons = Class::ALL.into_iter().map(Class::name);
+            let reasons = FailureClass::ALL.into_iter().map(FailureClass::name);
             by("reason", reasons.zip(traffic.effort.retries))
         },
     },
@@ -338,7 +338,7 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
         name: "up",
         kind: Gauge,
         help: "1 if the server is up, 0 if it is failing, down, ejected or taken out by hand.",
-        read: |server| one(server.state == ServerState::Up && server.duty == Duty::Serve),
+        read: |server| one(server.state == ServerState::Up && server.duty == AdminState::Serve),
     },
     Row {
         name: "state",
@@ -355,8 +355,8 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
         kind: Gauge,
         help: "Weight of the server in balancing; 0 if it was taken out by hand or drains.",
         read: |server| match server.duty {
-            Duty::Serve => one(u64::from(server.weight)),
-            Duty::Drain | Duty::Rest => one(0_u64),
+            AdminState::Serve => one(u64::from(server.weight)),
+            AdminState::Drain | AdminState::Rest => one(0_u64),
         },
     },
     Row {

@@ -1,7 +1,9 @@
 //! The explanation of a request, as JSON.
 
 use onrush_config::RoutePlace;
-use onrush_serve::{Choice, Explainer, Explanation, Fact, Outcome, Passed, ToGroup};
+use onrush_serve::{
+    AppliedSetting, Choice, Explainer, Explanation, GroupForward, Outcome, UnmatchedRoute,
+};
 use serde_json::{Value, json};
 
 /// Converts an explanation. `places` holds the position of each route in its file, where known.
@@ -21,7 +23,7 @@ pub(super) fn json(
         }
         value
     };
-    let passed = |passed: &Passed| {
+    let passed = |passed: &UnmatchedRoute| {
         let mut value = route(passed.route);
         value["condition"] = passed.condition.into();
         value["expected"] = passed.expected.clone().into();
@@ -40,14 +42,14 @@ pub(super) fn json(
     })
 }
 
-fn facts(facts: &[Fact]) -> Value {
-    let fact = |fact: &Fact| json!({ "key": fact.key, "value": fact.value });
+fn facts(facts: &[AppliedSetting]) -> Value {
+    let fact = |fact: &AppliedSetting| json!({ "key": fact.key, "value": fact.value });
     facts.iter().map(fact).collect()
 }
 
 fn outcome(outcome: &Outcome) -> Value {
     match outcome {
-        Outcome::Own {
+        Outcome::Generated {
             status,
             by,
             location,
@@ -63,7 +65,7 @@ fn outcome(outcome: &Outcome) -> Value {
     }
 }
 
-fn group(to: &ToGroup) -> Value {
+fn group(to: &GroupForward) -> Value {
     let (servers, by) = match &to.choice {
         Choice::Exactly { server, by } => (vec![server.clone()], by),
         Choice::OneOf { servers, by } => (servers.clone(), by),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use onrush_config::Plan;
 use onrush_config::plan::Landlock;
 use onrush_engine::{Address, Claim, Directories};
-use onrush_serve::{Closed, Trouble, Used, used};
+use onrush_serve::{DeniedPaths, PlanIssue, UsedPaths, used};
 
 use super::disk::Looked;
 use super::written::Written;
@@ -48,7 +48,7 @@ pub(super) fn of_configuration(
     plan: &Plan,
     written: Option<&Written>,
     admin: Option<&Claim>,
-) -> Used {
+) -> UsedPaths {
     let mut all = used(plan);
     all.read.extend(of_files(written).read);
     let [file, directories] = AUTHORITIES.map(env::var_os);
@@ -64,8 +64,8 @@ pub(super) fn of_configuration(
 }
 
 /// Files and directories that the configuration is read from.
-pub(super) fn of_files(written: Option<&Written>) -> Used {
-    let mut all = Used::default();
+pub(super) fn of_files(written: Option<&Written>) -> UsedPaths {
+    let mut all = UsedPaths::default();
     for (looked, _) in written.into_iter().flat_map(Written::looked) {
         match looked {
             Looked::File(file) => all.reads(file),
@@ -76,8 +76,8 @@ pub(super) fn of_files(written: Option<&Written>) -> Used {
 }
 
 /// Warnings about directories before a process is confined to them.
-pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
-    let warning = |message| Trouble {
+pub(super) fn warnings(used: &UsedPaths, landlock: &Landlock) -> Vec<PlanIssue> {
+    let warning = |message| PlanIssue {
         place: None,
         message,
     };
@@ -104,7 +104,7 @@ pub(super) fn warnings(used: &Used, landlock: &Landlock) -> Vec<Trouble> {
 }
 
 /// Adds the system's directories and that of `program`, which an upgrade starts.
-pub(super) fn with_system(configuration: Used, program: &Path) -> Directories {
+pub(super) fn with_system(configuration: UsedPaths, program: &Path) -> Directories {
     let mut all = configuration;
     for file in SYSTEM_FILES {
         all.reads(Path::new(file));
@@ -130,8 +130,8 @@ pub(super) fn with_system(configuration: Used, program: &Path) -> Directories {
 }
 
 /// Errors for directories of the next configuration that this process may not use.
-pub(super) fn troubles(closed: Closed) -> Vec<Trouble> {
-    let trouble = |directory: PathBuf, what: &str, key: &str| Trouble {
+pub(super) fn troubles(closed: DeniedPaths) -> Vec<PlanIssue> {
+    let trouble = |directory: PathBuf, what: &str, key: &str| PlanIssue {
         place: None,
         message: format!(
             "this process may not {what} {}: {MEND} {key}",

@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use anyhow::{Context, bail, ensure};
 use onrush_engine::{Address, ClaimSockets, Io, Keeper};
-use onrush_serve::{Handed, Handover, Manner};
+use onrush_serve::{HandedAddress, Handover, ListenSettings};
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -38,7 +38,7 @@ const MESSAGE_MAX: usize = 256 * 1024;
 pub(super) fn give(
     socket: impl AsFd,
     handover: &Handover,
-    beside: Beside<&Handed>,
+    beside: Beside<&HandedAddress>,
 ) -> anyhow::Result<()> {
     let listening = handover.listening.iter();
     let listening: Vec<Value> = listening.map(described).collect();
@@ -79,7 +79,7 @@ pub(super) struct Beside<H> {
 const ADMIN: &str = "admin";
 
 /// Receives what [`give`] sends.
-pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed>)> {
+pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<HandedAddress>)> {
     let (head, _) = receive(&socket)?.context("the running server has ended")?;
     let version = head["version"].as_u64();
     ensure!(
@@ -91,7 +91,7 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
     let cores = head["cores"]
         .as_u64()
         .and_then(|cores| usize::try_from(cores).ok());
-    let manner = Manner {
+    let manner = ListenSettings {
         cores: cores.context("handover message without a number of cores")?,
         io: io.context("handover message with an unknown I/O driver")?,
         is_by_cpu: head["by_cpu"] == true,
@@ -117,13 +117,17 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
     Ok((handover, Beside { admin, inherited }))
 }
 
-fn receive_handed(socket: impl AsFd, described: &Value, place: &Value) -> anyhow::Result<Handed> {
+fn receive_handed(
+    socket: impl AsFd,
+    described: &Value,
+    place: &Value,
+) -> anyhow::Result<HandedAddress> {
     let listeners = described["listeners"]
         .as_u64()
         .context("handover message without a number of listeners")?;
     let claim = receive_socket(&socket, place)?;
     let listeners = (0..listeners).map(|_| receive_socket(&socket, place));
-    Ok(Handed {
+    Ok(HandedAddress {
         written: described["written"]
             .as_str()
             .context("handover message with an address without a name")?
@@ -161,7 +165,7 @@ pub(super) fn wait_for_confirmation(socket: impl AsFd) -> anyhow::Result<Option<
         .map(Some)
 }
 
-fn described(handed: &Handed) -> Value {
+fn described(handed: &HandedAddress) -> Value {
     let address = match &handed.address {
         Address::Tcp(address) => json!({ "tcp": address.to_string() }),
         // As bytes: a path need not be UTF-8.
@@ -283,13 +287,13 @@ mod tests {
         let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").expect("a free port"));
         let unix = UnixListener::bind(&path).expect("it is free");
         let handover = Handover {
-            manner: Manner {
+            manner: ListenSettings {
                 cores: 2,
                 io: Io::IoUring,
                 is_by_cpu: true,
             },
             listening: vec![
-                Handed {
+                HandedAddress {
                     written: "127.0.0.1:0".into(),
                     address: Address::Tcp(([127, 0, 0, 1], 80).into()),
                     sockets: ClaimSockets {
@@ -298,7 +302,7 @@ mod tests {
                         keeper: Keeper::Nobody,
                     },
                 },
-                Handed {
+                HandedAddress {
                     written: format!("unix:{}", path.display()),
                     address: Address::Unix(path.clone()),
                     sockets: ClaimSockets {
@@ -310,7 +314,7 @@ mod tests {
             ],
         };
         let (ours, theirs) = pair();
-        let admin = Handed {
+        let admin = HandedAddress {
             written: "127.0.0.1:1".into(),
             address: Address::Tcp(([127, 0, 0, 1], 1).into()),
             sockets: ClaimSockets {

@@ -21,7 +21,7 @@ use anyhow::Context;
 use onrush_config::Plan;
 use onrush_config::plan::Process;
 use onrush_engine::{Claim, Confinement, Rights, confine, refuse_calls, refused_calls};
-use onrush_serve::{Denied, Prepared, Trouble, Used, denied, is_unreadable};
+use onrush_serve::{Denied, PlanIssue, Prepared, UsedPaths, denied, is_unreadable};
 use serde_json::{Value, json};
 
 use super::account::User;
@@ -81,9 +81,9 @@ pub(crate) fn denied_to(
     found
 }
 
-fn unread(who: &str, files: Vec<PathBuf>) -> Vec<Trouble> {
+fn unread(who: &str, files: Vec<PathBuf>) -> Vec<PlanIssue> {
     let unreadable = files.into_iter().filter(|file| is_unreadable(file));
-    let trouble = |file: PathBuf| Trouble {
+    let trouble = |file: PathBuf| PlanIssue {
         place: None,
         message: format!("{who} may not read {}", file.display()),
     };
@@ -91,8 +91,8 @@ fn unread(who: &str, files: Vec<PathBuf>) -> Vec<Trouble> {
 }
 
 /// Rewords errors about unreadable files as warnings for the time after the start.
-pub(crate) fn of_reload(unread: Vec<Trouble>) -> Vec<Trouble> {
-    let later = |trouble: Trouble| Trouble {
+pub(crate) fn of_reload(unread: Vec<PlanIssue>) -> Vec<PlanIssue> {
+    let later = |trouble: PlanIssue| PlanIssue {
         message: format!(
             "{}: a reload will fail, and new contents will not be read; {MEND}",
             trouble.message
@@ -188,7 +188,7 @@ impl Privileges {
 
     fn check_confinement(
         &self,
-        used: &Used,
+        used: &UsedPaths,
         written: Option<&Written>,
         audience: Audience,
     ) -> anyhow::Result<()> {
@@ -316,8 +316,8 @@ impl Privileges {
     }
 }
 
-fn mended(unread: Vec<Trouble>) -> Vec<Trouble> {
-    let mended = |trouble: Trouble| Trouble {
+fn mended(unread: Vec<PlanIssue>) -> Vec<PlanIssue> {
+    let mended = |trouble: PlanIssue| PlanIssue {
         message: format!("{}; {MEND}", trouble.message),
         ..trouble
     };

@@ -115,7 +115,7 @@ impl<'a> Reloading<'a> {
         self.privileges.check_reload(&plan, written)?;
         let token = self.new_token(&plan.admin)?;
         let checked = checked(plan, Some(written), Audience::Log)?;
-        let applied = server.apply(checked.arriving(arrival()));
+        let applied = server.apply(checked.with_receiving_cpus(arrival()));
         let applied = applied.context("cannot apply it")?;
         self.error_log.follow(error_log);
         if let (Some(current), Some(token)) = (&self.token, token) {

@@ -17,7 +17,7 @@ use std::{env, io, thread};
 
 use anyhow::Context;
 use onrush_engine::{Claim, Keeper, PASSED_VARIABLES};
-use onrush_serve::{Handed, Handover, Server};
+use onrush_serve::{HandedAddress, Handover, Server};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -44,7 +44,7 @@ pub(super) struct Start {
     program: PathBuf,
     arguments: Vec<OsString>,
     /// Socket of the admin interface, if a service manager keeps it.
-    admin: Option<Handed>,
+    admin: Option<HandedAddress>,
     /// Restrictions that child processes inherit.
     inherited: Inherited,
 }
@@ -84,7 +84,7 @@ impl Start {
         let claim = place.claim();
         let kept = claim.filter(|claim| claim.keeper() == Keeper::Manager);
         let handed = kept.map(|claim| {
-            Ok::<_, io::Error>(Handed {
+            Ok::<_, io::Error>(HandedAddress {
                 written: claim.address().to_string(),
                 address: claim.address().clone(),
                 sockets: claim.sockets()?,

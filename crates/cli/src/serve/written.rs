@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use onrush_config::{Errors, Findings, Plan, Sources};
 use onrush_file::Stamp;
-use onrush_serve::{Checked, Trouble, Unusable};
+use onrush_serve::{Checked, PlanErrors, PlanIssue};
 
 use super::disk::{Disk, Looked};
 use crate::terminal::say;
@@ -107,12 +107,12 @@ pub(crate) fn checked(
             warn(checked.warnings(), written, audience);
             Ok(checked)
         }
-        Err(Unusable(troubles)) => Err(refusal(&troubles, written, audience)),
+        Err(PlanErrors(troubles)) => Err(refusal(&troubles, written, audience)),
     }
 }
 
 /// Reports warnings about files, with a position where the configuration file names them.
-pub(crate) fn warn(warnings: &[Trouble], written: Option<&Written>, audience: Audience) {
+pub(crate) fn warn(warnings: &[PlanIssue], written: Option<&Written>, audience: Audience) {
     let mut findings = written.map(Written::findings);
     for warning in warnings {
         match (&mut findings, &warning.place) {
@@ -128,7 +128,7 @@ pub(crate) fn warn(warnings: &[Trouble], written: Option<&Written>, audience: Au
 
 /// Error for a configuration whose files cannot be used.
 pub(crate) fn refusal(
-    troubles: &[Trouble],
+    troubles: &[PlanIssue],
     written: Option<&Written>,
     audience: Audience,
 ) -> anyhow::Error {

@@ -91,7 +91,7 @@ fn check_extension(text: &[u8]) -> Result<&[u8], Refusal> {
         return Ok(rest);
     };
     match without_blanks(value) {
-        [b'"', inside @ ..] => field::behind_quoted(inside)
+        [b'"', inside @ ..] => field::after_quoted(inside)
             .ok_or(Refusal::bad("a quoted chunk extension without its end")),
         value => match field::split_token(value) {
             ([], _) => Err(Refusal::bad("a chunk extension without a value")),

@@ -26,7 +26,7 @@ impl Step {
 
 /// Result of [`BodyReader::pass`](super::BodyReader::pass).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passing {
+pub struct Forwardable {
     /// Bytes consumed from the start of the input; pass the rest again.
     pub consumed: usize,
     /// Range of them that must not be forwarded; if it is not empty, more of the input may follow at once.

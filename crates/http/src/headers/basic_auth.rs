@@ -4,7 +4,7 @@ use crate::field::{Header, header_is};
 use crate::limits::BASIC_CREDENTIALS_BYTES_MAX;
 
 /// Buffer for decoded credentials, on the caller's stack.
-pub type Room = [u8; BASIC_CREDENTIALS_BYTES_MAX];
+pub type CredentialsBuffer = [u8; BASIC_CREDENTIALS_BYTES_MAX];
 
 /// Credentials of a client, not verified.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,10 @@ impl std::fmt::Debug for Credentials<'_> {
 /// Decodes the credentials of a request into `room`. `None` if there are none, or if they cannot be valid: another
 /// scheme, malformed, in more than one field, longer than [`BASIC_CREDENTIALS_BYTES_MAX`], or with a control character
 /// (RFC 7617 2).
-pub fn credentials<'r>(headers: &[Header<'_>], room: &'r mut Room) -> Option<Credentials<'r>> {
+pub fn credentials<'r>(
+    headers: &[Header<'_>],
+    room: &'r mut CredentialsBuffer,
+) -> Option<Credentials<'r>> {
     let mut fields = headers
         .iter()
         .filter(|header| header_is(header.name, "authorization"));

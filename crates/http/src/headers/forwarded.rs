@@ -47,7 +47,7 @@ pub enum Scheme {
 
 /// Forwarding information of a request, sent to the server.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'b> {
+pub struct ForwardedInfo<'b> {
     /// Address of the client; `None` if it has none, as with a Unix socket.
     pub address: Option<IpAddr>,
     /// Scheme with which we received the request.
@@ -139,7 +139,11 @@ pub(crate) fn describes_client_by(
 
 /// Writes X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host. The client's address is appended to the members in
 /// `received`, the fields of a request from a trusted peer; pass no fields to start a new list.
-pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
+pub fn write_x_forwarded(
+    told: &ForwardedInfo<'_>,
+    received: &[Header<'_>],
+    writer: &mut HeadWriter<'_>,
+) {
     writer.raw(b"X-Forwarded-For: ");
     write_received(received, "x-forwarded-for", writer);
     match told.address {
@@ -157,7 +161,11 @@ pub fn write_x_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut 
 
 /// Writes Forwarded (RFC 7239 4), appended to the members in `received` as in [`write_x_forwarded`]. A received field
 /// with an unclosed quote is left out, because some parsers would read our member as quoted.
-pub fn write_forwarded(told: &Told<'_>, received: &[Header<'_>], writer: &mut HeadWriter<'_>) {
+pub fn write_forwarded(
+    told: &ForwardedInfo<'_>,
+    received: &[Header<'_>],
+    writer: &mut HeadWriter<'_>,
+) {
     writer.raw(b"Forwarded: ");
     write_received(received, "forwarded", writer);
     match told.address.map(|address| address.to_canonical()) {
@@ -594,12 +602,12 @@ mod tests {
 
     #[test]
     fn what_we_tell_goes_behind_what_was_told() {
-        let told = |address: &str, host| Told {
+        let told = |address: &str, host| ForwardedInfo {
             address: address.parse().ok(),
             scheme: Scheme::Https,
             host,
         };
-        let written = |told: &Told<'_>, received: &[Header<'_>]| {
+        let written = |told: &ForwardedInfo<'_>, received: &[Header<'_>]| {
             let mut out = [0; 512];
             let mut writer = HeadWriter::new(&mut out);
             write_x_forwarded(told, received, &mut writer);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::guard::Flood;
+use super::flood_guard::Flood;
 
 /// Error code of RST_STREAM and GOAWAY. Unregistered codes are kept and have no special meaning (RFC 9113 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@
 //! user calls [`Connection::data`], which writes a frame header, and appends the payload.
 
 pub(crate) mod event;
-mod expect;
+mod parse_state;
 
 mod receive;
 
@@ -27,38 +27,38 @@ use std::time::Duration;
 
 use super::code::{Code, ConnectionError, StreamError};
 use super::fields::FieldSection;
-use super::flow::{Receiving, Sending};
+use super::flood_guard::FloodGuard;
+use super::flow::{ReceiveWindow, SendWindow};
 use super::frame::{self, NUMBER_MAX};
-use super::guard::Guard;
 use super::hpack::{Decoder, Encoder};
 use super::limits::{PRIORITIES_AHEAD_MAX, STREAMS_BEFORE_SETTINGS};
 use super::priority::Priority;
 use super::settings::{LocalSettings, PeerSettings, Role, TABLE_BYTES_DEFAULT, WINDOW_DEFAULT};
-use super::stream::{Gone, Outgoing, Slot, Stream, Streams};
-use event::{Cause, Found};
-use expect::{Block, Expect};
+use super::stream::{ClosedStreams, Outgoing, Slot, Stream, Streams};
+use event::{Cause, EventKind};
+use parse_state::{Block, ParseState};
 
 /// HTTP/2 connection.
 pub struct Connection {
     role: Role,
-    expect: Expect,
+    expect: ParseState,
     local: LocalSettings,
     /// Until the peer has acknowledged our settings it may use the defaults.
     acknowledged: Acknowledged,
     peer: PeerSettings,
-    sending: Sending,
-    receiving: Receiving,
+    sending: SendWindow,
+    receiving: ReceiveWindow,
     streams: Streams,
-    gone: Gone,
+    gone: ClosedStreams,
     /// Highest stream opened by the peer.
-    newest: u32,
+    last_peer_stream: u32,
     next: u32,
     /// Peer streams above this one are ignored: `NUMBER_MAX` until we send GOAWAY.
-    last_taken: u32,
+    last_accepted: u32,
     /// Our streams above this one are not processed or not opened any more; `None` until one side sends GOAWAY.
-    last_wanted: Option<u32>,
+    last_opened: Option<u32>,
     /// Priorities of streams that are not open yet, in a ring; id 0 is an unused entry.
-    ahead: [(u32, Priority); PRIORITIES_AHEAD_MAX],
+    early_priorities: [(u32, Priority); PRIORITIES_AHEAD_MAX],
     ahead_next: u8,
     /// Current field block, if it arrives in several pieces.
     block: Block,
@@ -66,7 +66,7 @@ pub struct Connection {
     fields: Box<FieldSection>,
     decoder: Decoder,
     encoder: Encoder,
-    guard: Guard,
+    guard: FloodGuard,
 }
 
 const _: () = assert!(
@@ -98,8 +98,8 @@ impl Connection {
     pub fn new(role: Role, local: LocalSettings, out: &mut Vec<u8>) -> Self {
         let local = local.within_bounds();
         let (expect, next) = match role {
-            Role::Client => (Expect::Settings, 1),
-            Role::Server => (Expect::Preface, 2),
+            Role::Client => (ParseState::Settings, 1),
+            Role::Server => (ParseState::Preface, 2),
         };
         if role == Role::Client {
             out.extend_from_slice(frame::PREFACE);
@@ -114,22 +114,22 @@ impl Connection {
             local,
             acknowledged: Acknowledged::NotYet,
             peer: PeerSettings::ASSUMED,
-            sending: Sending::new(WINDOW_DEFAULT),
-            receiving: Receiving::new(local.connection_window),
+            sending: SendWindow::new(WINDOW_DEFAULT),
+            receiving: ReceiveWindow::new(local.connection_window),
             streams: Streams::new(),
-            gone: Gone::default(),
-            newest: 0,
+            gone: ClosedStreams::default(),
+            last_peer_stream: 0,
             next,
-            last_taken: NUMBER_MAX,
-            last_wanted: None,
-            ahead: [(0, Priority::DEFAULT); PRIORITIES_AHEAD_MAX],
+            last_accepted: NUMBER_MAX,
+            last_opened: None,
+            early_priorities: [(0, Priority::DEFAULT); PRIORITIES_AHEAD_MAX],
             ahead_next: 0,
             block: Block::NONE,
             joined: Vec::new(),
             fields: Box::default(),
             decoder: Decoder::new(TABLE_BYTES_DEFAULT),
             encoder: Encoder::new(),
-            guard: Guard::new(local.resets_per_second),
+            guard: FloodGuard::new(local.resets_per_second),
         }
     }
 
@@ -141,13 +141,13 @@ impl Connection {
     /// Whether the peer's SETTINGS, its first frame (RFC 9113 3.4), have been received.
     #[inline]
     pub fn is_settled(&self) -> bool {
-        !matches!(self.expect, Expect::Preface | Expect::Settings)
+        !matches!(self.expect, ParseState::Preface | ParseState::Settings)
     }
 
     /// Whether `input`, the first bytes that a client receives, is an HTTP/1 response, so HTTP/2 is not supported.
     #[inline]
-    pub fn is_answered_in_http1(&self, input: &[u8]) -> bool {
-        matches!(self.expect, Expect::Settings) && input.starts_with(b"HTTP/")
+    pub fn is_http1_response(&self, input: &[u8]) -> bool {
+        matches!(self.expect, ParseState::Settings) && input.starts_with(b"HTTP/")
     }
 
     /// Maximum number of streams that we may open concurrently: SETTINGS_MAX_CONCURRENT_STREAMS of the peer (RFC 9113
@@ -179,7 +179,7 @@ impl Connection {
 
     /// Swaps the fields of the last head or trailers with `fields`, so that the caller can keep them without a copy.
     /// The next block overwrites the given ones.
-    pub fn exchange_fields(&mut self, fields: &mut Box<FieldSection>) {
+    pub fn swap_fields(&mut self, fields: &mut Box<FieldSection>) {
         std::mem::swap(&mut self.fields, fields);
     }
 
@@ -195,10 +195,10 @@ impl Connection {
     }
 
     /// Frees memory that an idle connection does not need. The decoder's table shrinks; the encoder's starts empty.
-    pub fn rest(&mut self) {
-        self.decoder.rest();
+    pub fn release_memory(&mut self) {
+        self.decoder.release_memory();
         self.encoder.rest();
-        self.streams.rest();
+        self.streams.release_memory();
         if self.streams.open() == 0 {
             self.gone.forget();
         }
@@ -212,7 +212,7 @@ impl Connection {
     fn is_idle(&self, id: u32) -> bool {
         match self.is_own(id) {
             true => id >= self.next,
-            false => id > self.newest,
+            false => id > self.last_peer_stream,
         }
     }
 
@@ -230,8 +230,8 @@ impl Connection {
     }
 
     fn new_slot(&self, id: u32) -> Slot {
-        let sending = Sending::new(self.peer.stream_window);
-        Slot::new(id, sending, Receiving::new(self.stream_window()))
+        let sending = SendWindow::new(self.peer.stream_window);
+        Slot::new(id, sending, ReceiveWindow::new(self.stream_window()))
     }
 
     #[inline]
@@ -249,7 +249,8 @@ impl Connection {
         if let Some(slot) = self.streams.get_mut(stream) {
             slot.outgoing = Outgoing::Nothing;
         }
-        self.streams.set_turn(stream, super::stream::Turn::None);
+        self.streams
+            .set_send_state(stream, super::stream::SendState::None);
         self.close_if_over(stream);
     }
 
@@ -271,10 +272,10 @@ impl Connection {
         stream: Stream,
         error: StreamError,
         out: &mut Vec<u8>,
-    ) -> Result<Found, ConnectionError> {
+    ) -> Result<EventKind, ConnectionError> {
         self.streams.remove(stream);
         self.fail_id(stream.id, error, out)?;
-        Ok(Found::Reset {
+        Ok(EventKind::Reset {
             stream,
             cause: Cause::Local(error),
         })
@@ -302,21 +303,21 @@ impl Connection {
     }
 
     /// Ignores a frame of `bytes` for a closed stream, which may have been sent before the stream was closed.
-    fn ignore_closed(&mut self, id: u32, bytes: u64) -> Result<Found, ConnectionError> {
+    fn ignore_closed(&mut self, id: u32, bytes: u64) -> Result<EventKind, ConnectionError> {
         if self.is_idle(id) {
             return Err(FRAME_OF_IDLE);
         }
         self.guard.late(bytes)?;
-        Ok(Found::Nothing)
+        Ok(EventKind::Nothing)
     }
 
     /// Ends the connection with a last frame that contains the cause.
     #[cold]
     fn fail(&mut self, error: &ConnectionError, out: &mut Vec<u8>) {
-        self.expect = Expect::Nothing;
-        let last = self.newest.min(self.last_taken);
-        self.last_taken = last;
-        self.last_wanted = Some(0);
+        self.expect = ParseState::Nothing;
+        let last = self.last_peer_stream.min(self.last_accepted);
+        self.last_accepted = last;
+        self.last_opened = Some(0);
         frame::go_away(last, error.code, error.reason, out);
     }
 }

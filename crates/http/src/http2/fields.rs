@@ -1,7 +1,7 @@
 //! Fields of one decoded header block, in memory reused for each block.
 
-pub use super::flaw::Flaw;
-use super::flaw::{judge_name, value_of};
+pub use super::flaw::FieldError;
+use super::flaw::{validate_name, value_of};
 use super::hpack::sensitivity::Sensitivity;
 use super::hpack::static_table::{Entry, Known, Name};
 use super::limits::FIELDS_KEPT_MAX;
@@ -22,7 +22,7 @@ pub struct FieldSection {
     list_bytes: u64,
     list_bytes_max: u32,
     cookies: u32,
-    flaw: Option<Flaw>,
+    flaw: Option<FieldError>,
     excess: u32,
     sensitivity: Sensitivity,
 }
@@ -163,7 +163,7 @@ impl FieldSection {
 
     /// Flaw of the first malformed field. That field is not stored; later ones are.
     #[inline]
-    pub fn flaw(&self) -> Option<Flaw> {
+    pub fn flaw(&self) -> Option<FieldError> {
         self.flaw
     }
 
@@ -184,7 +184,7 @@ impl FieldSection {
 
     /// Adds a field and the result of [`judge`](super::flaw::judge) for it.
     #[inline]
-    pub(crate) fn push(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
+    pub(crate) fn push(&mut self, name: Name<'_>, value: &[u8], flaw: Option<FieldError>) {
         self.list_bytes += name.bytes() as u64 + value.len() as u64 + FIELD_OVERHEAD;
         if flaw.is_some() {
             self.excess += u32::from(self.flaw.is_some());
@@ -224,7 +224,7 @@ impl FieldSection {
     #[inline]
     pub(crate) fn push_entry(&mut self, entry: Entry) {
         let known = entry.name();
-        let flaw = judge_name(Name::Known(known));
+        let flaw = validate_name(Name::Known(known));
         // Empty values are stored as usual, because a cookie's would be joined.
         if entry.value().is_empty() || flaw.is_some() {
             return self.push(Name::Known(known), b"", flaw);

@@ -5,7 +5,7 @@ use crate::field;
 
 /// Why a field makes its message malformed (RFC 9113 8.2): a stream error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum FieldError {
     /// A name with upper-case letters (RFC 9113 8.2.1).
     UpperCase,
     /// A name that is not a token, or empty, or only a colon.
@@ -20,16 +20,16 @@ pub enum Flaw {
     Te,
 }
 
-impl Flaw {
+impl FieldError {
     /// Description, for logs.
     pub const fn reason(self) -> &'static str {
         match self {
-            Flaw::UpperCase => "upper case in a field name",
-            Flaw::Name => "malformed field name",
-            Flaw::Value => "a control byte in a field value",
-            Flaw::Edge => "white space at the end of a pseudo-field",
-            Flaw::ConnectionSpecific => "a field that HTTP/2 connections do not have",
-            Flaw::Te => "TE says something other than trailers",
+            FieldError::UpperCase => "upper case in a field name",
+            FieldError::Name => "malformed field name",
+            FieldError::Value => "a control byte in a field value",
+            FieldError::Edge => "white space at the end of a pseudo-field",
+            FieldError::ConnectionSpecific => "a field that HTTP/2 connections do not have",
+            FieldError::Te => "TE says something other than trailers",
         }
     }
 }
@@ -47,16 +47,16 @@ pub(crate) fn value_of<'v>(name: Name<'_>, value: &'v [u8]) -> &'v [u8] {
 
 /// Flaw of a single field, if any. `value` is the result of [`value_of`].
 #[inline]
-pub(crate) fn judge(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
-    judge_name(name)
+pub(crate) fn validate(name: Name<'_>, value: &[u8]) -> Option<FieldError> {
+    validate_name(name)
         .or_else(|| judge_value(value))
         .or_else(|| judge_te(name, value))
 }
 
 #[inline]
-pub(crate) fn judge_name(name: Name<'_>) -> Option<Flaw> {
+pub(crate) fn validate_name(name: Name<'_>) -> Option<FieldError> {
     match name {
-        Name::Known(Known::TRANSFER_ENCODING) => Some(Flaw::ConnectionSpecific),
+        Name::Known(Known::TRANSFER_ENCODING) => Some(FieldError::ConnectionSpecific),
         Name::Known(_) => None,
         Name::Other(text) => judge_other(text),
     }
@@ -64,20 +64,20 @@ pub(crate) fn judge_name(name: Name<'_>) -> Option<Flaw> {
 
 /// Validates a name that is not in the static table.
 #[inline]
-fn judge_other(text: &[u8]) -> Option<Flaw> {
+fn judge_other(text: &[u8]) -> Option<FieldError> {
     let token = match text {
         [b':', pseudo @ ..] => pseudo,
         text => text,
     };
     if !field::is_token(token) {
-        return Some(Flaw::Name);
+        return Some(FieldError::Name);
     }
     if text.iter().any(u8::is_ascii_uppercase) {
-        return Some(Flaw::UpperCase);
+        return Some(FieldError::UpperCase);
     }
     match text {
         b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => {
-            Some(Flaw::ConnectionSpecific)
+            Some(FieldError::ConnectionSpecific)
         }
         _ => None,
     }
@@ -85,19 +85,19 @@ fn judge_other(text: &[u8]) -> Option<Flaw> {
 
 /// Validates a value (RFC 9113 8.2.1; RFC 9110 5.5 excludes further characters).
 #[inline]
-fn judge_value(value: &[u8]) -> Option<Flaw> {
+fn judge_value(value: &[u8]) -> Option<FieldError> {
     if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {
-        return Some(Flaw::Edge);
+        return Some(FieldError::Edge);
     }
     // Without an early exit the compiler vectorizes the loop.
     let is_bad = value
         .iter()
         .fold(false, |is_bad, &byte| is_bad | !field::is_text(byte));
-    is_bad.then_some(Flaw::Value)
+    is_bad.then_some(FieldError::Value)
 }
 
 #[inline]
-fn judge_te(name: Name<'_>, value: &[u8]) -> Option<Flaw> {
+fn judge_te(name: Name<'_>, value: &[u8]) -> Option<FieldError> {
     let is_te = name == Name::Other(b"te");
-    (is_te && !value.eq_ignore_ascii_case(b"trailers")).then_some(Flaw::Te)
+    (is_te && !value.eq_ignore_ascii_case(b"trailers")).then_some(FieldError::Te)
 }

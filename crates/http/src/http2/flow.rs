@@ -9,7 +9,7 @@ use super::frame::NUMBER_MAX;
 
 /// Send window of a stream or the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sending {
+pub(crate) struct SendWindow {
     /// Negative when SETTINGS_INITIAL_WINDOW_SIZE was reduced below what is already sent (RFC 9113 6.9.2). At least
     /// -(2^31-1), since only that setting makes it negative, by at most its former value.
     window: i32,
@@ -26,10 +26,10 @@ pub(crate) enum Change {
     Same,
 }
 
-impl Sending {
+impl SendWindow {
     pub(crate) fn new(initial: u32) -> Self {
         debug_assert!(initial <= NUMBER_MAX);
-        Sending {
+        SendWindow {
             window: initial as i32,
         }
     }
@@ -65,7 +65,7 @@ impl Sending {
 
 /// Receive window of a stream or the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Receiving {
+pub(crate) struct ReceiveWindow {
     /// Negative only while the peer has not acknowledged an initial window below the default.
     allowed: i32,
     /// Released bytes not yet announced to the peer; allowed + due + what the user holds = the window.
@@ -76,10 +76,10 @@ pub(crate) struct Receiving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceeded;
 
-impl Receiving {
+impl ReceiveWindow {
     pub(crate) fn new(window: u32) -> Self {
         debug_assert!(window <= NUMBER_MAX);
-        Receiving {
+        ReceiveWindow {
             allowed: window as i32,
             due: 0,
         }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_window_may_be_negative_and_opens_again() {
-        let mut window = Sending::new(100);
+        let mut window = SendWindow::new(100);
         window.take(100);
         assert_eq!(window.change(-60), Ok(Change::Same));
         assert_eq!(window.room(), 0);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_window_never_grows_beyond_31_bits() {
-        let mut window = Sending::new(NUMBER_MAX - 1);
+        let mut window = SendWindow::new(NUMBER_MAX - 1);
         assert_eq!(window.change(1), Ok(Change::Same));
         assert_eq!(window.change(1), Err(Overflow));
         assert_eq!(window.room(), NUMBER_MAX);
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_released_is_announced_by_halves() {
-        let mut window = Receiving::new(100);
+        let mut window = ReceiveWindow::new(100);
         assert_eq!(window.take(100), Ok(()));
         assert_eq!(window.take(1), Err(Exceeded));
         assert_eq!(window.release(49, 100), None);

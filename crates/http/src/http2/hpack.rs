@@ -8,19 +8,19 @@
 //!  fields ─────────> Encoder ──> block of bytes
 //! ```
 
-mod decoded;
+mod block_cache;
 mod decoder;
+mod encoded_cache;
 mod encoder;
 mod error;
 mod huffman;
 mod integer;
-mod repeated;
 pub(crate) mod sensitivity;
 pub(crate) mod static_table;
 mod table;
 
 pub use decoder::Decoder;
+pub use encoded_cache::Repeated;
 pub use encoder::{Encoder, Indexing};
 pub use error::Error;
-pub use repeated::Repeated;
 pub use sensitivity::Sensitivity;

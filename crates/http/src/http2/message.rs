@@ -6,20 +6,20 @@
 pub mod write;
 
 mod field_lines;
-mod lines;
-mod repeated_head;
+mod head_cache;
 mod request;
+mod request_lines;
 mod response;
 mod trailers;
 mod upgrade;
 
 pub use field_lines::{fields_of_lines, lines_of_fields};
-pub use lines::{Lines, split_head};
-pub use repeated_head::RepeatedHead;
+pub use head_cache::HeadCache;
 pub use request::{ExtendedConnect, Request, request};
+pub use request_lines::{Lines, split_head};
 pub use response::response;
 pub use trailers::{request_trailers, response_trailers};
-pub use upgrade::{Asks, as_upgrade};
+pub use upgrade::{RequestKind, as_upgrade};
 
 use super::fields::FieldSection;
 use super::stream::End;

@@ -1,14 +1,14 @@
 //! One stream (RFC 9113 5.1): state, windows, and position in the send queue. Only open streams have a slot.
 
-mod gone;
+mod closed;
 mod index;
-mod ready;
+mod send_queue;
 mod slab;
 
-pub(crate) use gone::Gone;
+pub(crate) use closed::ClosedStreams;
 pub(crate) use slab::Streams;
 
-use super::flow::{Receiving, Sending};
+use super::flow::{ReceiveWindow, SendWindow};
 use super::priority::Priority;
 
 /// Open stream of a connection. Its slot is reused afterwards: a user can index its data by [`Stream::slot`] and
@@ -76,7 +76,7 @@ pub enum Content {
 
 /// Whether a stream waits to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SendState {
     /// Nothing to send.
     None,
     /// In the queue of its priority.
@@ -85,7 +85,7 @@ pub(crate) enum Turn {
     Blocked,
 }
 
-pub(crate) const NOWHERE: u32 = u32::MAX;
+pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 /// Unknown length of content.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
@@ -94,8 +94,8 @@ pub(crate) const UNKNOWN: u64 = u64::MAX;
 pub(crate) struct Slot {
     /// 0 in a free slot.
     pub(crate) id: u32,
-    pub(crate) sending: Sending,
-    pub(crate) receiving: Receiving,
+    pub(crate) sending: SendWindow,
+    pub(crate) receiving: ReceiveWindow,
     /// Bytes of content still to be received, or `UNKNOWN`.
     pub(crate) content_left: u64,
     pub(crate) incoming: Incoming,
@@ -103,7 +103,7 @@ pub(crate) struct Slot {
     /// Content allowed in the response, or after the head of an extended CONNECT.
     pub(crate) content: Content,
     pub(crate) priority: Priority,
-    pub(crate) turn: Turn,
+    pub(crate) turn: SendState,
     /// Neighbours in the queue, or the next free slot.
     pub(crate) next: u32,
     pub(crate) previous: u32,
@@ -115,7 +115,7 @@ const _: () = assert!(
 );
 
 impl Slot {
-    pub(crate) fn new(id: u32, sending: Sending, receiving: Receiving) -> Self {
+    pub(crate) fn new(id: u32, sending: SendWindow, receiving: ReceiveWindow) -> Self {
         Slot {
             id,
             sending,
@@ -125,9 +125,9 @@ impl Slot {
             outgoing: Outgoing::Frames,
             content: Content::Any,
             priority: Priority::DEFAULT,
-            turn: Turn::None,
-            next: NOWHERE,
-            previous: NOWHERE,
+            turn: SendState::None,
+            next: NO_SLOT,
+            previous: NO_SLOT,
         }
     }
 

@@ -47,7 +47,7 @@ pub enum Origin<'b> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTls {
     /// The client used TLS.
-    pub spoken: bool,
+    pub over_tls: bool,
     /// The client presented a certificate, on this connection or earlier in its session.
     pub certificate: bool,
     /// The certificate was verified successfully.
@@ -58,14 +58,14 @@ pub(super) const NO_HEADER: Refusal = Refusal::bad("no PROXY protocol header");
 pub(super) const MALFORMED: Refusal = Refusal::bad("malformed PROXY protocol header");
 
 /// Addresses and ports of one family, as both versions require.
-pub(super) struct Pair {
+pub(super) struct AddressPair {
     pub(super) source: (u16, IpAddr),
     pub(super) destination: (u16, IpAddr),
 }
 
 /// Converts IPv4-mapped addresses, as a dual-stack listener reports them, to IPv4; if only one address is IPv4, it is
 /// written in mapped form.
-pub(super) fn pair_of(origin: &Origin<'_>) -> Option<Pair> {
+pub(super) fn pair_of(origin: &Origin<'_>) -> Option<AddressPair> {
     let Origin::Ip {
         source,
         destination,
@@ -80,13 +80,13 @@ pub(super) fn pair_of(origin: &Origin<'_>) -> Option<Pair> {
     };
     let are_both_ipv4 = plain(source).1.is_ipv4() && plain(destination).1.is_ipv4();
     let address = if are_both_ipv4 { plain } else { mapped };
-    Some(Pair {
+    Some(AddressPair {
         source: address(source),
         destination: address(destination),
     })
 }
 
-impl Pair {
+impl AddressPair {
     pub(super) fn write(&self, writer: &mut HeadWriter<'_>) {
         for (_, address) in [self.source, self.destination] {
             match address {

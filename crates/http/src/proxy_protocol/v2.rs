@@ -98,7 +98,7 @@ pub(super) fn parse_v2(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
         tls: None,
         bytes,
     };
-    if !layout.has_vectors() {
+    if !layout.has_tlvs() {
         return Parsed::Complete(header);
     }
     header
@@ -141,7 +141,7 @@ impl Layout {
     }
 
     /// The data of LOCAL must be discarded; that of an unspecified family may begin with addresses of unknown length.
-    fn has_vectors(self) -> bool {
+    fn has_tlvs(self) -> bool {
         !matches!(self, Layout::Local | Layout::Unspecified)
     }
 
@@ -201,7 +201,7 @@ fn padded(path: &[u8]) -> Option<[u8; UNIX_BYTES]> {
 }
 
 /// Splits off one TLV: type, value, rest.
-fn vector(text: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn split_tlv(text: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[kind, high, low], rest) = text.split_first_chunk::<3>()?;
     let (value, behind) = rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])))?;
     Some((kind, value, behind))
@@ -253,7 +253,7 @@ impl<'b> ProxyHeader<'b> {
         let mut has_checksum = false;
         let mut rest = vectors;
         while !rest.is_empty() {
-            let Some((kind, value, behind)) = vector(rest) else {
+            let Some((kind, value, behind)) = split_tlv(rest) else {
                 return Err(MALFORMED);
             };
             let is_repeated = match kind {
@@ -287,11 +287,11 @@ impl ClientTls {
     fn parse(value: &[u8]) -> Option<ClientTls> {
         let (&[client, verify @ ..], mut rest) = value.split_first_chunk::<5>()?;
         while !rest.is_empty() {
-            (_, _, rest) = vector(rest)?;
+            (_, _, rest) = split_tlv(rest)?;
         }
         let certificate = client & 0x06 != 0;
         Some(ClientTls {
-            spoken: client & 0x01 != 0,
+            over_tls: client & 0x01 != 0,
             certificate,
             verified: certificate && verify == [0; 4],
         })

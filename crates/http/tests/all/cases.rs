@@ -107,7 +107,7 @@ fn run_body(case: &Case) {
         _ => panic!("came to {body:?}"),
     }
     outcome.check_keys(&["payload", "passed", "trailers", "rest"]);
-    let passed = drive::passed(sender, framing, [&case.input[..]], &limits);
+    let passed = drive::forwarded_bytes(sender, framing, [&case.input[..]], &limits);
     outcome.check("passed", &passed);
     outcome.check("payload", &body.payload);
     outcome.check("trailers", &body.trailers);
@@ -193,7 +193,7 @@ fn ends(told: &Told) -> (&'static str, Vec<u8>, Vec<u8>) {
 fn tls(told: &Told) -> &'static str {
     match told.tls {
         None => "none",
-        Some(tls) if !tls.spoken => "no",
+        Some(tls) if !tls.over_tls => "no",
         Some(tls) if tls.verified => "verified",
         Some(tls) if tls.certificate => "certificate",
         Some(_) => "yes",

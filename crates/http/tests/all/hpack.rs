@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use onrush_http::http2::fields::{FieldSection, Flaw};
+use onrush_http::http2::fields::{FieldError, FieldSection};
 use onrush_http::http2::hpack::{Decoder, Encoder, Error, Indexing};
 use onrush_http::http2::limits::EXCESS_PER_BLOCK_MAX;
 use onrush_http::limits::HPACK_COPIED_BYTES_MAX;
@@ -270,25 +270,29 @@ fn what_takes_half_of_a_table_is_not_put_there() {
 #[test]
 fn malformed_fields_are_told_and_the_others_kept() {
     for (name, value, wanted) in [
-        ("X-a", "b", Flaw::UpperCase),
-        (":Path", "/", Flaw::UpperCase),
-        ("", "b", Flaw::Name),
-        (":", "b", Flaw::Name),
-        ("a b", "b", Flaw::Name),
-        ("a:", "b", Flaw::Name),
-        ("caf\u{e9}", "b", Flaw::Name),
-        ("a", "b\n", Flaw::Value),
-        ("a", "b\0c", Flaw::Value),
-        ("path", "\u{7f}", Flaw::Value),
-        (":path", " /", Flaw::Edge),
-        (":authority", "a\t", Flaw::Edge),
-        ("connection", "close", Flaw::ConnectionSpecific),
-        ("keep-alive", "5", Flaw::ConnectionSpecific),
-        ("proxy-connection", "close", Flaw::ConnectionSpecific),
-        ("transfer-encoding", "chunked", Flaw::ConnectionSpecific),
-        ("upgrade", "h2c", Flaw::ConnectionSpecific),
-        ("te", "gzip", Flaw::Te),
-        ("te", "trailers, gzip", Flaw::Te),
+        ("X-a", "b", FieldError::UpperCase),
+        (":Path", "/", FieldError::UpperCase),
+        ("", "b", FieldError::Name),
+        (":", "b", FieldError::Name),
+        ("a b", "b", FieldError::Name),
+        ("a:", "b", FieldError::Name),
+        ("caf\u{e9}", "b", FieldError::Name),
+        ("a", "b\n", FieldError::Value),
+        ("a", "b\0c", FieldError::Value),
+        ("path", "\u{7f}", FieldError::Value),
+        (":path", " /", FieldError::Edge),
+        (":authority", "a\t", FieldError::Edge),
+        ("connection", "close", FieldError::ConnectionSpecific),
+        ("keep-alive", "5", FieldError::ConnectionSpecific),
+        ("proxy-connection", "close", FieldError::ConnectionSpecific),
+        (
+            "transfer-encoding",
+            "chunked",
+            FieldError::ConnectionSpecific,
+        ),
+        ("upgrade", "h2c", FieldError::ConnectionSpecific),
+        ("te", "gzip", FieldError::Te),
+        ("te", "trailers, gzip", FieldError::Te),
     ] {
         let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
         let mut section = FieldSection::default();

@@ -79,7 +79,7 @@ proptest! {
         let sent: Vec<_> = waiting.clone();
         waiting.reverse();
         // The server's SETTINGS limit the streams from the start.
-        client.hear(&server.said());
+        client.hear(&server.take_output());
         let (mut up, mut down) = (Vec::new(), Vec::new());
         let (mut order, mut resets, mut turns) = (Vec::new(), resets, pieces.iter().cycle());
         loop {
@@ -98,8 +98,8 @@ proptest! {
             if piece % 5 == 0 && let Some(index) = resets.pop() {
                 client.reset(*index.get(&order));
             }
-            up.extend(client.said());
-            down.extend(server.said());
+            up.extend(client.take_output());
+            down.extend(server.take_output());
             if up.is_empty() && down.is_empty() {
                 break;
             }

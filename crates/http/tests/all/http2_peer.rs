@@ -44,11 +44,11 @@ async fn carry(
     poll_fn(|context| {
         loop {
             program.pump(20_000);
-            unsent.extend(program.said());
+            unsent.extend(program.take_output());
             if unsent.is_empty() && is_done(program) && program.out.is_empty() {
                 return Poll::Ready(());
             }
-            unsent.extend(program.said());
+            unsent.extend(program.take_output());
             let written = match unsent.is_empty() {
                 true => Poll::Pending,
                 false => {

@@ -8,5 +8,5 @@ mod hpack;
 mod http2;
 mod http2_messages;
 mod http2_peer;
-mod places;
 mod properties;
+mod refusal_positions;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Indexing, Sensitivity};
-use onrush_http::http2::message::{self, RepeatedHead, split_head};
+use onrush_http::http2::message::{self, HeadCache, split_head};
 use onrush_http::http2::{CannotOpen, Connection, Content, End, Stream};
 use onrush_http::{HeaderSlots, Method, header_is};
 
@@ -92,8 +92,8 @@ impl Codec {
 
     /// Creates the cache of request heads of a connection: one entry per recipe, shared by several recipes if there are
     /// many.
-    pub(crate) fn repeated_heads(&self) -> Box<[RepeatedHead]> {
-        let heads = (0..self.heads_kept).map(|_| RepeatedHead::default());
+    pub(crate) fn repeated_heads(&self) -> Box<[HeadCache]> {
+        let heads = (0..self.heads_kept).map(|_| HeadCache::default());
         heads.collect()
     }
 
@@ -104,7 +104,7 @@ impl Codec {
     /// As [`Connection::open`].
     pub(crate) fn open(
         &self,
-        (connection, heads): (&mut Connection, &mut [RepeatedHead]),
+        (connection, heads): (&mut Connection, &mut [HeadCache]),
         index: u32,
         (number, place): (u64, usize),
         out: &mut Vec<u8>,

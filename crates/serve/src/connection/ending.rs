@@ -6,14 +6,14 @@ use std::time::Duration;
 use onrush_engine::{Error, Input, Instant, Kind, Stream};
 use onrush_tls::Transport;
 
-use crate::limits::{CROWD_IDLE, LINGER, LINGER_LAST, STOP_IDLE};
+use crate::limits::{LINGER, LINGER_LAST, SHORTAGE_IDLE_MIN, STOP_IDLE};
 use crate::worker::Worker;
 
 impl Worker {
     /// Whether the core was asked to stop. A connection may notice this before the core notifies its tasks.
-    pub(crate) fn has_to_stop(&self) -> bool {
+    pub(crate) fn check_stop(&self) -> bool {
         if !self.stopping.get() && self.core.is_stopping() {
-            self.stop_began.set(self.core.now());
+            self.stop_started.set(self.core.now());
             self.stopping.set(true);
         }
         self.stopping.get()
@@ -27,37 +27,37 @@ impl Worker {
 
     /// Whether a response written now must close its connection; `is_followed` if bytes of another request are there.
     #[inline]
-    pub(crate) fn ends_with_this(&self, is_followed: bool, stream: &Transport) -> bool {
+    pub(crate) fn closes_after_response(&self, is_followed: bool, stream: &Transport) -> bool {
         self.is_ending() && !self.waits_for_more(is_followed, stream)
     }
 
     /// Requests received before the stop get their responses, within a time limit for clients that keep sending.
     fn waits_for_more(&self, is_followed: bool, stream: &Transport) -> bool {
-        let is_over = self.stopping.get() && self.core.now() >= self.stop_began.get() + STOP_IDLE;
+        let is_over = self.stopping.get() && self.core.now() >= self.stop_started.get() + STOP_IDLE;
         !is_over && (is_followed || stream.is_spent())
     }
 
     /// Time until which a closing connection, idle `since` then, waits for one last request.
     pub(crate) fn idle_until(&self, since: Instant) -> Instant {
-        if !self.has_to_stop() {
-            return since + CROWD_IDLE;
+        if !self.check_stop() {
+            return since + SHORTAGE_IDLE_MIN;
         }
-        let latest = self.stop_began.get() + self.drain.get() / 2;
+        let latest = self.stop_started.get() + self.drain.get() / 2;
         (since + STOP_IDLE).min(latest)
     }
 
     /// Time until which a connection is read after its sending side was closed.
-    pub(crate) fn linger_until(&self, behind: Behind) -> Instant {
+    pub(crate) fn linger_until(&self, behind: LastEvent) -> Instant {
         let wish = match behind {
-            Behind::Response if !self.crowd.is_short() => LINGER,
-            Behind::Response | Behind::Nothing => LINGER_LAST,
+            LastEvent::Response if !self.crowd.is_short() => LINGER,
+            LastEvent::Response | LastEvent::Nothing => LINGER_LAST,
         };
         let until = self.core.now() + wish;
         if !self.stopping.get() {
             return until;
         }
         // Early enough to end by itself before the drain timeout cuts it off.
-        until.min(self.stop_began.get() + self.drain.get() / 8 * 7)
+        until.min(self.stop_started.get() + self.drain.get() / 8 * 7)
     }
 
     /// Receives the first bytes of a connection. Returns 0 at its end, and when a stopping server must close it.
@@ -87,7 +87,7 @@ impl Worker {
 
 /// The event before the close of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Behind {
+pub(crate) enum LastEvent {
     /// A response, which must not be lost.
     Response,
     /// An idle period.

@@ -5,10 +5,10 @@
 //! call, in the order of their priorities.
 
 mod ending;
+mod parked_requests;
 mod request;
 mod stalled;
 mod step;
-mod waiting;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -25,14 +25,14 @@ use onrush_tls::{Info, Transport};
 
 use super::Connection;
 use crate::exchange::downstream::http2::session::{Carrier, Session};
-use crate::limits::http2::{HTTP2_CONNECTION_WINDOW, HTTP2_REST_AFTER};
-use crate::observe::cuts::Cut;
+use crate::limits::http2::{HTTP2_CONNECTION_WINDOW, HTTP2_FREE_MEMORY_AFTER};
+use crate::observe::close_counts::CloseReason;
 use crate::observe::work::CLIENT;
 use crate::routing::client::Client;
 use crate::site::service::Service;
 use crate::worker::alarm::Alarm;
 use crate::worker::connections::{ConnectionState, note};
-use crate::worker::uploads_held::UploadsHeld;
+use crate::worker::upload_budget::UploadBudget;
 
 impl Carrier for Connection {
     fn transport(&self) -> &Transport {
@@ -43,7 +43,7 @@ impl Carrier for Connection {
         &self.client
     }
 
-    fn uploads_held(&self) -> &UploadsHeld {
+    fn uploads_held(&self) -> &UploadBudget {
         &self.service.worker.uploads_held
     }
 }
@@ -79,9 +79,9 @@ struct Http2 {
     stage: Stage,
     /// Start of the current wait for the client: for a head, a request or a window.
     since: Instant,
-    waits: Waits,
+    waits: ClientAction,
     /// Whether memory was freed since the connection became idle.
-    rests: Rests,
+    rests: IdleMemory,
     /// Deadline for the client's next action.
     client_by: Option<Instant>,
     /// Number of stalled streams reported for the client's address.
@@ -101,7 +101,7 @@ enum Stage {
     /// It accepts requests.
     Open,
     /// It still accepts requests, because the client may not have received the first GOAWAY.
-    LeavingSoon,
+    GoAwaySent,
     /// It accepts no more requests; those in flight are finished.
     Leaving,
     /// Nothing is received any more; the connection is closed after sending what is written.
@@ -110,7 +110,7 @@ enum Stage {
 
 /// The client's next action, which has a timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Waits {
+enum ClientAction {
     /// Send a request.
     Request,
     /// Send the rest of a frame or of a head.
@@ -123,7 +123,7 @@ enum Waits {
 
 /// Whether an idle connection has freed the memory that it does not need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rests {
+enum IdleMemory {
     /// The next request may come at once and would need the memory again.
     NotYet,
     Already,
@@ -131,7 +131,7 @@ enum Rests {
 
 /// Result of processing the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Left {
+enum StepResult {
     /// More must be received.
     Nothing,
     /// Output must be sent before more input is processed.
@@ -140,7 +140,7 @@ enum Left {
 
 impl Connection {
     /// Continues in a new task, so that an idle connection frees the memory of HTTP/1. `counted` is dropped at the end.
-    pub(super) fn go_on_in_http2(self, counted: impl Sized + 'static) {
+    pub(super) fn switch_to_http2(self, counted: impl Sized + 'static) {
         let core = self.service.worker.core.clone();
         core.spawn_as(CLIENT, serve(self, counted));
     }
@@ -173,14 +173,14 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         deadline: None,
         leave_at: None,
         alarm: Alarm::default(),
-        waits: Waits::Rest,
-        rests: Rests::NotYet,
+        waits: ClientAction::Rest,
+        rests: IdleMemory::NotYet,
     };
     async move {
         // After an error, an orderly close is not possible.
         if client.run().await.is_ok() {
             client.session.end_all();
-            let _ = client.say_goodbye().await;
+            let _ = client.close_gracefully().await;
         }
         client.session.end_all();
         drop(counted);
@@ -205,7 +205,7 @@ impl Http2 {
                 && self.session.has_streams()
                 && Pin::new(&mut stopped).poll(context).is_ready()
             {
-                self.leave_soon();
+                self.announce_close();
             }
             self.poll(context)
         })
@@ -214,10 +214,10 @@ impl Http2 {
 
     /// Receives, responds and sends as far as possible.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        self.session.wake_up(context);
+        self.session.mark_running(context);
         let polled = self.poll_awake(context);
         self.service.worker.dropped(self.session.take_dropped());
-        self.session.sleep();
+        self.session.mark_waiting();
         polled
     }
 
@@ -229,7 +229,7 @@ impl Http2 {
                 Poll::Ready(Ok(())) => true,
                 Poll::Ready(Err(error)) => {
                     if error.kind == Kind::TimedOut {
-                        self.account(Cut::Window);
+                        self.record_close(CloseReason::Window);
                     }
                     return Poll::Ready(Err(error));
                 }
@@ -243,13 +243,13 @@ impl Http2 {
             if self.session.is_choked() || self.stage == Stage::Failed {
                 break;
             }
-            if left == Left::Input {
+            if left == StepResult::Input {
                 left = self.step();
                 continue;
             }
             self.limit_time();
             if self.poll_late(context).is_ready() {
-                self.be_late();
+                self.handle_deadline();
                 continue;
             }
             if is_sent {
@@ -261,7 +261,7 @@ impl Http2 {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(_)) => left = self.step(),
                 Poll::Ready(Err(error)) => match error.kind {
-                    Kind::Stopping => self.leave_soon(),
+                    Kind::Stopping => self.announce_close(),
                     _ => return Poll::Ready(Err(error)),
                 },
             }
@@ -272,7 +272,7 @@ impl Http2 {
     /// Receives. A connection without requests is closed when the server stops or is out of descriptors.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<usize, Error>> {
         let transport = self.session.transport();
-        match self.waits == Waits::Request && self.stage == Stage::Open {
+        match self.waits == ClientAction::Request && self.stage == Stage::Open {
             true => pin!(transport.recv_unless_stopping(&mut self.input)).poll(context),
             false => transport.poll_recv(&mut self.input),
         }
@@ -287,7 +287,7 @@ impl Http2 {
             match transport.poll_flush() {
                 Poll::Ready(Ok(())) => {
                     self.session.sent();
-                    if self.waits == Waits::Window {
+                    if self.waits == ClientAction::Window {
                         self.since = self.service.worker.core.now();
                     }
                 }
@@ -306,35 +306,35 @@ impl Http2 {
             self.elapsed = now;
             self.session.elapsed(elapsed);
         }
-        let stalled = self.look_at_stalled(now);
-        let is_partial = !self.input.is_empty() || self.session.is_amid_block();
+        let stalled = self.update_stalled(now);
+        let is_partial = !self.input.is_empty() || self.session.is_in_field_block();
         let waits = match is_partial {
-            true => Waits::Rest,
-            false if !self.session.has_streams() => Waits::Request,
-            false if stalled.is_any_waiting => Waits::Window,
-            false => Waits::Nothing,
+            true => ClientAction::Rest,
+            false if !self.session.has_streams() => ClientAction::Request,
+            false if stalled.is_any_waiting => ClientAction::Window,
+            false => ClientAction::Nothing,
         };
         if waits != self.waits {
             (self.waits, self.since) = (waits, now);
             let state = match waits {
-                Waits::Request => ConnectionState::Idle,
-                Waits::Rest => ConnectionState::Head,
-                Waits::Window => ConnectionState::Sending,
-                Waits::Nothing => ConnectionState::Request,
+                ClientAction::Request => ConnectionState::Idle,
+                ClientAction::Rest => ConnectionState::Head,
+                ClientAction::Window => ConnectionState::Sending,
+                ClientAction::Nothing => ConnectionState::Request,
             };
             let transport = self.session.transport();
-            transport.change_note(|note| note::at(note, state));
-            self.rests = Rests::NotYet;
+            transport.change_note(|note| note::with_state(note, state));
+            self.rests = IdleMemory::NotYet;
         }
         let timeouts = &self.service.site().settings.timeouts;
         let patience = match waits {
-            Waits::Request if self.rests == Rests::NotYet => {
-                Some(timeouts.client_idle.min(HTTP2_REST_AFTER))
+            ClientAction::Request if self.rests == IdleMemory::NotYet => {
+                Some(timeouts.client_idle.min(HTTP2_FREE_MEMORY_AFTER))
             }
-            Waits::Request => Some(timeouts.client_idle),
-            Waits::Rest => Some(timeouts.client_head),
-            Waits::Window => Some(timeouts.client_send),
-            Waits::Nothing => None,
+            ClientAction::Request => Some(timeouts.client_idle),
+            ClientAction::Rest => Some(timeouts.client_head),
+            ClientAction::Window => Some(timeouts.client_send),
+            ClientAction::Nothing => None,
         };
         self.client_by = patience.map(|patience| self.since + patience);
         let deadlines = [self.client_by, self.leave_at, stalled.late_at];

@@ -12,22 +12,26 @@ use onrush_tls::{Acceptor, HandshakeError, Transport};
 
 use crate::connection;
 use crate::connection::target_client::TargetClient;
-use crate::observe::work::{CLIENT, HANDSHAKE, INTRODUCTION};
-use crate::routing::client::{Client, Origin};
-use crate::site::place::{Place, Spoken};
+use crate::observe::work::{CLIENT, HANDSHAKE, PROXY_HEADER};
+use crate::routing::client::{Client, PeerAddress};
+use crate::site::listener_settings::{ListenerProtocol, ListenerSettings};
 use crate::site::service::Service;
 use crate::worker::Worker;
 use crate::worker::admit::connections::Counted;
 use crate::worker::connections::{ConnectionState, note};
 
 /// Starts a task for an accepted connection, unless a connection limit is reached.
-pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
+pub(crate) fn start_connection(
+    stream: Stream,
+    place: &Rc<ListenerSettings>,
+    service: &Rc<Service>,
+) {
     let worker = &service.worker;
-    let note = |state| stream.change_note(|_| note::begun(place.listener, state));
-    if place.expects_introduction(&stream) {
+    let note = |state| stream.change_note(|_| note::new_note(place.listener, state));
+    if place.expects_proxy_header(&stream) {
         note(ConnectionState::Introduction);
-        let greeting = greet_introduced(stream, Rc::clone(place), Rc::clone(service));
-        worker.core.spawn_as(INTRODUCTION, greeting);
+        let greeting = start_with_proxy_header(stream, Rc::clone(place), Rc::clone(service));
+        worker.core.spawn_as(PROXY_HEADER, greeting);
         return;
     }
     let counted = match &place.bounds {
@@ -40,28 +44,28 @@ pub(crate) fn greet(stream: Stream, place: &Rc<Place>, service: &Rc<Service>) {
     let service = Rc::clone(service);
     match &place.acceptor {
         None => {
-            let client = Client::new(Scheme::Http, Origin::OfSocket);
+            let client = Client::new(Scheme::Http, PeerAddress::OfSocket);
             let stream = Transport::plain(stream);
-            serve_apart(stream, Input::default(), client, (place, service), counted);
+            spawn_connection(stream, Input::default(), client, (place, service), counted);
         }
         Some(acceptor) => {
             note(ConnectionState::Handshake);
-            let client = Client::new(Scheme::Https, Origin::OfSocket);
+            let client = Client::new(Scheme::Https, PeerAddress::OfSocket);
             let acceptor = Arc::clone(acceptor);
             let core = service.worker.core.clone();
             let connection = (stream, Input::default(), counted);
             let way = (Rc::clone(place), service);
-            core.spawn_as(HANDSHAKE, encrypted(connection, acceptor, client, way));
+            core.spawn_as(HANDSHAKE, accept_tls(connection, acceptor, client, way));
         }
     }
 }
 
 /// Makes the TLS handshake with a client and serves it; `received` has already been received.
-async fn encrypted(
+async fn accept_tls(
     (stream, mut received, counted): (Stream, Input, Option<Counted>),
     acceptor: Arc<Acceptor>,
     client: Client,
-    (place, service): (Rc<Place>, Rc<Service>),
+    (place, service): (Rc<ListenerSettings>, Rc<Service>),
 ) {
     let worker = &service.worker;
     let patience = service.site().settings.timeouts.tls_handshake;
@@ -83,7 +87,7 @@ async fn encrypted(
         Ok(transport) => {
             transport.with_info(|info| worker.registry.handshakes.complete(info));
             let way = (&place, service);
-            serve_apart(transport, Input::default(), client, way, counted);
+            spawn_connection(transport, Input::default(), client, way, counted);
         }
         Err(error) => {
             worker.meter.handshake_failed();
@@ -105,7 +109,11 @@ async fn encrypted(
 }
 
 /// Starts a connection with a PROXY protocol header.
-async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>) {
+async fn start_with_proxy_header(
+    stream: Stream,
+    place: Rc<ListenerSettings>,
+    service: Rc<Service>,
+) {
     let mut counted = match &place.bounds {
         None => None,
         Some(bounds) => match bounds.enter_all(&stream, &service.worker) {
@@ -113,11 +121,11 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
             counted => counted,
         },
     };
-    let introduction = match introduction(&stream, &service).await {
+    let introduction = match read_proxy_header(&stream, &service).await {
         Ok(introduction) => introduction,
         Err(why) => return why.account(&stream, &service.worker),
     };
-    let Introduction {
+    let ParsedProxyHeader {
         origin,
         spoke_tls,
         rest,
@@ -129,9 +137,9 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
     };
     if let (Some(bounds), Some(counted)) = (&place.bounds, &mut counted) {
         let address = match origin {
-            Origin::Address(address, _) => Some(address),
-            Origin::OfSocket => stream.peer().map(|peer| peer.ip()),
-            Origin::Nowhere => None,
+            PeerAddress::Address(address, _) => Some(address),
+            PeerAddress::OfSocket => stream.peer().map(|peer| peer.ip()),
+            PeerAddress::Nowhere => None,
         };
         if bounds
             .enter_from(address, counted, &service.worker)
@@ -140,33 +148,36 @@ async fn greet_introduced(stream: Stream, place: Rc<Place>, service: Rc<Service>
             return;
         }
     }
-    if let Origin::Address(address, port) = origin {
+    if let PeerAddress::Address(address, port) = origin {
         let client = (address, port).into();
-        service.worker.identities.introduce(stream.place(), client);
+        service
+            .worker
+            .identities
+            .set_proxy_client(stream.place(), client);
     }
     let client = Client::new(scheme, origin);
     let Some(acceptor) = place.acceptor.clone() else {
         let transport = Transport::plain(stream);
-        return serve_apart(transport, rest, client, (&place, service), counted);
+        return spawn_connection(transport, rest, client, (&place, service), counted);
     };
     stream.core().works_as(HANDSHAKE);
-    stream.change_note(|note| note::at(note, ConnectionState::Handshake));
+    stream.change_note(|note| note::with_state(note, ConnectionState::Handshake));
     let connection = (stream, rest, counted);
-    encrypted(connection, acceptor, client, (place, service)).await;
+    accept_tls(connection, acceptor, client, (place, service)).await;
 }
 
 /// Serves a connection in a new task, which frees the memory of the handshake.
-fn serve_apart(
+fn spawn_connection(
     transport: Transport,
     received: Input,
     client: Client,
-    (place, service): (&Rc<Place>, Rc<Service>),
+    (place, service): (&Rc<ListenerSettings>, Rc<Service>),
     counted: Option<Counted>,
 ) {
     let core = transport.core().clone();
     let way = (place.listener, service);
     match &place.spoken {
-        Spoken::Http(versions) => {
+        ListenerProtocol::Http(versions) => {
             let connection = (transport, *versions);
             match counted {
                 None => {
@@ -179,7 +190,7 @@ fn serve_apart(
                 }
             }
         }
-        Spoken::Target(target) => {
+        ListenerProtocol::Target(target) => {
             let client = TargetClient::begin(transport, received, way);
             spawn_counted(&core, target.clone().serve(client), counted);
         }
@@ -202,8 +213,8 @@ fn spawn_counted(
 }
 
 /// Contents of a PROXY protocol header.
-struct Introduction {
-    origin: Origin,
+struct ParsedProxyHeader {
+    origin: PeerAddress,
     /// Whether the client used TLS to the load balancer.
     spoke_tls: bool,
     /// Bytes received after the header.
@@ -211,7 +222,7 @@ struct Introduction {
 }
 
 /// Why a connection has no header.
-enum Unintroduced {
+enum ProxyHeaderError {
     /// It ended before sending anything, as health checks do, or this server stops.
     Silent,
     Connection(Error),
@@ -219,7 +230,10 @@ enum Unintroduced {
 }
 
 /// Reads the header, with the timeout of a TLS handshake.
-async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction, Unintroduced> {
+async fn read_proxy_header(
+    stream: &Stream,
+    service: &Service,
+) -> Result<ParsedProxyHeader, ProxyHeaderError> {
     let worker = &service.worker;
     let patience = service.site().settings.timeouts.tls_handshake;
     let deadline = worker.core.now() + patience;
@@ -231,14 +245,14 @@ async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction
                     (origin(&header), spoke_tls(&header), header.bytes);
                 input.consume(bytes);
                 stream.set_deadline(None);
-                return Ok(Introduction {
+                return Ok(ParsedProxyHeader {
                     origin,
                     spoke_tls,
                     rest: input,
                 });
             }
             Parsed::Partial => {}
-            Parsed::Refused(refusal) => return Err(Unintroduced::Refused(refusal.reason)),
+            Parsed::Refused(refusal) => return Err(ProxyHeaderError::Refused(refusal.reason)),
         }
         let is_silent = input.is_empty();
         let received = if is_silent {
@@ -248,12 +262,12 @@ async fn introduction(stream: &Stream, service: &Service) -> Result<Introduction
             stream.recv(&mut input).await
         };
         match received {
-            Ok(0) if is_silent => return Err(Unintroduced::Silent),
+            Ok(0) if is_silent => return Err(ProxyHeaderError::Silent),
             Ok(0) => {
-                return Err(Unintroduced::Refused("it ended within its header"));
+                return Err(ProxyHeaderError::Refused("it ended within its header"));
             }
             Ok(_) => {}
-            Err(error) => return Err(Unintroduced::Connection(error)),
+            Err(error) => return Err(ProxyHeaderError::Connection(error)),
         }
     }
 }
@@ -262,30 +276,30 @@ fn shown_peer(address: Option<IpAddr>) -> String {
     address.map_or("a Unix socket".to_owned(), |address| address.to_string())
 }
 
-fn origin(header: &ProxyHeader<'_>) -> Origin {
+fn origin(header: &ProxyHeader<'_>) -> PeerAddress {
     match header.origin {
-        proxy_protocol::Origin::Local | proxy_protocol::Origin::Unknown => Origin::OfSocket,
+        proxy_protocol::Origin::Local | proxy_protocol::Origin::Unknown => PeerAddress::OfSocket,
         proxy_protocol::Origin::Ip { source, .. } => {
-            Origin::Address(source.ip().to_canonical(), source.port())
+            PeerAddress::Address(source.ip().to_canonical(), source.port())
         }
-        proxy_protocol::Origin::Unix { .. } => Origin::Nowhere,
+        proxy_protocol::Origin::Unix { .. } => PeerAddress::Nowhere,
     }
 }
 
 fn spoke_tls(header: &ProxyHeader<'_>) -> bool {
-    header.origin != proxy_protocol::Origin::Local && header.tls.is_some_and(|tls| tls.spoken)
+    header.origin != proxy_protocol::Origin::Local && header.tls.is_some_and(|tls| tls.over_tls)
 }
 
-impl Unintroduced {
+impl ProxyHeaderError {
     /// Updates the metrics and the log. No response is sent, because the peer is a proxy.
     fn account(self, stream: &Stream, worker: &Worker) {
         worker.meter.connection();
         let why = match &self {
-            Unintroduced::Silent => return,
-            Unintroduced::Connection(error) => error.to_string(),
-            Unintroduced::Refused(why) => (*why).to_owned(),
+            ProxyHeaderError::Silent => return,
+            ProxyHeaderError::Connection(error) => error.to_string(),
+            ProxyHeaderError::Refused(why) => (*why).to_owned(),
         };
-        worker.meter.garbage();
+        worker.meter.invalid_input();
         let peer = stream.peer().map(|peer| peer.ip().to_canonical());
         let peer = shown_peer(peer);
         worker.log.failure(

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use crate::dispatch::chosen::Rest;
-use crate::exchange::access::verify::Pending;
+use crate::dispatch::route_action::PendingBody;
+use crate::exchange::access::password_verifier::Pending;
 use crate::proxy::forward::request::Forward;
 use crate::site::Site;
 
 /// The next step before another request can be processed.
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Receive more bytes from the client.
     Receive,
     /// Send responses, because the output is full.
     Flush,
     /// Send the rest of a generated response.
-    Rest(Rest),
+    Rest(PendingBody),
     /// Forward to a server.
     Forward(Forward),
     /// Verify the password, then respond with the site with which the request started.
@@ -26,7 +26,7 @@ pub(super) enum Next {
 }
 
 /// Continuation of a connection after HTTP/1.
-pub(super) enum After {
+pub(super) enum NextProtocol {
     Nothing,
     Http2,
 }

@@ -6,7 +6,7 @@ use onrush_engine::{Error, Input, Kind};
 use onrush_load_targets::{Client, Received};
 use onrush_tls::Transport;
 
-use crate::connection::ending::Behind;
+use crate::connection::ending::LastEvent;
 use crate::limits::LINGER_BYTES;
 use crate::site::service::Service;
 use crate::worker::Worker;
@@ -41,7 +41,8 @@ impl TargetClient {
     }
 
     fn set_state(&self, state: ConnectionState) {
-        self.stream.change_note(|note| note::at(note, state));
+        self.stream
+            .change_note(|note| note::with_state(note, state));
     }
 }
 
@@ -75,14 +76,14 @@ impl Client for TargetClient {
 
     async fn end(mut self) -> Result<(), Error> {
         self.set_state(ConnectionState::Closing);
-        self.worker().has_to_stop();
+        self.worker().check_stop();
         self.limit_send();
         self.stream.shutdown().await?;
         if self.worker().crowd.is_short() {
             // Other connections need the descriptor.
             return Ok(());
         }
-        let until = self.worker().linger_until(Behind::Nothing);
+        let until = self.worker().linger_until(LastEvent::Nothing);
         self.stream.set_deadline(Some(until));
         let mut discarded = 0;
         while discarded < LINGER_BYTES {

@@ -1,10 +1,10 @@
 //! Access control of a route: networks, then rate and concurrency limits, then passwords. The first rule that denies a
 //! request ends the check.
 
-pub(crate) mod ledger;
+pub(crate) mod access_state;
 mod login;
+pub(crate) mod password_verifier;
 pub(crate) mod users;
-pub(crate) mod verify;
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -21,14 +21,14 @@ use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Reply;
 use crate::exchange::request_context::{RequestContext, Source};
 use crate::routing::route::values;
-use crate::rules::error_page::Form;
+use crate::rules::error_page::ErrorFormat;
 use crate::worker::admit::Admission;
-use crate::worker::admit::concurrency::{Concurrency, Entrance, Ticket};
+use crate::worker::admit::concurrency::{Concurrency, ConcurrencyAdmission, Ticket};
 use crate::worker::admit::key::{Key, Keys};
 use crate::worker::admit::rate::{Rate, Rates};
-use ledger::Ledger;
-use login::{Login, Step};
-use verify::{Outcome, Pending};
+use access_state::Ledger;
+use login::{BasicAuthenticator, Step};
+use password_verifier::{Outcome, Pending};
 
 /// The access rules of one route, prepared for one core.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Access {
     allow: Networks,
     deny: Networks,
     limit: Option<Limit>,
-    login: Option<Login>,
+    login: Option<BasicAuthenticator>,
 }
 
 /// The rate and concurrency limit of a route.
@@ -65,7 +65,7 @@ pub(crate) enum Denial<'w> {
 
 /// Why a request cannot continue now.
 #[derive(Debug)]
-pub(crate) enum Halt<'w> {
+pub(crate) enum NotAdmitted<'w> {
     Deny(Denial<'w>),
     /// The password is being checked. The outcome goes to [`Exchange::verified`], then the request is dispatched again.
     Verify(Pending),
@@ -87,36 +87,40 @@ impl Access {
             allow: plan.allow.clone(),
             deny: plan.deny.clone(),
             limit: limit.map(|limit| Limit::new(limit, route, ledger)),
-            login: login.map(|(plan, (users, verifier))| Login::new(&plan.realm, users, verifier)),
+            login: login.map(|(plan, (users, verifier))| {
+                BasicAuthenticator::new(&plan.realm, users, verifier)
+            }),
         }))
     }
 
     /// Admits the request, or returns why it cannot continue.
     ///
     /// The `Authorization` field is forwarded to the server, as in nginx. A route can remove it with its edits.
-    pub(crate) fn let_in(
+    pub(crate) fn admit_request(
         &self,
         head: &RequestHead<'_, '_>,
         source: Source<'_>,
         exchange: &mut Exchange,
-    ) -> Result<(), Halt<'_>> {
+    ) -> Result<(), NotAdmitted<'_>> {
         let worker = source.worker;
-        let checked = exchange.take_verified();
+        let checked = exchange.take_login_outcome();
         // If the password has been checked, the request has passed the networks and been counted already.
         if checked.is_none() {
-            let ticket = self.enter(head, source.of(exchange)).map_err(Halt::Deny)?;
-            exchange.hold(ticket, worker);
+            let ticket = self
+                .enter(head, source.of(exchange))
+                .map_err(NotAdmitted::Deny)?;
+            exchange.hold_ticket(ticket, worker);
         }
         let Some(login) = &self.login else {
             return Ok(());
         };
         match login.step(head, checked, &worker.core) {
             Step::LetIn => Ok(()),
-            Step::Ask => Err(Halt::Deny(Denial::Login {
+            Step::Ask => Err(NotAdmitted::Deny(Denial::Login {
                 challenge: login.challenge(),
             })),
-            Step::Wait(pending) => Err(Halt::Verify(pending)),
-            Step::Busy => Err(Halt::Deny(Denial::Busy)),
+            Step::Wait(pending) => Err(NotAdmitted::Verify(pending)),
+            Step::Busy => Err(NotAdmitted::Deny(Denial::Busy)),
         }
     }
 
@@ -173,8 +177,10 @@ impl Limit {
         let ticket = match &self.concurrent {
             None => None,
             Some((table, most)) => match table.enter(key, *most) {
-                Entrance::Admit(ticket) => Some(ticket),
-                Entrance::Refuse { retry_after } => return Err(Denial::Limit { retry_after }),
+                ConcurrencyAdmission::Admit(ticket) => Some(ticket),
+                ConcurrencyAdmission::Refuse { retry_after } => {
+                    return Err(Denial::Limit { retry_after });
+                }
             },
         };
         if let Some((rates, rate)) = &self.rate
@@ -214,7 +220,7 @@ impl Denial<'_> {
         }
     }
 
-    pub(crate) fn respond(self, form: Form, reply: &mut Reply<'_>) -> Result<(), Error> {
+    pub(crate) fn respond(self, form: ErrorFormat, reply: &mut Reply<'_>) -> Result<(), Error> {
         let reason = self.reason();
         match self {
             Denial::Network => refuse((403, reason), &[], form, reply),
@@ -255,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_is_looked_at_first_and_allow_is_for_those_it_names() {
+    fn deny_takes_precedence_over_allow() {
         let access = |allow: &[(&str, u8)], deny: &[(&str, u8)]| {
             let plan = plan::Access {
                 allow: networks(allow),
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_wait_is_rounded_up_to_seconds() {
+    fn retry_after_is_rounded_up() {
         for (time, seconds) in [
             (Duration::ZERO, 0),
             (Duration::from_nanos(1), 1),
@@ -326,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_was_used_up_is_used_up_in_the_next_configuration() {
+    fn used_up_rate_survives_reload() {
         let ledger = |plan: &Plan, before: Option<&Ledger>| {
             Ledger::new(plan, Vec::new(), before).expect("no thread is needed")
         };
@@ -347,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_both_configurations_count_at_the_same_time() {
+    fn old_and_new_configuration_share_concurrency_limit() {
         let limited = plan(&["rate_limit = { key = \"route\", concurrent = 1 }"]);
         let before = Ledger::new(&limited, Vec::new(), None).expect("no thread is needed");
         let after = Ledger::new(&limited, Vec::new(), Some(&before)).expect("no thread is needed");
@@ -356,8 +362,8 @@ mod tests {
             let limit = access.limit.expect("of requests");
             let (table, most) = limit.concurrent.expect("at a time");
             match table.enter(limit.keys.route(limit.number), most) {
-                Entrance::Admit(ticket) => Some(ticket),
-                Entrance::Refuse { .. } => None,
+                ConcurrencyAdmission::Admit(ticket) => Some(ticket),
+                ConcurrencyAdmission::Refuse { .. } => None,
             }
         };
         let ticket = enter(&before).expect("it is the first");

@@ -6,11 +6,11 @@ use onrush_engine::Error;
 use onrush_http::encoding::Coding;
 
 use crate::exchange::reply::Reply;
-use crate::worker::compress::{Lent, Pool};
+use crate::worker::compress::{Pool, PooledEncoder};
 use crate::worker::compress::{Pushed, Then};
 
 pub(crate) struct Encoding {
-    encoder: Lent,
+    encoder: PooledEncoder,
 }
 
 /// With less room than this, a new buffer is started: the chunk would be too small for its framing.

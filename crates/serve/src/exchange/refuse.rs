@@ -9,20 +9,20 @@ use onrush_http::Method;
 use crate::exchange::json;
 use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::{BodyLength, Fields};
-use crate::rules::error_page::{Content, Form};
+use crate::rules::error_page::{Content, ErrorFormat};
 
 /// Responds with `status` and a reason; `fields` are additional fields such as `Allow`, `form` is the client's
 /// preferred format for errors.
 pub(crate) fn refuse(
     (status, reason): (u16, &str),
     fields: &[(&str, &str)],
-    form: Form,
+    form: ErrorFormat,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     if status < 400 {
         return respond_with_line((status, reason), |head| write_all(fields, head), reply);
     }
-    let lines = reply.says_error();
+    let lines = reply.begin_error();
     let exchange = reply.exchange;
     let page = exchange.error_page(status);
     let retry_after = page.and_then(|page| page.retry_after.as_deref());
@@ -44,7 +44,9 @@ pub(crate) fn refuse(
     };
     match content {
         Some(content) => respond_with_page(status, content, write_fields, reply),
-        None if form == Form::Json => respond_with_json((status, reason), write_fields, reply),
+        None if form == ErrorFormat::Json => {
+            respond_with_json((status, reason), write_fields, reply)
+        }
         None => respond_with_line((status, reason), write_fields, reply),
     }
 }

@@ -9,9 +9,9 @@ use onrush_http::proxy_protocol::Origin;
 use onrush_tls::{Info, Transport};
 
 use crate::exchange::Exchange;
-use crate::exchange::settings::{Settings, Treatment};
+use crate::exchange::settings::{RouteOptions, Settings};
 use crate::routing::client::{Client, ClientOrigin};
-use crate::routing::variables::About;
+use crate::routing::variables::RequestFacts;
 use crate::worker::Worker;
 
 /// The client of a request, before the exchange is known.
@@ -65,16 +65,18 @@ impl<'a> RequestContext<'a> {
 
     /// Address and scheme of the client: from trusted proxies, or else from the connection. Computed once per request.
     pub(crate) fn origin(&self, headers: &[Header<'_>]) -> ClientOrigin {
-        *self.origin.get_or_init(|| match self.told(headers) {
-            Some(told) => ClientOrigin {
-                address: Some(told.address),
-                scheme: told.scheme.unwrap_or(self.client.scheme),
-            },
-            None => ClientOrigin {
-                address: self.peer(),
-                scheme: self.client.scheme,
-            },
-        })
+        *self
+            .origin
+            .get_or_init(|| match self.reported_client(headers) {
+                Some(told) => ClientOrigin {
+                    address: Some(told.address),
+                    scheme: told.scheme.unwrap_or(self.client.scheme),
+                },
+                None => ClientOrigin {
+                    address: self.peer(),
+                    scheme: self.client.scheme,
+                },
+            })
     }
 
     /// The client's address: reported by trusted proxies, or else the peer's.
@@ -89,7 +91,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Addresses for a PROXY protocol header to the server.
-    pub(crate) fn introduction(&self, headers: &[Header<'_>]) -> Origin<'static> {
+    pub(crate) fn proxy_header_origin(&self, headers: &[Header<'_>]) -> Origin<'static> {
         let Some(address) = self.address(headers) else {
             return Origin::Unix {
                 source: b"",
@@ -109,7 +111,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// The client that a trusted proxy reports.
-    pub(crate) fn told<'b>(
+    pub(crate) fn reported_client<'b>(
         &self,
         headers: &[Header<'b>],
     ) -> Option<onrush_http::forwarded::Client<'b>> {
@@ -120,12 +122,12 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Options of the request's route.
-    pub(crate) fn treatment(&self) -> Option<&'a Treatment> {
-        self.exchange.treatment()
+    pub(crate) fn treatment(&self) -> Option<&'a RouteOptions> {
+        self.exchange.route_options()
     }
 }
 
-impl About for RequestContext<'_> {
+impl RequestFacts for RequestContext<'_> {
     fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr> {
         RequestContext::address(self, headers)
     }

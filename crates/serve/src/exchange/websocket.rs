@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_makes_of_a_key_is_that_of_the_rfc() {
+    fn accept_matches_rfc_example() {
         let made = accept(b"dGhlIHNhbXBsZSBub25jZQ==");
         assert_eq!(made.as_slice(), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
-    fn what_is_no_key_is_known() {
+    fn invalid_keys_are_rejected() {
         for key in [
             "",
             "dGhlIHNhbXBsZSBub25jZQ=",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_16_bytes_of_chance() {
+    fn generated_key_is_valid() {
         let chance = Random::new(1);
         let keys = [key(&chance), key(&chance)];
         assert_ne!(keys[0], keys[1]);

@@ -10,11 +10,11 @@ pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
 pub(crate) const HTTP2_ANSWERS_MAX: usize = 64 * 1024;
 
 /// Time for which a closing connection accepts requests if its PING is not answered: longer than any round trip.
-pub(crate) const HTTP2_LEAVING_MAX: Duration = Duration::from_secs(1);
+pub(crate) const HTTP2_GOAWAY_WAIT: Duration = Duration::from_secs(1);
 
 /// Idle time after which an HTTP/2 connection frees memory that it needs for the next request: 5 KiB, which a client
 /// that sends one request after another would need again at once.
-pub(crate) const HTTP2_REST_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const HTTP2_FREE_MEMORY_AFTER: Duration = Duration::from_secs(1);
 
 /// Data up to this size is copied after the previous frames; larger data is sent from its receive buffer.
 pub(crate) const HTTP2_COPY_MAX: usize = 4096;
@@ -47,7 +47,7 @@ pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
 pub(crate) const HTTP2_STREAM_BYTES: usize = 4096;
 
 /// Delay before the memory is returned, once for many streams: it takes some microseconds per free part.
-pub(crate) const HTTP2_DROPPED_KEPT: Duration = Duration::from_secs(5);
+pub(crate) const HTTP2_TRIM_DELAY: Duration = Duration::from_secs(5);
 
 /// Time with little progress after which a stalled stream may be reset if its client address has too many of them:
 /// longer than a TCP retransmission, and short enough for requests that wait in the queue for the stream's server.
@@ -58,7 +58,7 @@ pub(crate) const HTTP2_STALLED_MIN: Duration = Duration::from_secs(1);
 pub(crate) const HTTP2_PROGRESS_MIN: u64 = 1024;
 
 /// Largest rendered head whose encoded block a connection keeps: twice that of fixed responses and files.
-pub(crate) const HTTP2_REPEATED_MAX: usize = 512;
+pub(crate) const HTTP2_CACHED_HEAD_MAX: usize = 512;
 
 /// Bytes of request bodies that the streams of a core hold without counting against the windows of their connections: a
 /// thousand streams with full windows. A stream that waits for capacity of a server holds up to 64 KiB, so four would

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Time for which the start waits for the first outcomes of all names together: enough for two attempts
 /// ([`NAME_SERVER_TIMEOUT`]). A name without an outcome by then is a server that is down for now.
-pub(crate) const FIRST_ANSWERS_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const FIRST_RESOLUTION_WAIT: Duration = Duration::from_secs(2);
 
 /// Timeout of a query, which is then sent once more. glibc's 5 s would delay a start too long. A recursive name server
 /// that needs longer has the answer ready for the second query.
@@ -27,4 +27,4 @@ pub(crate) const RESOLVE_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// Consecutive negative answers after which the addresses of a name are no longer used: with the pauses between the
 /// queries, the name has been missing for at least three seconds, longer than a name server takes to reload a zone.
-pub(crate) const DENIALS_MAX: u32 = 3;
+pub(crate) const NEGATIVE_ANSWERS_MAX: u32 = 3;

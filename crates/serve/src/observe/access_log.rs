@@ -24,14 +24,14 @@ use onrush_config::plan::{self, LogField, LogFormat, LogPiece, LogSelect};
 use onrush_engine::Core;
 use onrush_engine::random::Random;
 
-use crate::observe::record::End;
+use crate::observe::record::RequestEnd;
 use crate::observe::trace::span::Trace;
-use crate::observe::traffic::Ended;
+use crate::observe::traffic::EndedRequest;
 use clock::Clock;
-use entry::{Entry, Way};
-use format::{Facts, Form};
+use entry::{Entry, RoutingNames};
+use format::{LineFormat, LogRecord};
 use lines::Lines;
-use writer::{Waited, Writer};
+use writer::{WaitOutcome, Writer};
 
 /// The log of one configuration, shared by all cores. When it is dropped, its thread writes the queued lines and ends.
 pub(crate) struct AccessLog {
@@ -47,7 +47,7 @@ pub(crate) struct CoreLog {
     left_out: Vec<usize>,
     /// Request header fields that the format uses, in lower case.
     headers: Vec<String>,
-    form: Form,
+    form: LineFormat,
     clock: RefCell<Clock>,
     chance: Random,
 }
@@ -91,8 +91,8 @@ impl AccessLog {
     pub(crate) fn close(&self, patience: Duration) -> u64 {
         self.lines.end();
         match self.writer.wait(patience) {
-            Waited::Ended => self.lines.lost(),
-            Waited::InVain => self.lines.lost() + self.lines.left(),
+            WaitOutcome::Ended => self.lines.lost(),
+            WaitOutcome::InVain => self.lines.lost() + self.lines.left(),
         }
     }
 }
@@ -129,7 +129,7 @@ impl CoreLog {
                 .filter(|(_, route)| !route.log)
                 .map(|(index, _)| index)
                 .collect(),
-            form: Form::new(&log.plan.format, &headers),
+            form: LineFormat::new(&log.plan.format, &headers),
             headers,
             clock: RefCell::default(),
             chance: Random::stream(core.now_exact().nanoseconds() ^ core.id() as u64, 2),
@@ -149,16 +149,16 @@ impl CoreLog {
     /// Writes the line of an ended request; `entry` is `None` for input that was not a request.
     pub(crate) fn write(
         &self,
-        ended: Ended<'_>,
+        ended: EndedRequest<'_>,
         (entry, trace): (Option<&Entry>, Option<&Trace>),
-        way: Way<'_>,
+        way: RoutingNames<'_>,
     ) -> Line {
         if !self.selects(ended) {
             return Line::Kept;
         }
         let server = entry.map(|entry| entry.server.borrow());
         let clock = &mut *self.clock.borrow_mut();
-        let facts = Facts {
+        let facts = LogRecord {
             server: server.as_ref().map_or("", |server| server.as_str()),
             ended,
             entry,
@@ -174,14 +174,15 @@ impl CoreLog {
         }
     }
 
-    fn selects(&self, ended: Ended<'_>) -> bool {
+    fn selects(&self, ended: EndedRequest<'_>) -> bool {
         let LogSelect {
             errors,
             slower_than,
             sample,
         } = self.log.plan.select;
         let is_error = || {
-            ended.end != End::Complete || ended.record.status().is_none_or(|status| status >= 400)
+            ended.end != RequestEnd::Complete
+                || ended.record.status().is_none_or(|status| status >= 400)
         };
         sample == 10_000
             || errors && is_error()

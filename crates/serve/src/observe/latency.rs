@@ -211,13 +211,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_duration_is_of_the_first_class_that_reaches_it(nanoseconds in prop_oneof![0..2_000_u64, 0..3_000_000_u64, 0..400_000_000_000_u64, any::<u64>()]) {
+        fn duration_belongs_to_first_class_that_holds_it(nanoseconds in prop_oneof![0..2_000_u64, 0..3_000_000_u64, 0..400_000_000_000_u64, any::<u64>()]) {
             let first = NANOSECONDS.iter().position(|&bound| nanoseconds <= bound);
             prop_assert_eq!(class(Duration::from_nanos(nanoseconds)), first.unwrap_or(BOUNDS));
         }
 
         #[test]
-        fn a_quantile_is_at_most_one_class_above_the_exact_one(mut durations in prop::collection::vec(2_000..100_000_000_000_u64, 1..50), share in 0.0..1.0_f64) {
+        fn quantile_is_within_one_class(mut durations in prop::collection::vec(2_000..100_000_000_000_u64, 1..50), share in 0.0..1.0_f64) {
             let latencies = Latencies::default();
             for &duration in &durations {
                 let duration = Duration::from_nanos(duration);

@@ -6,7 +6,7 @@ use std::fmt;
 
 use onrush_engine::{Core, Instant};
 
-use crate::limits::{LOG_LINES_PER_SECOND, LOG_SUBJECTS_MAX, LOSS_TOLD};
+use crate::limits::{LOG_LINES_PER_SECOND, LOG_SUBJECTS_MAX, LOSS_WARNING_INTERVAL};
 
 /// Rate limiter of one core for log lines.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl Log {
 
     /// Warns of a persistent failure, such as missing permissions: once per `subject`. The last [`LOG_SUBJECTS_MAX`]
     /// subjects are remembered.
-    pub(crate) fn lasting_failure(&self, core: &Core, subject: &str, what: fmt::Arguments<'_>) {
+    pub(crate) fn persistent_failure(&self, core: &Core, subject: &str, what: fmt::Arguments<'_>) {
         if self.is_new(subject) {
             self.failure(core, what);
         }
@@ -99,7 +99,7 @@ impl Lost {
     fn told(&self, now: Instant) -> Option<u64> {
         let count = self.count.get() + 1;
         if let Some(said) = self.said.get()
-            && now.since(said) < LOSS_TOLD
+            && now.since(said) < LOSS_WARNING_INTERVAL
         {
             self.count.set(count);
             return None;
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_second_has_its_own_share_of_lines() {
+    fn log_lines_are_limited_per_second() {
         let log = Log::default();
         let admitted = |seconds: u64| {
             (0..100)
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lasting_failure_is_new_once_for_each_of_the_latest_subjects() {
+    fn persistent_failure_is_logged_once_per_subject() {
         let log = Log::default();
         assert_eq!(
             ["/a", "/b", "/a"].map(|path| log.is_new(path)),
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_said_at_once_and_then_in_sums() {
+    fn losses_are_logged_at_once_then_summed() {
         let lost = Lost::default();
         let told = |seconds: u64| lost.told(Instant::from_nanoseconds(seconds * 1_000_000_000));
         assert_eq!(told(100), Some(1));
         assert_eq!((told(100), told(130)), (None, None));
-        let later = 100 + LOSS_TOLD.as_secs();
+        let later = 100 + LOSS_WARNING_INTERVAL.as_secs();
         assert_eq!((told(later), told(later)), (Some(3), None));
     }
 }

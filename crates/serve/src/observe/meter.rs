@@ -7,7 +7,7 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use crate::observe::record::{Class, End, Kind, Record};
+use crate::observe::record::{FailureClass, Record, RequestEnd, RequestKind};
 
 /// Counters of one core. Only its own thread accesses them.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Meter {
     statuses: [Cell<u64>; 6],
     refused: Cell<u64>,
     given_up: Cell<u64>,
-    failures: [Cell<u64>; Class::ALL.len()],
+    failures: [Cell<u64>; FailureClass::ALL.len()],
     retried: Cell<u64>,
     tunnels: Cell<u64>,
     unfinished: Cell<u64>,
@@ -30,16 +30,16 @@ pub(crate) struct Meter {
     mirrored: [Cell<u64>; MirrorOutcome::ALL.len()],
     trailers_dropped: [Cell<u64>; Message::ALL.len()],
     #[cfg(test)]
-    seen: RefCell<Vec<Seen>>,
+    seen: RefCell<Vec<SeenRecord>>,
 }
 
 /// A record that was observed.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRecord {
     pub(crate) status: Option<u16>,
-    pub(crate) failure: Option<Class>,
-    pub(crate) end: End,
+    pub(crate) failure: Option<FailureClass>,
+    pub(crate) end: RequestEnd,
 }
 
 fn add(counter: &Cell<u64>) {
@@ -76,27 +76,27 @@ impl Meter {
     }
 
     #[inline]
-    pub(crate) fn observe(&self, record: &Record, end: End) {
+    pub(crate) fn observe(&self, record: &Record, end: RequestEnd) {
         if let Some(status) = record.status() {
             add(&self.requests);
             add(&self.statuses[usize::from(status / 100).min(5)]);
         }
-        if !record.is_usual() || end != End::Complete {
+        if !record.is_ordinary() || end != RequestEnd::Complete {
             self.observe_unusual(record, end);
         }
         #[cfg(test)]
-        self.seen.borrow_mut().push(Seen {
+        self.seen.borrow_mut().push(SeenRecord {
             status: record.status(),
             failure: record.failure(),
             end,
         });
     }
 
-    fn observe_unusual(&self, record: &Record, end: End) {
+    fn observe_unusual(&self, record: &Record, end: RequestEnd) {
         match record.kind() {
-            Kind::Ordinary => {}
-            Kind::Refused => add(&self.refused),
-            Kind::Tunnel => add(&self.tunnels),
+            RequestKind::Ordinary => {}
+            RequestKind::Refused => add(&self.refused),
+            RequestKind::Tunnel => add(&self.tunnels),
         }
         if let Some(class) = record.failure() {
             add(&self.failures[class as usize]);
@@ -104,19 +104,19 @@ impl Meter {
         let retried = self.retried.get() + u64::from(record.retries());
         self.retried.set(retried);
         match end {
-            End::Complete | End::Partial | End::Broken => {}
-            End::GivenUp => add(&self.given_up),
-            End::CutOff => add(&self.unfinished),
+            RequestEnd::Complete | RequestEnd::Partial | RequestEnd::Broken => {}
+            RequestEnd::GivenUp => add(&self.given_up),
+            RequestEnd::CutOff => add(&self.unfinished),
         }
     }
 
     #[cfg(test)]
-    pub(crate) fn take_seen(&self) -> Vec<Seen> {
+    pub(crate) fn take_seen(&self) -> Vec<SeenRecord> {
         self.seen.take()
     }
 
     /// Counts invalid input that gets no response, because it came before the first request or after the last.
-    pub(crate) fn garbage(&self) {
+    pub(crate) fn invalid_input(&self) {
         add(&self.refused);
     }
 
@@ -169,7 +169,7 @@ pub struct Totals {
     /// also in `requests` and `statuses`.
     pub given_up: u64,
     /// Of `requests`: forwarded requests without a complete response from a server, in the order of [`Class::ALL`].
-    pub failures: [u64; Class::ALL.len()],
+    pub failures: [u64; FailureClass::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
     /// Of `requests`: connections that became tunnels.
@@ -247,7 +247,7 @@ impl Totals {
     }
 
     /// Failed requests of one class.
-    pub fn failures(&self, class: Class) -> u64 {
+    pub fn failures(&self, class: FailureClass) -> u64 {
         self.failures[class as usize]
     }
 }
@@ -318,7 +318,7 @@ impl fmt::Display for Totals {
         also(f, self.given_up, "given up by clients")?;
         also(f, self.failed(), "failed upstream")?;
         let mut separator = " (";
-        for class in Class::ALL
+        for class in FailureClass::ALL
             .into_iter()
             .filter(|&class| self.failures(class) > 0)
         {
@@ -339,13 +339,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_say_only_what_happened() {
+    fn totals_match_events() {
         let meter = Meter::default();
         let observe = |status: u16, tell: &dyn Fn(&mut Record)| {
             let mut record = Record::default();
             record.respond(status);
             tell(&mut record);
-            meter.observe(&record, End::Complete);
+            meter.observe(&record, RequestEnd::Complete);
         };
         meter.connection();
         for status in [200, 404, 200] {
@@ -355,12 +355,12 @@ mod tests {
             meter.totals().to_string(),
             "3 requests on 1 connections: 2xx 2, 4xx 1"
         );
-        meter.garbage();
+        meter.invalid_input();
         observe(101, &|record| record.tunnel());
         let given_up = Record::default();
         given_up.respond(200);
-        meter.observe(&given_up, End::GivenUp);
-        for class in [Class::Reset, Class::Timeout] {
+        meter.observe(&given_up, RequestEnd::GivenUp);
+        for class in [FailureClass::Reset, FailureClass::Timeout] {
             observe(502, &|record| record.fail(class));
         }
         let sum: Totals = [meter.totals(), meter.totals()].into_iter().sum();

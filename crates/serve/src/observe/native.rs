@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_buckets_are_told_by_their_distance() {
+    fn spans_encode_gaps_between_buckets() {
         // 1 s is the upper bound of bucket 0; 1.05 s is in bucket 1, 2 s in bucket 8.
         let native = histogram(&[
             500,
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_duration_is_in_the_bucket_whose_bounds_enclose_it(
+        fn durations_are_within_their_bucket(
             mut durations in prop::collection::vec(prop_oneof![0..5_000_u64, 0..3_000_000_u64, 0..279_000_000_000_u64], 0..60),
             share in 0.0..1.0_f64,
         ) {

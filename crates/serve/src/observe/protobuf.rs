@@ -166,7 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn fields_are_written_as_the_encoding_says() {
+    fn encoding_matches_documentation() {
         let mut writer = Writer::default();
         // Examples from the documentation of the encoding.
         writer.varint(1, 150);
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(number: u64, bytes: Vec<u8>, long in 0usize..40_000) {
+        fn written_message_is_read_back(number: u64, bytes: Vec<u8>, long in 0usize..40_000) {
             let mut writer = Writer::default();
             writer.varint(7, number);
             writer.message(300, |inner| {
@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_much_for_the_reader(bytes: Vec<u8>) {
+        fn reader_accepts_any_input(bytes: Vec<u8>) {
             let _ = fields(&bytes).count();
         }
     }

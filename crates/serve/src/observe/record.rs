@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Why a forwarded request got no complete response from a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Class {
+pub enum FailureClass {
     /// No server is up.
     NoServer,
     /// All servers are at their capacity.
@@ -25,32 +25,32 @@ pub enum Class {
     ClientShare,
 }
 
-impl Class {
+impl FailureClass {
     /// All classes, in the order of their counters.
-    pub const ALL: [Class; 9] = [
-        Class::NoServer,
-        Class::Full,
-        Class::Connect,
-        Class::Timeout,
-        Class::Reset,
-        Class::Garbage,
-        Class::Cut,
-        Class::Client,
-        Class::ClientShare,
+    pub const ALL: [FailureClass; 9] = [
+        FailureClass::NoServer,
+        FailureClass::Full,
+        FailureClass::Connect,
+        FailureClass::Timeout,
+        FailureClass::Reset,
+        FailureClass::Garbage,
+        FailureClass::Cut,
+        FailureClass::Client,
+        FailureClass::ClientShare,
     ];
 
     /// Label in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Class::NoServer => "no server",
-            Class::Full => "busy",
-            Class::Connect => "connect",
-            Class::Timeout => "timeout",
-            Class::Reset => "reset",
-            Class::Garbage => "bad answer",
-            Class::Cut => "cut off",
-            Class::Client => "client",
-            Class::ClientShare => "client share",
+            FailureClass::NoServer => "no server",
+            FailureClass::Full => "busy",
+            FailureClass::Connect => "connect",
+            FailureClass::Timeout => "timeout",
+            FailureClass::Reset => "reset",
+            FailureClass::Garbage => "bad answer",
+            FailureClass::Cut => "cut off",
+            FailureClass::Client => "client",
+            FailureClass::ClientShare => "client share",
         }
     }
 }
@@ -60,8 +60,8 @@ impl Class {
 pub(crate) struct Record {
     /// 0 before the response head is written.
     status: Cell<u16>,
-    kind: Cell<Kind>,
-    failure: Cell<Option<Class>>,
+    kind: Cell<RequestKind>,
+    failure: Cell<Option<FailureClass>>,
     retries: Cell<u8>,
     /// Bits: [`FIRST_BYTE_TOLD`], [`CUT`].
     response: Cell<u8>,
@@ -74,7 +74,7 @@ const FIRST_BYTE_TOLD: u8 = 1;
 const CUT: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     #[default]
     Ordinary,
     /// The input was not a valid request.
@@ -85,7 +85,7 @@ pub(crate) enum Kind {
 
 /// How a request ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum RequestEnd {
     /// The whole response was written and, if that takes time, handed to the kernel.
     Complete,
     /// The response was cut off with a reset or by closing the connection.
@@ -107,16 +107,16 @@ impl Record {
 
     /// Records that the input is not a valid request.
     pub(crate) fn refuse(&self) {
-        self.kind.set(Kind::Refused);
+        self.kind.set(RequestKind::Refused);
     }
 
     /// Records that the connection became a tunnel.
     pub(crate) fn tunnel(&self) {
-        self.kind.set(Kind::Tunnel);
+        self.kind.set(RequestKind::Tunnel);
     }
 
     /// Records that no server sent a complete response.
-    pub(crate) fn fail(&self, class: Class) {
+    pub(crate) fn fail(&self, class: FailureClass) {
         self.failure.set(Some(class));
     }
 
@@ -125,11 +125,11 @@ impl Record {
     }
 
     /// Records that the time to first byte has been reported separately.
-    pub(crate) fn begin_before(&self) {
+    pub(crate) fn set_first_byte_recorded(&self) {
         self.response.set(self.response.get() | FIRST_BYTE_TOLD);
     }
 
-    pub(crate) fn has_begun_before(&self) -> bool {
+    pub(crate) fn has_first_byte_recorded(&self) -> bool {
         self.response.get() & FIRST_BYTE_TOLD != 0
     }
 
@@ -140,15 +140,15 @@ impl Record {
 
     /// The end of the request; `end` is the end from the view of its connection.
     #[inline]
-    pub(crate) fn end(&self, end: End) -> End {
+    pub(crate) fn end(&self, end: RequestEnd) -> RequestEnd {
         match end {
-            End::Complete if self.response.get() & CUT != 0 => End::Partial,
+            RequestEnd::Complete if self.response.get() & CUT != 0 => RequestEnd::Partial,
             end => end,
         }
     }
 
     pub(crate) fn is_tunnel(&self) -> bool {
-        self.kind.get() == Kind::Tunnel
+        self.kind.get() == RequestKind::Tunnel
     }
 
     /// Status of the response, if it has started.
@@ -157,11 +157,11 @@ impl Record {
         Some(self.status.get()).filter(|&status| status > 0)
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> RequestKind {
         self.kind.get()
     }
 
-    pub(crate) fn failure(&self) -> Option<Class> {
+    pub(crate) fn failure(&self) -> Option<FailureClass> {
         self.failure.get()
     }
 
@@ -171,7 +171,9 @@ impl Record {
 
     /// Whether the request has no failure, retry or special kind, as nearly all have not.
     #[inline]
-    pub(crate) fn is_usual(&self) -> bool {
-        self.kind.get() == Kind::Ordinary && self.failure.get().is_none() && self.retries.get() == 0
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.kind.get() == RequestKind::Ordinary
+            && self.failure.get().is_none()
+            && self.retries.get() == 0
     }
 }

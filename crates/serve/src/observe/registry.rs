@@ -6,15 +6,15 @@ use std::rc::Rc;
 
 use onrush_load_targets::{DatagramTraffic, DatagramView};
 
-use super::cuts::Cuts;
+use super::close_counts::Cuts;
 use super::handshakes::Handshakes;
 use super::latency::class;
-use super::traffic::{Ended, Traffic, TrafficView};
+use super::traffic::{EndedRequest, Traffic, TrafficView};
 use crate::limits::SERIES_MAX;
 use onrush_engine::{Core, Instant};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum SeriesKind {
     Listener,
     Route,
     Group,
@@ -79,11 +79,11 @@ const NO_ROUTE: &str = "(none)";
 const OTHERS: &str = "(others)";
 
 impl Registry {
-    fn names(&self, kind: Kind) -> &RefCell<Names> {
+    fn names(&self, kind: SeriesKind) -> &RefCell<Names> {
         match kind {
-            Kind::Listener => &self.listeners,
-            Kind::Route => &self.routes,
-            Kind::Group => &self.groups,
+            SeriesKind::Listener => &self.listeners,
+            SeriesKind::Route => &self.routes,
+            SeriesKind::Group => &self.groups,
         }
     }
 
@@ -94,7 +94,7 @@ impl Registry {
         }
     }
 
-    pub(crate) fn traffic(&self, kind: Kind, name: &str) -> Rc<Traffic> {
+    pub(crate) fn traffic(&self, kind: SeriesKind, name: &str) -> Rc<Traffic> {
         let names = &mut *self.names(kind).borrow_mut();
         let place = names.place(name);
         Rc::clone(&names.all[place])
@@ -128,7 +128,7 @@ impl Registry {
     /// Number of a listener address, stable for the lifetime of the core; `name` is used for a new one. After 65,534
     /// addresses, which takes as many reloads, further ones share a number without counters, and no route condition
     /// matches them.
-    pub(crate) fn place(&self, address: &str, name: &str) -> u16 {
+    pub(crate) fn listener_number(&self, address: &str, name: &str) -> u16 {
         let places = &mut *self.places.borrow_mut();
         if let Some(&number) = places.numbers.get(address) {
             return number;
@@ -136,14 +136,16 @@ impl Registry {
         let number = places.listeners.len().try_into().unwrap_or(u16::MAX);
         if number < u16::MAX {
             places.numbers.insert(address.to_owned(), number);
-            places.listeners.push(self.traffic(Kind::Listener, name));
+            places
+                .listeners
+                .push(self.traffic(SeriesKind::Listener, name));
         }
         number
     }
 
     /// Renames the listener at this address.
-    pub(crate) fn call(&self, place: u16, name: &str) {
-        let traffic = self.traffic(Kind::Listener, name);
+    pub(crate) fn rename_listener(&self, place: u16, name: &str) {
+        let traffic = self.traffic(SeriesKind::Listener, name);
         if let Some(listener) = self
             .places
             .borrow_mut()
@@ -163,7 +165,7 @@ impl Registry {
     #[inline]
     pub(crate) fn observe(
         &self,
-        ended: Ended<'_>,
+        ended: EndedRequest<'_>,
         listener: u16,
         route: Option<&Traffic>,
         group: Option<&Traffic>,
@@ -196,20 +198,20 @@ impl Registry {
         }
     }
 
-    pub(crate) fn views(&self, kind: Kind) -> Vec<TrafficView> {
+    pub(crate) fn views(&self, kind: SeriesKind) -> Vec<TrafficView> {
         let names = self.names(kind).borrow();
-        let unrouted = (kind == Kind::Route).then_some(&self.unrouted);
+        let unrouted = (kind == SeriesKind::Route).then_some(&self.unrouted);
         let all = names.all.iter().chain(unrouted);
         all.map(|traffic| traffic.view()).collect()
     }
 
     #[inline]
-    pub(crate) fn begins(&self) {
+    pub(crate) fn request_started(&self) {
         self.in_flight.set(self.in_flight.get() + 1);
     }
 
     #[inline]
-    pub(crate) fn ends(&self) {
+    pub(crate) fn request_ended(&self) {
         self.in_flight.set(self.in_flight.get() - 1);
     }
 
@@ -252,11 +254,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_keeps_its_number_whatever_it_is_called() {
+    fn renamed_listener_keeps_its_number() {
         let registry = Registry::default();
-        let place = |address| registry.place(address, address);
+        let place = |address| registry.listener_number(address, address);
         let numbers = ["127.0.0.1:80", "127.0.0.1:81"].map(place);
-        registry.call(numbers[0], "public");
+        registry.rename_listener(numbers[0], "public");
         assert_eq!(place("127.0.0.1:80"), numbers[0]);
         let name = |place| registry.listener_at(place).map(|it| it.name().to_owned());
         let names = [0, 1, 2].map(|place| name(place).unwrap_or_default());
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_counted_by_listener_within_the_bound() {
+    fn datagram_counters_are_bounded() {
         let registry = Registry::default();
         let first = registry.datagrams("sink");
         first.received(100);
@@ -281,32 +283,41 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_their_traffic_and_those_beyond_the_bound_share_one() {
+    fn traffic_names_are_kept_and_bounded() {
         let registry = Registry::default();
-        let first = registry.traffic(Kind::Route, "/");
-        assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
+        let first = registry.traffic(SeriesKind::Route, "/");
+        assert!(Rc::ptr_eq(
+            &first,
+            &registry.traffic(SeriesKind::Route, "/")
+        ));
         let routes = |of: &str| -> Vec<Rc<Traffic>> {
             let names = (0..2 * SERIES_MAX).map(|number| format!("{of}{number}"));
             names
-                .map(|name| registry.traffic(Kind::Route, &name))
+                .map(|name| registry.traffic(SeriesKind::Route, &name))
                 .collect()
         };
         let used = routes("a");
         assert_eq!(used[SERIES_MAX - 3].name(), format!("a{}", SERIES_MAX - 3));
         assert_eq!(used[SERIES_MAX - 2].name(), OTHERS);
         assert_eq!(used[2 * SERIES_MAX - 1].name(), OTHERS);
-        assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
-        assert_eq!(registry.views(Kind::Route).len(), SERIES_MAX + 1);
-        assert!(registry.views(Kind::Group).is_empty());
+        assert!(Rc::ptr_eq(
+            &first,
+            &registry.traffic(SeriesKind::Route, "/")
+        ));
+        assert_eq!(registry.views(SeriesKind::Route).len(), SERIES_MAX + 1);
+        assert!(registry.views(SeriesKind::Group).is_empty());
         // Unused names are removed to make room.
         drop(used);
-        let early = registry.traffic(Kind::Route, "b");
+        let early = registry.traffic(SeriesKind::Route, "b");
         assert_eq!(early.name(), OTHERS, "one look for each configuration");
         drop(early);
         registry.prepare();
-        let later = registry.traffic(Kind::Route, "b");
+        let later = registry.traffic(SeriesKind::Route, "b");
         assert_eq!(later.name(), "b");
-        assert!(Rc::ptr_eq(&first, &registry.traffic(Kind::Route, "/")));
-        assert_eq!(registry.views(Kind::Route).len(), 3);
+        assert!(Rc::ptr_eq(
+            &first,
+            &registry.traffic(SeriesKind::Route, "/")
+        ));
+        assert_eq!(registry.views(SeriesKind::Route).len(), 3);
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     use onrush_config::plan::Action;
 
     #[test]
-    fn a_name_does_not_depend_on_the_routes_around() {
+    fn route_name_ignores_other_routes() {
         let with = |version: &str| {
             let mut route = Route::to(Action::Synthetic);
             let value = ValueMatch::Exact(version.to_owned());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_routes_apart() {
+    fn route_names_are_distinct() {
         let route = |hosts: &[&str], path: PathMatch, methods: &[&str]| {
             let mut route = Route::to(Action::Synthetic);
             let host = |name: &&str| Host::Exact((*name).to_owned());

@@ -31,15 +31,15 @@ use onrush_http::trace_context::{SAMPLED, TraceParent, write_trace_state};
 use onrush_http::write::HeadWriter;
 use onrush_tls::Connector;
 
-use crate::observe::access_log::entry::{Entry, Way};
-use crate::observe::traffic::Ended;
-use crate::routing::variables::About;
+use crate::observe::access_log::entry::{Entry, RoutingNames};
+use crate::observe::traffic::EndedRequest;
+use crate::routing::variables::RequestFacts;
 use collector::Lookup;
 use exporter::Exporter;
 use limits::TRACE_STATE_KEPT_MAX;
 use sink::Sink;
 use span::{Finished, Span, Trace};
-use spans::{Lost, SpanCounts, Spans};
+use spans::{SpanCounts, SpanLoss, Spans};
 
 /// Tracing of one configuration, shared by all cores. When it is dropped, the exporter's thread sends the remaining
 /// spans for a bounded time and ends.
@@ -96,7 +96,7 @@ impl Tracing {
     }
 
     /// Tracing without an exporter, with reproducible IDs.
-    pub(crate) fn unsent(plan: &plan::Tracing, cores: usize) -> Arc<Tracing> {
+    pub(crate) fn without_exporter(plan: &plan::Tracing, cores: usize) -> Arc<Tracing> {
         let sink = Arc::new(Sink {
             plan: plan.clone(),
             headers: Vec::new(),
@@ -141,7 +141,7 @@ impl CoreTracing {
     }
 
     /// The trace context of a request with this head; `None` if it needs none.
-    pub(crate) fn begin(&self, head: &RequestHead<'_, '_>, asked: Asked<'_>) -> Option<Trace> {
+    pub(crate) fn begin(&self, head: &RequestHead<'_, '_>, asked: TraceQuery<'_>) -> Option<Trace> {
         let sample = match asked.route.map(|route| self.routes[route]) {
             Some(RouteTracing::Off) => return None,
             Some(RouteTracing::Sample(sample)) => sample,
@@ -179,7 +179,7 @@ impl CoreTracing {
 
     fn span(
         head: &RequestHead<'_, '_>,
-        about: &dyn About,
+        about: &dyn RequestFacts,
         parent: Option<TraceParent>,
     ) -> Box<Span> {
         let names = HEADERS.map(str::to_owned);
@@ -218,12 +218,12 @@ impl CoreTracing {
     pub(crate) fn finish(
         &self,
         trace: Trace,
-        ended: Ended<'_>,
-        way: Way<'_>,
+        ended: EndedRequest<'_>,
+        way: RoutingNames<'_>,
         (began, now): (Instant, Instant),
-    ) -> Spoken {
+    ) -> SpanOutcome {
         let Some(span) = trace.span else {
-            return Spoken::Kept;
+            return SpanOutcome::Kept;
         };
         let record = ended.record;
         let finished = Finished {
@@ -241,21 +241,21 @@ impl CoreTracing {
             clock: unix_time().saturating_sub(Duration::from_nanos(now.nanoseconds())),
         };
         match self.tracing.sink.spans.push(self.core, finished) {
-            Ok(()) => Spoken::Kept,
+            Ok(()) => SpanOutcome::Kept,
             Err(lost) => {
                 let counts = &self.tracing.sink.counts;
-                counts.lose(Lost::Full, lost);
-                Spoken::Lost
+                counts.lose(SpanLoss::Full, lost);
+                SpanOutcome::Lost
             }
         }
     }
 }
 
 /// What [`CoreTracing::begin`] needs to know about a request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct TraceQuery<'a> {
     /// Index of the route, if any.
     pub(crate) route: Option<usize>,
-    pub(crate) about: &'a dyn About,
+    pub(crate) about: &'a dyn RequestFacts,
     /// Whether the peer is a trusted proxy.
     pub(crate) is_trusted: &'a dyn Fn() -> bool,
     pub(crate) forwards: Forwards,
@@ -270,7 +270,7 @@ pub(crate) enum Forwards {
 /// Whether the spans of a request were queued.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Spoken {
+pub(crate) enum SpanOutcome {
     /// Queued, or there were none.
     Kept,
     /// The queue is full.

@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
-use super::effort::{Effort, EffortView};
+use super::forwarding_times::{ForwardingTimes, ForwardingTimesView};
 use super::latency::{Histogram, Latencies, class};
-use crate::observe::record::{Class, End, Record};
+use crate::observe::record::{FailureClass, Record, RequestEnd};
 
 /// Counters of one listener, route or group. Only the core's own thread accesses them.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Traffic {
     /// Response bytes.
     sent: Cell<u64>,
     retries: Cell<u64>,
-    failures: [Cell<u64>; Class::ALL.len()],
+    failures: [Cell<u64>; FailureClass::ALL.len()],
     given_up: Cell<u64>,
     /// Requests that completed in the turn in which they arrived: one duration for first and last byte.
     whole: Latencies,
@@ -26,13 +26,13 @@ pub(crate) struct Traffic {
     /// and the time to the last byte.
     total: Latencies,
     /// Waits, connections and retries; of groups only. Boxed because few requests change it.
-    effort: Box<Effort>,
+    effort: Box<ForwardingTimes>,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Ended<'r> {
+pub(crate) struct EndedRequest<'r> {
     pub(crate) record: &'r Record,
-    pub(crate) end: End,
+    pub(crate) end: RequestEnd,
     /// Bytes of its response.
     pub(crate) sent: u64,
     pub(crate) duration: Duration,
@@ -43,8 +43,12 @@ fn add(counter: &Cell<u64>, more: u64) {
     counter.set(counter.get() + more);
 }
 
-impl<'r> Ended<'r> {
-    pub(crate) fn new(record: &'r Record, (end, sent): (End, u64), duration: Duration) -> Self {
+impl<'r> EndedRequest<'r> {
+    pub(crate) fn new(
+        record: &'r Record,
+        (end, sent): (RequestEnd, u64),
+        duration: Duration,
+    ) -> Self {
         Self {
             record,
             end,
@@ -76,7 +80,7 @@ impl Traffic {
     }
 
     /// Waits, connections and retries.
-    pub(crate) fn effort(&self) -> &Effort {
+    pub(crate) fn effort(&self) -> &ForwardingTimes {
         &self.effort
     }
 
@@ -87,8 +91,8 @@ impl Traffic {
 
     /// Counts an ended request.
     #[inline]
-    pub(crate) fn observe(&self, ended: Ended<'_>) {
-        let Ended {
+    pub(crate) fn observe(&self, ended: EndedRequest<'_>) {
+        let EndedRequest {
             record,
             end,
             sent,
@@ -98,8 +102,8 @@ impl Traffic {
         let status = record.status().unwrap_or(0);
         add(&self.statuses[usize::from(status / 100).min(5)], 1);
         add(&self.sent, sent);
-        if record.is_usual() && end == End::Complete {
-            match record.has_begun_before() {
+        if record.is_ordinary() && end == RequestEnd::Complete {
+            match record.has_first_byte_recorded() {
                 false => self.whole.observe(class, duration),
                 true => self.total.observe(class, duration),
             }
@@ -108,11 +112,11 @@ impl Traffic {
         self.observe_unusual(ended);
     }
 
-    fn observe_unusual(&self, ended: Ended<'_>) {
+    fn observe_unusual(&self, ended: EndedRequest<'_>) {
         let record = ended.record;
         // The lifetime of a tunnel is not a latency.
         if !record.is_tunnel() && record.status().is_some() {
-            match record.has_begun_before() {
+            match record.has_first_byte_recorded() {
                 false => self.whole.observe(ended.class, ended.duration),
                 true => self.total.observe(ended.class, ended.duration),
             }
@@ -122,7 +126,7 @@ impl Traffic {
         if let Some(class) = record.failure() {
             add(&self.failures[class as usize], 1);
         }
-        add(&self.given_up, u64::from(ended.end == End::GivenUp));
+        add(&self.given_up, u64::from(ended.end == RequestEnd::GivenUp));
     }
 
     pub(crate) fn view(&self) -> TrafficView {
@@ -158,7 +162,7 @@ pub struct TrafficView {
     /// Retries of requests.
     pub retries: u64,
     /// Forwarded requests without a complete response from a server, in the order of [`Class::ALL`].
-    pub failures: [u64; Class::ALL.len()],
+    pub failures: [u64; FailureClass::ALL.len()],
     /// Requests whose client disconnected before the whole response was sent.
     pub given_up: u64,
     /// From the request head to the first byte of the response.
@@ -166,7 +170,7 @@ pub struct TrafficView {
     /// From the request head to the last byte of the response, without tunnels.
     pub duration: Histogram,
     /// Waits, connections and causes of retries; of groups only.
-    pub effort: EffortView,
+    pub effort: ForwardingTimesView,
 }
 
 impl TrafficView {

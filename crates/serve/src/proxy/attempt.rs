@@ -25,12 +25,12 @@ impl<'a> Attempt<'a> {
     }
 
     /// Records that the head of the response has arrived.
-    pub(crate) fn responded_now(&self, status: u16) {
-        self.exchange.responded(status, self.worker);
+    pub(crate) fn record_response_head(&self, status: u16) {
+        self.exchange.record_attempt_status(status, self.worker);
         let (group, purpose) = (self.group, self.forward.purpose);
         let latency = self.worker.core.now().since(self.forward.sent.get());
         group.server(self.server).responses.observe(status, latency);
-        if group.measures(purpose, status) {
+        if group.records_outcomes(purpose, status) {
             let latency = self
                 .worker
                 .core
@@ -44,7 +44,7 @@ impl<'a> Attempt<'a> {
     /// Records that the whole response has arrived, with its head at `begun`. Within one turn of the core, the total time
     /// is the time to the first byte.
     #[inline]
-    pub(crate) fn is_complete_now(&self, begun: Instant) {
+    pub(crate) fn record_complete(&self, begun: Instant) {
         if let Some(outcome) = self.progress.outcome.take() {
             let at = (self.server, self.forward.purpose);
             self.group.ended(at, outcome, self.worker);

@@ -20,12 +20,12 @@ use onrush_config::plan::Balance;
 use onrush_engine::random::Random;
 
 use self::hash::Ring;
-use self::random::Lots;
-use self::round_robin::Turns;
+use self::random::AliasTable;
+use self::round_robin::SmoothRoundRobin;
 use crate::limits::HASH_LOAD_PERCENT_MAX;
-use crate::worker::time_slice::{TimeSlice, at_once};
+use crate::worker::time_slice::{TimeSlice, run_unsliced};
 
-pub(crate) use member::{Member, Question};
+pub(crate) use member::{BalanceRequest, Member};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
@@ -74,12 +74,12 @@ pub(crate) struct Balancer {
 
 #[derive(Clone, Debug)]
 enum State {
-    RoundRobin(Turns),
-    Random(Lots),
-    PowerOfTwo(Lots),
-    LeastConnections(Turns),
+    RoundRobin(SmoothRoundRobin),
+    Random(AliasTable),
+    PowerOfTwo(AliasTable),
+    LeastConnections(SmoothRoundRobin),
     Hash(Ring),
-    PeakEwma(Lots),
+    PeakEwma(AliasTable),
     First,
 }
 
@@ -93,12 +93,12 @@ impl Balancer {
         slice: &mut TimeSlice,
     ) -> Self {
         let state = match policy {
-            Policy::RoundRobin => State::RoundRobin(Turns::new(seed)),
-            Policy::Random => State::Random(Lots::default()),
-            Policy::PowerOfTwo => State::PowerOfTwo(Lots::default()),
-            Policy::LeastConnections => State::LeastConnections(Turns::new(seed)),
+            Policy::RoundRobin => State::RoundRobin(SmoothRoundRobin::new(seed)),
+            Policy::Random => State::Random(AliasTable::default()),
+            Policy::PowerOfTwo => State::PowerOfTwo(AliasTable::default()),
+            Policy::LeastConnections => State::LeastConnections(SmoothRoundRobin::new(seed)),
             Policy::Hash { load_percent_max } => State::Hash(Ring::new(load_percent_max)),
-            Policy::PeakEwma => State::PeakEwma(Lots::default()),
+            Policy::PeakEwma => State::PeakEwma(AliasTable::default()),
             Policy::First => State::First,
         };
         let mut balancer = Self {
@@ -113,7 +113,7 @@ impl Balancer {
     /// Replaces the members, which must be in ascending order of their servers; may be empty. `Hash` takes about 30 ns
     /// per point of its ring (some hundred per server), the others about 20 ns per server.
     pub(crate) fn update(&mut self, members: &[Member]) {
-        at_once(async |slice| self.update_in_slices(members, slice).await);
+        run_unsliced(async |slice| self.update_in_slices(members, slice).await);
     }
 
     /// [`Balancer::update`] in time slices.
@@ -161,7 +161,7 @@ impl Balancer {
     /// Chooses a server; `None` if every member is full or to be avoided.
     pub(crate) fn choose<Load, Latency>(
         &mut self,
-        question: &Question<'_, Load, Latency>,
+        question: &BalanceRequest<'_, Load, Latency>,
     ) -> Option<u32>
     where
         Load: Fn(u32) -> u32,
@@ -173,7 +173,7 @@ impl Balancer {
 
     fn choose_index<Load, Latency>(
         &mut self,
-        question: &Question<'_, Load, Latency>,
+        question: &BalanceRequest<'_, Load, Latency>,
     ) -> Option<usize>
     where
         Load: Fn(u32) -> u32,
@@ -215,7 +215,7 @@ mod tests {
     impl Balancer {
         /// [`Balancer::prepare`] without slices.
         pub(crate) fn new(policy: Policy, members: &[Member], seed: u64) -> Self {
-            at_once(async |slice| Self::prepare(policy, members, seed, slice).await)
+            run_unsliced(async |slice| Self::prepare(policy, members, seed, slice).await)
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_chosen_when_all_are_full_or_there_is_none() {
+    fn no_choice_without_capacity() {
         check(&[], &[], &[], &[None]);
         check(&[1], &[0], &[], &[None]);
         check(&[3, 1, 1], &[0, 1, 2], &[], &[None]);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_failed_the_request_is_not_chosen_for_it_again() {
+    fn avoided_server_is_not_chosen() {
         check(&[9, 1, 9], &[], &[0, 2], &[Some(1)]);
         check(&[9, 1, 9], &[1], &[0, 2], &[None]);
         check(&[9, 1, 9], &[], &[0, 1, 2], &[None]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_no_member_any_more_is_not_chosen_and_one_that_returns_is() {
+    fn update_replaces_members() {
         for policy in POLICIES {
             let all: Vec<Member> = (0..6).map(|server| simulation::member(server, 2)).collect();
             let mut balancer = Balancer::new(policy, &all, 1);

@@ -15,7 +15,7 @@ use onrush_tls::Transport;
 
 use super::failure::Failure;
 use super::group::{Event, Group};
-use super::health::{Fault, Health, Outcome, State};
+use super::health::{CheckFault, Health, Outcome, State};
 use crate::limits::CHECK_BYTES_MAX;
 use crate::worker::Worker;
 
@@ -28,7 +28,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
     let mut health = Health::new(rules.into(), u64::from(server), core.now());
     let mut watched = None;
     if let Some(is_healthy) = group.endpoints().all()[server as usize].checked_before() {
-        health = health.believing(if is_healthy { State::Up } else { State::Down });
+        health = health.with_state(if is_healthy { State::Up } else { State::Down });
         watched = group.server(server).address();
     }
     while !core.is_stopping() {
@@ -52,13 +52,13 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
             Ok(()) => Outcome::Passed,
             Err(_) if core.is_stopping() => return,
             // This core was stalled for much of the timeout: check again at once.
-            Err(Fault::Exchange(failure))
-                if failure.is_timeout() && worker.was_held_up(rules.timeout) =>
+            Err(CheckFault::Exchange(failure))
+                if failure.is_timeout() && worker.was_stalled(rules.timeout) =>
             {
                 continue;
             }
             // No result for the server, like a socket error (SOCKERR) in HAProxy.
-            Err(Fault::Exchange(failure)) if failure.is_local_shortage() => {
+            Err(CheckFault::Exchange(failure)) if failure.is_local_shortage() => {
                 let what = format_args!(
                     "could not check {address}, a server of {}: {failure}",
                     group.plan.name
@@ -80,7 +80,7 @@ pub(crate) async fn watch(group: Rc<Group>, server: u32, worker: Rc<Worker>) {
                 true => Event::Up,
                 false => Event::Down,
             };
-            group.tell(server, event, &format_args!("is {transition}"));
+            group.log_event(server, event, &format_args!("is {transition}"));
             group.endpoints().set_healthy(server, is_up, now);
         }
     }
@@ -101,7 +101,7 @@ async fn check(
     server: u32,
     address: &Address,
     worker: &Worker,
-) -> Result<(), Fault> {
+) -> Result<(), CheckFault> {
     let Some(rules) = &group.plan.health else {
         return Ok(());
     };
@@ -116,7 +116,7 @@ async fn check(
             until,
         )
         .await
-        .map_err(|error| Fault::Exchange(Failure::Connect(error)))?;
+        .map_err(|error| CheckFault::Exchange(Failure::Connect(error)))?;
     let authority = |host: &Option<String>| {
         let own = &group.server(server).authority;
         host.as_ref().unwrap_or(own).clone()
@@ -129,7 +129,7 @@ async fn check(
             Ok(())
         }
         Check::Grpc { service, host } => {
-            let question = http2::Question {
+            let question = http2::CheckRequest {
                 head: &format!(
                     "POST {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: onrush\r\nContent-Type: application/grpc\r\nTE: trailers\r\n\r\n",
                     grpc::PATH,
@@ -139,7 +139,7 @@ async fn check(
                 body: &grpc::request(service),
             };
             let answer = http2::ask(&transport, &question, &worker.limits, until).await;
-            grpc::judge(&answer.map_err(Fault::Exchange)?)
+            grpc::evaluate(&answer.map_err(CheckFault::Exchange)?)
         }
         Check::Http {
             path,
@@ -151,22 +151,22 @@ async fn check(
                 "GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: onrush\r\nConnection: close\r\n\r\n",
                 authority(host)
             );
-            let asked = ask_for_page((&transport, group), &head, body.as_ref(), until, worker);
-            let response = asked.await.map_err(Fault::Exchange)?;
+            let asked = request_page((&transport, group), &head, body.as_ref(), until, worker);
+            let response = asked.await.map_err(CheckFault::Exchange)?;
             let is_good = |range: &(u16, u16)| (range.0..=range.1).contains(&response.status);
             if !status.iter().any(is_good) {
-                return Err(Fault::Status(response.status));
+                return Err(CheckFault::Status(response.status));
             }
             match response.body_fits {
                 true => Ok(()),
-                false => Err(Fault::Body),
+                false => Err(CheckFault::Body),
             }
         }
     }
 }
 
 /// Sends a request with this head in the group's protocol.
-async fn ask_for_page(
+async fn request_page(
     (transport, group): (&Transport, &Group),
     head: &str,
     pattern: Option<&Pattern>,
@@ -176,7 +176,7 @@ async fn ask_for_page(
     if group.plan.protocol == UpstreamProtocol::Http1 {
         return ask(transport, head.as_bytes(), pattern, until, worker).await;
     }
-    let question = http2::Question {
+    let question = http2::CheckRequest {
         head,
         scheme: group.scheme(),
         body: b"",
@@ -215,7 +215,7 @@ async fn ask(
         received.extend_from_slice(input.bytes());
         input.consume(input.bytes().len());
         let is_over = ended || received.len() >= CHECK_BYTES_MAX;
-        if let Some(response) = judge(&received, pattern, is_over, worker)? {
+        if let Some(response) = evaluate(&received, pattern, is_over, worker)? {
             return Ok(response);
         }
         if ended {
@@ -228,7 +228,7 @@ async fn ask(
 }
 
 /// Evaluates the bytes received so far; `None` if more are needed.
-fn judge(
+fn evaluate(
     received: &[u8],
     pattern: Option<&Pattern>,
     is_over: bool,

@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::failure::Failure;
 use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
-use super::splice::Ends;
+use super::splice::SpliceEnds;
 use crate::exchange::reply::Reply;
 use crate::limits::INTERIM_RESPONSES_MAX;
 use crate::observe::meter::Message;
@@ -67,7 +67,7 @@ impl<'a> Download<'a> {
         let begun = self.attempt.worker.core.now();
         if relay.is_encoding() {
             Box::pin(self.run_encoding(relay)).await?;
-            self.attempt.is_complete_now(begun);
+            self.attempt.record_complete(begun);
             return Ok(done);
         }
         let keeps = self.trailer_filter(&mut relay);
@@ -83,7 +83,7 @@ impl<'a> Download<'a> {
             }
             self.flush().await.map_err(Failure::Client)?;
             let (from, to) = (|| self.server.as_plain(), || self.reply.as_plain());
-            if let Some(ends) = Ends::new(relay.verbatim_left(), from, to) {
+            if let Some(ends) = SpliceEnds::new(relay.verbatim_left(), from, to) {
                 // Boxed: only long bodies need memory for it.
                 Box::pin(self.splice(ends, &mut relay)).await?;
                 if relay.is_complete() {
@@ -101,7 +101,7 @@ impl<'a> Download<'a> {
                 .meter
                 .trailers_dropped(Message::Response);
         }
-        self.attempt.is_complete_now(begun);
+        self.attempt.record_complete(begun);
         Ok(done)
     }
 
@@ -111,7 +111,7 @@ impl<'a> Download<'a> {
         let of_connection = relay.take_connection_fields();
         move |name| {
             !of_connection.contain(name)
-                && (trailers == Trailers::Pass || exchange.response_keeps(name))
+                && (trailers == Trailers::Pass || exchange.passes_response_trailer(name))
         }
     }
 
@@ -152,7 +152,10 @@ impl<'a> Download<'a> {
             match self.receive().await? {
                 Ok(0) if nothing_yet => return Err(Failure::Closed),
                 Ok(0) => return Err(Failure::EndedWithin),
-                Ok(_) => self.attempt.progress.response_is(ResponseSide::Arriving),
+                Ok(_) => self
+                    .attempt
+                    .progress
+                    .advance_response(ResponseSide::Arriving),
                 Err(error) => return Err(Failure::NoResponse(error)),
             }
         }
@@ -173,7 +176,7 @@ impl<'a> Download<'a> {
         let is_tunnel = head.status == 101;
         let attempt = self.attempt;
         if is_tunnel {
-            attempt.forward.grants(&head)?;
+            attempt.forward.check_upgrade(&head)?;
         }
         let consumed = head.bytes;
         if head.status < 200 && !is_tunnel {
@@ -213,7 +216,7 @@ impl Download<'_> {
     /// Splices the rest of the body to the client; returns early when the rest must be received into a buffer.
     pub(super) async fn splice(
         &mut self,
-        ends: Ends<'_>,
+        ends: SpliceEnds<'_>,
         relay: &mut Relay,
     ) -> Result<(), Failure> {
         let mut splice = Splice::default();
@@ -227,8 +230,8 @@ impl Download<'_> {
             };
             ends.to.set_send_patience(self.client_patience());
             splice.give(ends.to).await.map_err(Failure::Client)?;
-            relay.pass_unseen(taken);
-            self.reply.count_unseen(taken);
+            relay.count_spliced(taken);
+            self.reply.count_spliced(taken);
         }
         Ok(())
     }

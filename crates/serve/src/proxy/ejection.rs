@@ -55,13 +55,13 @@
 //! [`Ejection::observe`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their
 //! [`Presence`] with a [`Purpose`], and claims and releases trials.
 
-pub(super) mod absence;
 mod ejector;
 mod evidence;
 pub(super) mod outcome;
 mod presence;
 mod recent_failures;
 mod recheck;
+pub(super) mod recheck_delay;
 mod reload;
 pub(super) mod transitions;
 
@@ -71,14 +71,14 @@ use onrush_config::plan::{EjectOn, Upstream};
 use onrush_engine::Instant;
 
 use super::endpoints::Endpoint;
-use absence::Terms;
 use ejector::Ejector;
 use recent_failures::RecentFailures;
+use recheck_delay::RecheckDelays;
 
-pub(crate) use ejector::Census;
+pub(crate) use ejector::GroupSnapshot;
 pub(crate) use evidence::{Change, Purpose};
 pub(crate) use outcome::Outcome;
-pub(crate) use presence::{EjectionState, Presence};
+pub(crate) use presence::{EjectionPhase, EjectionState};
 pub(crate) use recheck::bring_back;
 pub(crate) use reload::report_ended;
 
@@ -86,7 +86,7 @@ pub(crate) use reload::report_ended;
 #[derive(Debug)]
 pub(crate) struct Ejection {
     ejector: RefCell<Ejector>,
-    terms: Terms,
+    terms: RecheckDelays,
     recent_failures: RecentFailures,
 }
 

@@ -13,16 +13,19 @@ use super::failure::Failure;
 use super::relay::Relay;
 use crate::exchange::encoding::Encoding;
 use crate::limits::ENCODED_BYTES_PER_TURN;
-use crate::rules::compress::Change;
+use crate::rules::compress::CompressionChange;
 
 impl Attempt<'_> {
     /// How to encode the body that follows `head`, and the resulting change of the head.
-    pub(super) fn encoding(&self, head: &ResponseHead<'_, '_>) -> (Option<Encoding>, Change) {
+    pub(super) fn encoding(
+        &self,
+        head: &ResponseHead<'_, '_>,
+    ) -> (Option<Encoding>, CompressionChange) {
         let Some(offer) = self.exchange.offer() else {
-            return (None, Change::Nothing);
+            return (None, CompressionChange::Nothing);
         };
         let change = self.forward.wish.change(offer, head, self.forward.method());
-        let Change::Encode(coding) = change else {
+        let CompressionChange::Encode(coding) = change else {
             return (None, change);
         };
         // The response to HEAD has the header fields of the response to GET (RFC 9110 9.3.2).
@@ -31,7 +34,7 @@ impl Attempt<'_> {
         }
         match Encoding::begin(&self.worker.encoders, coding) {
             Some(encoding) => (Some(encoding), change),
-            None => (None, Change::Vary),
+            None => (None, CompressionChange::Vary),
         }
     }
 }
@@ -67,7 +70,7 @@ impl Download<'_> {
             let received = match arrived {
                 Poll::Ready(received) => received,
                 Poll::Pending => {
-                    relay.catch_up(&mut self.reply)?;
+                    relay.flush_encoder(&mut self.reply)?;
                     self.flush().await.map_err(Failure::Client)?;
                     self.set_body_deadline();
                     self.receive().await?

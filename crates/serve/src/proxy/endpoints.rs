@@ -27,13 +27,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use onrush_config::plan::Upstream;
 use onrush_engine::Instant;
 
-use super::ejection::{Census, Presence};
-use super::line::Line;
-use endpoint::{Deciders, endpoints_max, fixed_address};
+use super::ejection::{EjectionPhase, GroupSnapshot};
+use super::wait_queue::WaitQueue;
+use endpoint::{EjectionPolicy, endpoints_max, fixed_address};
 use names::Names;
 
 pub(crate) use endpoint::{Availability, Endpoint};
-pub use state::Duty;
+pub use state::AdminState;
 pub(crate) use state::Location;
 
 #[derive(Debug)]
@@ -43,16 +43,16 @@ pub(crate) struct Endpoints {
     all: Vec<Endpoint>,
     /// For each configured server, the index after its last endpoint.
     ends: Vec<usize>,
-    notice: Arc<Notice>,
+    notice: Arc<ChangeNotifier>,
 }
 
 /// Notifies cores of changes; shared by configurations whose endpoints share state.
 #[derive(Debug)]
-struct Notice {
+struct ChangeNotifier {
     /// Incremented when the servers that may get requests change; each core compares it with the last version seen.
     version: AtomicU64,
     /// The queues that wait for capacity.
-    line: Line,
+    line: WaitQueue,
 }
 
 impl Endpoints {
@@ -61,7 +61,7 @@ impl Endpoints {
     pub(crate) fn new(upstream: &Upstream, before: Option<&Endpoints>) -> Self {
         let names = Names::of(upstream);
         let known = before.map(|before| (before, names.positions_in(&before.names)));
-        let deciders = Deciders::of(upstream);
+        let deciders = EjectionPolicy::of(upstream);
         let mut endpoints = Vec::new();
         let mut ends = Vec::new();
         for (index, server) in upstream.servers.iter().enumerate() {
@@ -148,7 +148,7 @@ impl Endpoints {
             {
                 *location = Some(new.clone());
                 endpoint.is_healthy.store(true, Ordering::Relaxed);
-                endpoint.state.ejection.begin_anew();
+                endpoint.state.ejection.reset_state();
                 endpoint.state.set_since(now);
                 has_changed = true;
             }
@@ -160,15 +160,16 @@ impl Endpoints {
     }
 
     /// Current counts of the servers. O(n); called after a failure.
-    pub(crate) fn census(&self) -> Census {
-        let mut census = Census {
-            located: 0,
+    pub(crate) fn snapshot(&self) -> GroupSnapshot {
+        let mut census = GroupSnapshot {
+            with_address: 0,
             out: 0,
             in_service: 0,
         };
         for endpoint in self.all.iter().filter(|endpoint| endpoint.is_located()) {
-            let is_out = endpoint.presence() != Presence::In || endpoint.duty() != Duty::Serve;
-            census.located += 1;
+            let is_out =
+                endpoint.presence() != EjectionPhase::In || endpoint.duty() != AdminState::Serve;
+            census.with_address += 1;
             census.out += usize::from(is_out);
             census.in_service += usize::from(!is_out && endpoint.is_healthy());
         }
@@ -176,7 +177,7 @@ impl Endpoints {
     }
 
     /// Sets the administrative state of an endpoint.
-    pub(crate) fn set_duty(&self, endpoint: u32, duty: Duty) {
+    pub(crate) fn set_duty(&self, endpoint: u32, duty: AdminState) {
         self.all[endpoint as usize].state.set_duty(duty);
         self.changed();
     }
@@ -199,12 +200,12 @@ impl Endpoints {
     }
 }
 
-impl Default for Notice {
+impl Default for ChangeNotifier {
     fn default() -> Self {
         Self {
             // Differs from the initial value on a core, which has seen nothing.
             version: AtomicU64::new(1),
-            line: Line::default(),
+            line: WaitQueue::default(),
         }
     }
 }
@@ -216,8 +217,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::proxy::ejection::absence::{Cause, Terms};
-    use crate::proxy::ejection::transitions::Out;
+    use crate::proxy::ejection::recheck_delay::{Cause, RecheckDelays};
+    use crate::proxy::ejection::transitions::EjectionStart;
 
     fn endpoints(servers: &str) -> Endpoints {
         Endpoints::new(&upstream(servers, ""), None)
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_keeps_its_endpoint_when_others_come_and_go() {
+    fn address_keeps_endpoint() {
         let endpoints = endpoints("\"10.0.0.9:80\", { address = \"app:80\", addresses_max = 16 }");
         let now = Instant::from_nanoseconds(1);
         assert_eq!(located(&endpoints, 0), [Some(at(9))]);
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_may_change_how_many_addresses_are_used() {
+    fn reload_changes_addresses_max() {
         let of = |max: u32| {
             let server = format!("{{ address = \"app:80\", addresses_max = {max} }}");
             upstream(&server, "")
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_does_not_inherit_what_was_known_of_the_one_before_it() {
+    fn new_address_starts_without_state() {
         let endpoints = endpoints("\"app:80\"");
         let now = Instant::from_nanoseconds;
         endpoints.assign(0, &[at(1), at(2)], now(1));
@@ -296,27 +297,27 @@ mod tests {
         assert_eq!(all[1].availability(), Availability::In { since: 5 });
     }
 
-    fn take_out(endpoints: &Endpoints, endpoint: u32, now: u64) -> Option<Out> {
-        let terms = Terms::from(&plan::Eject::default());
+    fn take_out(endpoints: &Endpoints, endpoint: u32, now: u64) -> Option<EjectionStart> {
+        let terms = RecheckDelays::from(&plan::Eject::default());
         let now = Instant::from_nanoseconds(now);
-        endpoints.take_out(endpoint, Cause::Unreliable, &terms, now)
+        endpoints.eject_server(endpoint, Cause::Unreliable, &terms, now)
     }
 
     #[test]
-    fn a_server_is_taken_out_once_and_is_back_when_it_is_brought_back() {
+    fn ejection_and_return() {
         let endpoints = endpoints("\"10.0.0.1:80\", \"10.0.0.2:80\"");
         let now = Instant::from_nanoseconds;
-        let census = |out, in_service| Census {
-            located: 2,
+        let census = |out, in_service| GroupSnapshot {
+            with_address: 2,
             out,
             in_service,
         };
-        assert_eq!(endpoints.census(), census(0, 2));
+        assert_eq!(endpoints.snapshot(), census(0, 2));
         let out = take_out(&endpoints, 1, 100).expect("it was in");
         assert!(take_out(&endpoints, 1, 101).is_none(), "it is out already");
         let endpoint = &endpoints.all()[1];
         assert_eq!(endpoint.availability(), Availability::Out);
-        assert_eq!(endpoints.census(), census(1, 1));
+        assert_eq!(endpoints.snapshot(), census(1, 1));
         assert!(endpoints.is_out(1, out.term));
         assert!(!endpoints.bring_back(1, Some(out.term + 1), now(200)));
         assert!(endpoints.bring_back(1, Some(out.term), now(200)));
@@ -328,7 +329,7 @@ mod tests {
         assert_eq!(endpoint.availability(), Availability::In { since: 200 });
         endpoints.set_healthy(1, false, now(300));
         assert_eq!(endpoint.availability(), Availability::Out);
-        assert_eq!(endpoints.census(), census(0, 1));
+        assert_eq!(endpoints.snapshot(), census(0, 1));
         endpoints.set_healthy(1, true, now(400));
         assert_eq!(endpoint.availability(), Availability::In { since: 400 });
         endpoints.set_healthy(1, true, now(500));
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_trial_gets_one_request_at_a_time() {
+    fn trial_is_one_request() {
         let endpoints = endpoints("\"10.0.0.1:80\", \"10.0.0.2:80\"");
         let now = Instant::from_nanoseconds;
         let out = take_out(&endpoints, 0, 100).expect("it was in");
@@ -349,18 +350,18 @@ mod tests {
         assert_eq!(endpoints.all()[0].availability(), Availability::Out);
         assert!(endpoints.claim_trial(0));
         assert!(!endpoints.claim_trial(0), "another has it");
-        endpoints.give_trial_back(0);
+        endpoints.release_trial(0);
         assert!(endpoints.claim_trial(0));
         let again = take_out(&endpoints, 0, 300).expect("it failed its trial");
         assert_eq!(again.wait, 2 * out.wait);
-        endpoints.give_trial_back(0);
+        endpoints.release_trial(0);
         assert!(!endpoints.claim_trial(0), "it is out");
         endpoints.put_on_trial(0, out.term, now(400));
         assert!(!endpoints.claim_trial(0), "that absence has ended");
     }
 
     #[test]
-    fn servers_keep_their_state_wherever_they_move_and_new_ones_have_none() {
+    fn reordered_servers_keep_state() {
         let now = Instant::from_nanoseconds;
         let before = endpoints("\"10.0.0.1:80\", \"10.0.0.2:80\", \"10.0.0.3:80\"");
         let out = take_out(&before, 1, 100).expect("it was in");
@@ -393,11 +394,11 @@ mod tests {
         take_out(&after, 2, 300).expect("it was in");
         assert_eq!(before.all()[0].availability(), Availability::Out);
         take_out(&after, 0, 300).expect("it was in");
-        assert_eq!(before.census().out, 1, "it does not know the new one");
+        assert_eq!(before.snapshot().out, 1, "it does not know the new one");
     }
 
     #[test]
-    fn a_name_keeps_its_addresses() {
+    fn name_keeps_addresses_on_reload() {
         let now = Instant::from_nanoseconds(1);
         let before = endpoints("\"app:80\", \"db:80\"");
         before.assign(0, &[at(1), at(2)], now);
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_kept_as_long_as_checks_are_made() {
+    fn health_is_kept_while_checked() {
         const CHECKED: &str = "health = { path = \"/\" }";
         const ONE: &str = "\"10.0.0.1:80\"";
         let now = Instant::from_nanoseconds(1);
@@ -431,13 +432,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_out_is_in_where_requests_take_none_out() {
+    fn ejection_is_ignored_if_disabled() {
         const TWO: &str = "\"10.0.0.1:80\", \"10.0.0.2:80\"";
         let two = |before| Endpoints::new(&upstream(TWO, ""), before);
         let first = two(None);
         let out = take_out(&first, 0, 100).expect("it was in");
         let second = two(Some(&first));
-        assert_eq!(second.all()[0].presence(), Presence::Out);
+        assert_eq!(second.all()[0].presence(), EjectionPhase::Out);
         for (servers, keys) in [(TWO, "eject = false"), ("\"10.0.0.1:80\"", "")] {
             let unjudged = Endpoints::new(&upstream(servers, keys), Some(&second));
             assert_eq!(
@@ -451,12 +452,12 @@ mod tests {
         }
         let unjudged = Endpoints::new(&upstream(TWO, "eject = false"), Some(&second));
         let third = two(Some(&unjudged));
-        assert_eq!(third.all()[0].presence(), Presence::In);
+        assert_eq!(third.all()[0].presence(), EjectionPhase::In);
         assert!(!first.is_out(0, out.term), "that absence has ended");
     }
 
     #[test]
-    fn a_server_has_its_connections_once_whatever_the_configuration() {
+    fn configurations_share_connection_count() {
         let limited = |max| {
             let server = format!("{{ address = \"10.0.0.1:80\", connections_max = {max} }}");
             upstream(&server, "")
@@ -475,7 +476,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_and_goes_a_server_keeps_what_is_known_of_it(
+        fn state_follows_server(
             configurations in prop::collection::vec(
                 prop::sample::subsequence((1..=9_u8).collect::<Vec<_>>(), 2..9).prop_shuffle(),
                 1..12,
@@ -496,7 +497,7 @@ mod tests {
                     out.push(servers[fallen]);
                 }
                 for (endpoint, last) in endpoints.all().iter().zip(servers) {
-                    let is_out = endpoint.presence() == Presence::Out;
+                    let is_out = endpoint.presence() == EjectionPhase::Out;
                     prop_assert_eq!(is_out, out.contains(last), "10.0.0.{}", last);
                 }
                 before = Some(endpoints);

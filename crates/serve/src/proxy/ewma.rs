@@ -85,18 +85,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_the_first_response() {
+    fn value_is_zero_before_first_response() {
         check(&[], 7, 0.0);
     }
 
     #[test]
-    fn a_peak_counts_at_once_and_in_full() {
+    fn peak_replaces_average() {
         check(&[(10, 5)], 10, 5.0);
         check(&[(10, 5), (11, 80)], 11, 80.0);
     }
 
     #[test]
-    fn what_is_below_draws_the_average_down_with_time() {
+    fn lower_value_decays_average() {
         let e = std::f64::consts::E;
         check(&[(10, 80), (11, 5)], 11, 80.0 / e + 5.0 * (1.0 - 1.0 / e));
         // No time has passed, so the lower value has no weight.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_it_fades_until_nothing_is_known() {
+    fn average_decays_to_zero() {
         let e = std::f64::consts::E;
         check(&[(10, 80)], 11, 80.0 / e);
         check(&[(10, 80)], 13, 80.0 / e.powi(3));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_observations_there_are_does_not_matter_only_their_time() {
+    fn decay_depends_on_time_only() {
         let at = |milliseconds: u64| Instant::from_nanoseconds(milliseconds * 1_000_000);
         let decay = Decay::new(SECOND);
         let (mut often, mut once) = (Ewma::default(), Ewma::default());
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_is_exact_to_a_millionth_where_it_is_used() {
+    fn series_is_exact_to_a_millionth() {
         let decay = Decay::new(SECOND);
         for nanoseconds in (0..100_000_000).step_by(10_007) {
             let exact = (-(nanoseconds as f64) * 1e-9).exp();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_lags_changes_nothing() {
+    fn lagging_clock_is_ignored() {
         check(&[(10, 80), (9, 5)], 9, 80.0);
     }
 }

@@ -9,7 +9,7 @@ use onrush_http::{Place, Refusal};
 use onrush_tls::Transport;
 
 use super::unavailable::Unavailable;
-use crate::observe::record::Class;
+use crate::observe::record::FailureClass;
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug)]
@@ -31,17 +31,17 @@ pub(crate) enum Failure {
     /// The server does not support WebSocket over HTTP/2 (RFC 8441 3); the request was not sent.
     NoWebSocket,
     /// The response is malformed.
-    BadResponse(Fault),
+    BadResponse(MessageFault),
     /// A response whose status asks for a retry on another server. It was not relayed.
     Status(u16),
     /// A response that is replaced by an error page.
     Intercepted(u16),
     /// A response with a field that the route refuses. It was not relayed.
-    Unwanted,
+    RefusedField,
     /// The response ended early, after its first part was relayed.
-    Cut(Fault),
+    Cut(MessageFault),
     /// As `Cut`, by a stream reset from the server.
-    CutByReset(Code),
+    TruncatedByReset(Code),
     /// The client's body is malformed or too large.
     BadRequest(Refusal),
     /// The client's connection failed.
@@ -50,12 +50,12 @@ pub(crate) enum Failure {
 
 /// A fault in a message, and its position.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct MessageFault {
     what: &'static str,
     place: Place,
 }
 
-impl From<&'static str> for Fault {
+impl From<&'static str> for MessageFault {
     fn from(what: &'static str) -> Self {
         Self {
             what,
@@ -64,16 +64,16 @@ impl From<&'static str> for Fault {
     }
 }
 
-impl From<Refusal> for Fault {
+impl From<Refusal> for MessageFault {
     fn from(refusal: Refusal) -> Self {
         Self {
             what: refusal.reason,
-            place: refusal.place,
+            place: refusal.position,
         }
     }
 }
 
-impl From<Rejection> for Fault {
+impl From<Rejection> for MessageFault {
     fn from(rejection: Rejection) -> Self {
         match rejection {
             Rejection::Malformed(reason) => reason.into(),
@@ -82,7 +82,7 @@ impl From<Rejection> for Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for MessageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.what, self.place)
     }
@@ -102,9 +102,9 @@ impl Failure {
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
-            | Failure::Unwanted
+            | Failure::RefusedField
             | Failure::Cut(_)
-            | Failure::CutByReset(_)
+            | Failure::TruncatedByReset(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
         }
@@ -123,9 +123,9 @@ impl Failure {
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
-            | Failure::Unwanted
+            | Failure::RefusedField
             | Failure::Cut(_)
-            | Failure::CutByReset(_)
+            | Failure::TruncatedByReset(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
         }
@@ -154,11 +154,11 @@ impl Failure {
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
             | Failure::Status(_)
-            | Failure::Unwanted => Some(502),
+            | Failure::RefusedField => Some(502),
             Failure::NoWebSocket => Some(501),
             Failure::BadRequest(refusal) => Some(refusal.status),
             Failure::Intercepted(status) => Some(*status),
-            Failure::Cut(_) | Failure::CutByReset(_) | Failure::Client(_) => None,
+            Failure::Cut(_) | Failure::TruncatedByReset(_) | Failure::Client(_) => None,
         }
     }
 
@@ -167,7 +167,7 @@ impl Failure {
     pub(crate) fn code(&self) -> Option<Code> {
         match self {
             Failure::StreamReset(Code::CANCEL) => Some(Code::CANCEL),
-            Failure::CutByReset(code) => Some(*code),
+            Failure::TruncatedByReset(code) => Some(*code),
             Failure::Unprocessed(_) => Some(Code::REFUSED_STREAM),
             Failure::StreamReset(_)
             | Failure::Unavailable(_)
@@ -178,7 +178,7 @@ impl Failure {
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
-            | Failure::Unwanted
+            | Failure::RefusedField
             | Failure::Cut(_)
             | Failure::BadRequest(_)
             | Failure::NoWebSocket
@@ -208,7 +208,7 @@ impl Failure {
 
     /// Resets the connection to the server if the client is gone. An orderly close might mean only that the request has
     /// ended, while the response is still wanted.
-    pub(crate) fn tell(&self, server: &Transport) {
+    pub(crate) fn reset_if_client_gone(&self, server: &Transport) {
         if let Failure::Client(_) = self {
             server.reset_when_dropped();
         }
@@ -223,30 +223,30 @@ impl Failure {
         }
     }
 
-    pub(crate) fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> FailureClass {
         match self {
-            Failure::Unavailable(Unavailable::NoServer) => Class::NoServer,
-            Failure::Unavailable(Unavailable::ClientShare) => Class::ClientShare,
-            Failure::Unavailable(_) => Class::Full,
-            Failure::Connect(_) => Class::Connect,
-            Failure::NoResponse(error) if error.kind == Kind::TimedOut => Class::Timeout,
+            Failure::Unavailable(Unavailable::NoServer) => FailureClass::NoServer,
+            Failure::Unavailable(Unavailable::ClientShare) => FailureClass::ClientShare,
+            Failure::Unavailable(_) => FailureClass::Full,
+            Failure::Connect(_) => FailureClass::Connect,
+            Failure::NoResponse(error) if error.kind == Kind::TimedOut => FailureClass::Timeout,
             Failure::NoResponse(_)
             | Failure::Closed
             | Failure::EndedWithin
             | Failure::StreamReset(_)
-            | Failure::Unprocessed(_) => Class::Reset,
+            | Failure::Unprocessed(_) => FailureClass::Reset,
             Failure::NoWebSocket
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
-            | Failure::Unwanted => Class::Garbage,
-            Failure::Cut(_) | Failure::CutByReset(_) => Class::Cut,
-            Failure::BadRequest(_) | Failure::Client(_) => Class::Client,
+            | Failure::RefusedField => FailureClass::Garbage,
+            Failure::Cut(_) | Failure::TruncatedByReset(_) => FailureClass::Cut,
+            Failure::BadRequest(_) | Failure::Client(_) => FailureClass::Client,
         }
     }
 
     /// The class, unless the status of the server's response already describes the failure.
-    pub(crate) fn class_without_status(&self) -> Option<Class> {
+    pub(crate) fn class_without_status(&self) -> Option<FailureClass> {
         match self {
             Failure::Status(_) | Failure::Intercepted(_) => None,
             _ => Some(self.class()),
@@ -280,10 +280,10 @@ impl Failure {
             Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Cut(_)
-            | Failure::CutByReset(_) => "the server's response is malformed",
+            | Failure::TruncatedByReset(_) => "the server's response is malformed",
             Failure::BadRequest(refusal) => refusal.reason,
             Failure::Intercepted(_) => "",
-            Failure::Unwanted => "the server's response cannot be passed on",
+            Failure::RefusedField => "the server's response cannot be passed on",
             Failure::Client(_) => "the client is gone",
         }
     }
@@ -307,7 +307,7 @@ impl fmt::Display for Failure {
             Failure::Status(status) | Failure::Intercepted(status) => {
                 write!(f, "responded with {status}")
             }
-            Failure::Unwanted => f.write_str(
+            Failure::RefusedField => f.write_str(
                 "sent a response with a field that upstream_headers refuses",
             ),
             Failure::Closed => f.write_str("closed the connection without a response"),
@@ -315,7 +315,7 @@ impl fmt::Display for Failure {
             Failure::StreamReset(code) => {
                 write!(f, "reset the stream before its response ({code})")
             }
-            Failure::CutByReset(code) => write!(
+            Failure::TruncatedByReset(code) => write!(
                 f,
                 "stopped in the middle of its response: it reset the stream ({code})"
             ),
@@ -336,7 +336,7 @@ mod tests {
     use onrush_engine::{Errno, Op};
 
     #[test]
-    fn timeout_is_504_local_shortage_503_and_another_failure_502() {
+    fn failure_statuses() {
         let short = |errno| Error::new(Op::Connect, Kind::Os(errno));
         let late = |op| Error::new(op, Kind::TimedOut);
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));

@@ -6,13 +6,13 @@
 //! ```
 //! Bodies stream in both directions at once and are never held whole; a buffer that arrives is the buffer that leaves.
 
-mod account;
-mod begin;
+pub(crate) mod complete_response;
+mod record_failure;
 pub(crate) mod request;
 mod retry;
+mod start_attempt;
 mod stream;
 mod tunnel;
-pub(crate) mod whole;
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -24,11 +24,11 @@ use onrush_http::HeaderSlots;
 use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
-use self::account::account;
-use self::begin::begin;
+use self::record_failure::account;
 use self::request::{Forward, origin, queue_request};
-use self::retry::try_again;
-use self::stream::on_streams;
+use self::retry::record_retry;
+use self::start_attempt::start_attempt;
+use self::stream::exchange_on_streams;
 use super::download::{Done, Download};
 use super::failure::Failure;
 use super::group::{Group, Reservation, Server};
@@ -37,12 +37,12 @@ use super::multiplexed::TunnelStream;
 use super::progress::{Progress, ResponseSide};
 use super::tunnel::{ServerEnd, Tunnel};
 use super::unavailable::Unavailable;
-use super::upload::{Upload, both_ways};
+use super::upload::{Upload, run_both};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Persistence;
 use crate::limits::UNREAD_REST_MAX;
-use crate::observe::live::Stage;
+use crate::observe::in_flight::Stage;
 use crate::worker::Worker;
 use crate::worker::admit::key::Key;
 
@@ -71,9 +71,11 @@ pub(crate) async fn exchange(
                 let of_client = forward.client(&group, client);
                 let found = Box::pin(reserve(forward, &group, of_client, &worker, queue));
                 let since = worker.core.now();
-                client.exchange.is_at(Stage::Queued);
+                client.exchange.set_stage(Stage::Queued);
                 let found = client.unless_hung_up(found).await?;
-                client.exchange.has_queued(worker.core.now().since(since));
+                client
+                    .exchange
+                    .record_queue_time(worker.core.now().since(since));
                 match found {
                     Ok(reservation) => reservation,
                     Err(unavailable) => {
@@ -97,17 +99,17 @@ pub(crate) async fn exchange(
             .exchange
             .fail_attempt(failure.class_without_status(), &worker);
         let outcome = progress.outcome.take();
-        if !forward.has_hurried(&failure, now) {
+        if !forward.failed_by_deadline(&failure, now) {
             let timeouts = client.exchange.timeouts();
             group.failed(&reservation, (&failure, outcome), timeouts, &worker);
         }
-        if !forward.takes_again(&failure, &group, reservation.index(), &progress, now) {
+        if !forward.should_retry(&failure, &group, reservation.index(), &progress, now) {
             let name = reservation.server().label();
             fail(forward, client, &name, &progress, failure)?;
             return Ok(None);
         }
         client.exchange.retries(failure.class());
-        progress.begin_again();
+        progress.restart_exchange();
         let seldom = forward.seldom.get_or_insert_default();
         seldom.tried.push(reservation.index());
     }
@@ -137,13 +139,13 @@ async fn try_on(
 ) -> Result<Option<ServerEnd>, Failure> {
     let server = reservation.server();
     let to = (group, reservation.index());
-    client.exchange.goes_to(reservation.shared_server());
+    client.exchange.set_server(reservation.shared_server());
     client
         .exchange
         .begin_attempt(server, || server.address(), client.worker);
     if let UpstreamProtocol::Http2(bounds) = group.plan.protocol {
         let core = client.worker.core.clone();
-        let streams = on_streams(bounds, forward, client, to, progress);
+        let streams = exchange_on_streams(bounds, forward, client, to, progress);
         let tunnel = core.in_block(streams).await?;
         return Ok(tunnel.map(|stream| ServerEnd::Stream(TunnelStream::new(stream))));
     }
@@ -163,23 +165,23 @@ async fn try_on(
             Some(queued) => queued,
             None => queue_again(client, &transport, server).map_err(Failure::Client)?,
         };
-        client.exchange.is_at(Stage::Waiting);
+        client.exchange.set_stage(Stage::Waiting);
         let mut link = Exclusive::new(transport);
-        forward.is_sent_now(&client.worker.core);
+        forward.record_sent(&client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
             Ok(Done::Tunnel) => {
                 return Ok(Some(ServerEnd::Connection(link.transport, link.input)));
             }
             Ok(Done::Reusable) if forward.leaves_reusable(group) => {
-                link.give_back(server, client.worker.core.now());
+                link.return_to_pool(server, client.worker.core.now());
                 return Ok(None);
             }
             Ok(Done::Reusable | Done::Spent) => return Ok(None),
-            Err(failure) if is_reused && forward.survives_in_turn(&failure, progress) => {
-                try_again(&failure, server, client);
+            Err(failure) if is_reused && forward.is_repeatable_after_reuse(&failure, progress) => {
+                record_retry(&failure, server, client);
             }
             Err(failure) => {
-                failure.tell(&link.transport);
+                failure.reset_if_client_gone(&link.transport);
                 return Err(failure);
             }
         }
@@ -197,10 +199,10 @@ async fn connect(
     let times = (by, forward.until);
     let connected = pin!(group.connect_by(server, &origin, client.worker, times));
     let since = client.worker.core.now();
-    client.exchange.is_at(Stage::Connecting);
+    client.exchange.set_stage(Stage::Connecting);
     let connected = client.unless_hung_up(connected).await;
     let waited = client.worker.core.now().since(since);
-    client.exchange.was_connected(waited);
+    client.exchange.record_connect_time(waited);
     connected
         .map_err(Failure::Client)?
         .map_err(Failure::Connect)
@@ -223,7 +225,7 @@ async fn attempt(
             return Box::pin(exchange_streaming(forward, client, link, to, progress)).await;
         }
     };
-    let (attempt, _, reply) = begin(forward, client, to, progress);
+    let (attempt, _, reply) = start_attempt(forward, client, to, progress);
     let mut download = Download {
         attempt,
         server: &link.transport,
@@ -243,7 +245,13 @@ fn queue_again(
 ) -> Result<Queued, Error> {
     let mut slots = HeaderSlots::new();
     let head = client.head(&mut slots);
-    queue_request(&head, client.arrived(), stream, server, client.context())
+    queue_request(
+        &head,
+        client.received_body(),
+        stream,
+        server,
+        client.context(),
+    )
 }
 
 /// Sends the body of a request whose head is queued, and relays the response at the same time.
@@ -254,12 +262,12 @@ async fn exchange_streaming(
     to: (&Rc<Group>, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {
-    client.leave_body(UNREAD_REST_MAX);
-    let (attempt, body, reply) = begin(forward, client, to, progress);
+    client.discard_body(UNREAD_REST_MAX);
+    let (attempt, body, reply) = start_attempt(forward, client, to, progress);
     if !forward.expects_continue {
-        progress.body_comes();
+        progress.body_started();
     }
-    progress.body_left(body.left());
+    progress.body_left(body.remaining());
     let mut up = Upload {
         attempt,
         body,
@@ -271,7 +279,7 @@ async fn exchange_streaming(
         server_input: &mut link.input,
         reply,
     };
-    both_ways(up.run(), down.run(), progress).await
+    run_both(up.run(), down.run(), progress).await
 }
 
 /// Reports a missing or incomplete response to the client, the log and the record.
@@ -287,7 +295,7 @@ fn fail(
     }
     let code = failure
         .code()
-        .filter(|_| client.has_streams() && Forward::is_told_by_code(&failure, progress));
+        .filter(|_| client.has_streams() && Forward::is_reported_by_code(&failure, progress));
     let status = failure
         .status()
         .filter(|_| progress.response() < ResponseSide::Begun && code.is_none());
@@ -315,7 +323,7 @@ fn fail(
     let mut reply = client.reply(
         forward.method,
         match is_read || is_readable {
-            true => Persistence::AsAsked,
+            true => Persistence::AsRequested,
             false => Persistence::Close,
         },
     );

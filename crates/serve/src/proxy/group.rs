@@ -35,7 +35,7 @@ use crate::worker::client_counts::CoreClientCounts;
 pub(crate) use event::{Event, report};
 pub(crate) use maintain::maintain;
 pub(crate) use reservation::Reservation;
-pub(crate) use select::Reach;
+pub(crate) use select::RetryScope;
 pub(crate) use server::Server;
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ enum Tier {
 }
 
 /// Later than any deadline.
-pub(crate) const FOREVER: Instant = Instant::from_nanoseconds(u64::MAX);
+pub(crate) const NO_DEADLINE: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// Index that stands for no server.
 pub(crate) const NO_SERVER: u32 = u32::MAX;

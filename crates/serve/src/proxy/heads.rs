@@ -7,17 +7,17 @@ use super::attempt::Attempt;
 use super::failure::Failure;
 use super::progress::ResponseSide;
 use super::relay::{Relay, Trailers};
-use super::rewrite::{self, Onward};
+use super::rewrite::{self, ResponseChanges};
 use super::upgrade;
 use crate::exchange::encoding::Encoding;
-use crate::exchange::reply::fields::{BodyLength, MadeOf};
+use crate::exchange::reply::fields::{BodyLength, HeadInputs};
 use crate::exchange::reply::{Interim, Persistence, Reply, TooLarge};
-use crate::rules::error_page::Form;
+use crate::rules::error_page::ErrorFormat;
 use crate::rules::forwarding::GROWTH_MAX;
-use crate::worker::hop::ConnectionFields;
+use crate::worker::connection_fields::ConnectionFields;
 
 /// A response whose head has been written for the client.
-pub(super) struct Opened {
+pub(super) struct RelayedHead {
     pub(super) encoding: Option<Encoding>,
     pub(super) trailers: Trailers,
     /// Whether its Connection field names other fields.
@@ -26,7 +26,7 @@ pub(super) struct Opened {
 
 /// State of the trailers when the head is relayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Trailing {
+pub(super) enum TrailerState {
     Arrived,
     /// They may follow.
     Unknown,
@@ -41,15 +41,15 @@ impl Attempt<'_> {
     ) -> Result<(), Failure> {
         let edits = self.exchange.response_edits("");
         if edits.is_some_and(|edits| edits.refuse(head.headers)) {
-            return Err(Failure::Unwanted);
+            return Err(Failure::RefusedField);
         }
         let written = reply.interim(head, head.bytes + GROWTH_MAX, |fields| {
             rewrite::interim(head, edits.as_ref(), fields);
         });
         if written.map_err(Failure::Client)? == Interim::Written {
-            self.progress.response_is(ResponseSide::Interim);
+            self.progress.advance_response(ResponseSide::Interim);
             if head.status == 100 {
-                self.progress.body_comes();
+                self.progress.body_started();
             }
         }
         Ok(())
@@ -57,9 +57,9 @@ impl Attempt<'_> {
 
     /// Records the head of the final response and checks that it may be relayed.
     pub(super) fn admit(&self, status: u16) -> Result<(), Failure> {
-        self.responded_now(status);
-        self.forward.may_pass(status)?;
-        if self.drops(status) {
+        self.record_response_head(status);
+        self.forward.check_status(status)?;
+        if self.should_retry_status(status) {
             return Err(Failure::Status(status));
         }
         if status >= 400 && self.exchange.intercepts(status, self.forward.form) {
@@ -71,29 +71,31 @@ impl Attempt<'_> {
     /// Writes the head of the final response for the client.
     pub(super) fn open(
         &self,
-        (head, trailing): (&ResponseHead<'_, '_>, Trailing),
+        (head, trailing): (&ResponseHead<'_, '_>, TrailerState),
         reply: &mut Reply<'_>,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<RelayedHead, Failure> {
         let edits = self
             .exchange
             .response_edits(&self.group.server(self.server).name);
         if edits.is_some_and(|edits| edits.refuse(head.headers)) {
-            return Err(Failure::Unwanted);
+            return Err(Failure::RefusedField);
         }
-        reply.persist(match head.status {
+        reply.set_persistence(match head.status {
             101 => Persistence::Upgrade(upgrade::PROTOCOL),
-            _ if self.progress.rest_is_short() => Persistence::AsAsked,
+            _ if self.progress.rest_is_short() => Persistence::AsRequested,
             _ => Persistence::Close,
         });
         let (encoding, change) = self.encoding(head);
-        let onward = Onward {
+        let onward = ResponseChanges {
             cookie: self.cookie(),
             accept: match head.status {
                 101 => self.forward.accept().copied(),
                 _ => None,
             },
             change,
-            vary: match head.status >= 400 && self.exchange.intercepts(head.status, Form::Text) {
+            vary: match head.status >= 400
+                && self.exchange.intercepts(head.status, ErrorFormat::Text)
+            {
                 true => rewrite::VARY_ACCEPT,
                 false => b"",
             },
@@ -108,7 +110,7 @@ impl Attempt<'_> {
         let edits = edits.and_then(|edits| edits.for_server(head.status, head.headers));
         let made_of = match edits {
             None => onward.made_of(head, self.worker),
-            Some(_) => MadeOf::More,
+            Some(_) => HeadInputs::Other,
         };
         let room = rewrite::response_room(head.bytes, edits.as_ref());
         let mut names_fields = false;
@@ -121,9 +123,9 @@ impl Attempt<'_> {
             .map_err(|TooLarge| {
                 Failure::BadResponse("its head leaves no room for what is added".into())
             })?;
-        self.progress.response_is(ResponseSide::Begun);
+        self.progress.advance_response(ResponseSide::Begun);
         let is_edited = edits.is_some_and(|edits| edits.change_trailers());
-        Ok(Opened {
+        Ok(RelayedHead {
             encoding,
             trailers: match is_edited {
                 true => Trailers::Edited,
@@ -135,10 +137,10 @@ impl Attempt<'_> {
 
     /// Whether trailers may follow a body with a `Content-Length` from an HTTP/2 server: they have arrived, were
     /// announced (RFC 9110 6.6.2), or were requested by the client.
-    fn trails(&self, head: &ResponseHead<'_, '_>, trailing: Trailing) -> bool {
+    fn trails(&self, head: &ResponseHead<'_, '_>, trailing: TrailerState) -> bool {
         head.version == Version::Http2
             && matches!(head.framing, Framing::Length(1..))
-            && (trailing == Trailing::Arrived
+            && (trailing == TrailerState::Arrived
                 || self.forward.takes_trailers
                 || head.headers.iter().any(|it| header_is(it.name, "trailer")))
     }
@@ -165,7 +167,7 @@ impl Attempt<'_> {
         reply: &mut Reply<'_>,
     ) -> Result<(Relay, bool), Failure> {
         let is_sent = self.progress.is_request_sent();
-        let opened = self.open((head, Trailing::Unknown), reply)?;
+        let opened = self.open((head, TrailerState::Unknown), reply)?;
         let mut relay = match opened.encoding {
             Some(encoding) => Relay::encoding(head.framing, encoding),
             None => Relay::new(head.framing, reply.passage(head.framing)),

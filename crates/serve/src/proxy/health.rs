@@ -34,11 +34,11 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Passed,
-    Failed(Fault),
+    Failed(CheckFault),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum CheckFault {
     /// No valid response in time, or no connection if the check only connects.
     Exchange(Failure),
     Status(u16),
@@ -64,7 +64,7 @@ pub(crate) struct Transition {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reason {
     Passed { checks: u32 },
-    Failed { checks: u32, last: Fault },
+    Failed { checks: u32, last: CheckFault },
 }
 
 /// State of one server, and the checks that contradict it.
@@ -73,7 +73,7 @@ pub(crate) struct Health {
     rules: Rules,
     state: State,
     /// Number of consecutive checks that contradict `state`.
-    against: u32,
+    contradicting: u32,
     check_due: Instant,
     chance: Random,
 }
@@ -97,14 +97,14 @@ impl Health {
         Self {
             rules,
             state: State::Checking,
-            against: 0,
+            contradicting: 0,
             check_due: now + Duration::from_nanos(chance.below(spread.as_nanos() as u64 + 1)),
             chance,
         }
     }
 
     /// Starts with a known state.
-    pub(crate) fn believing(self, state: State) -> Self {
+    pub(crate) fn with_state(self, state: State) -> Self {
         Self { state, ..self }
     }
 
@@ -120,14 +120,14 @@ impl Health {
             Outcome::Failed(_) => (State::Down, self.rules.fall),
         };
         if self.state == believed {
-            self.against = 0;
+            self.contradicting = 0;
             return None;
         }
-        self.against += 1;
-        if self.state != State::Checking && self.against < needed {
+        self.contradicting += 1;
+        if self.state != State::Checking && self.contradicting < needed {
             return None;
         }
-        let checks = std::mem::take(&mut self.against);
+        let checks = std::mem::take(&mut self.contradicting);
         self.state = believed;
         Some(Transition {
             state: believed,
@@ -179,20 +179,26 @@ impl fmt::Display for Reason {
 }
 
 /// A clause whose subject is the server ("it").
-impl fmt::Display for Fault {
+impl fmt::Display for CheckFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Exchange(Failure::Connect(error)) => write!(f, "could not be reached: {error}"),
-            Fault::Exchange(Failure::NoResponse(error)) => write!(f, "did not respond: {error}"),
-            Fault::Exchange(failure) => failure.fmt(f),
-            Fault::Status(status) => write!(f, "responded with the status {status}"),
-            Fault::Body => f.write_str("responded with another body"),
-            Fault::NoGrpcStatus => f.write_str("sent a response that has no grpc-status"),
-            Fault::GrpcStatus(status) => {
+            CheckFault::Exchange(Failure::Connect(error)) => {
+                write!(f, "could not be reached: {error}")
+            }
+            CheckFault::Exchange(Failure::NoResponse(error)) => {
+                write!(f, "did not respond: {error}")
+            }
+            CheckFault::Exchange(failure) => failure.fmt(f),
+            CheckFault::Status(status) => write!(f, "responded with the status {status}"),
+            CheckFault::Body => f.write_str("responded with another body"),
+            CheckFault::NoGrpcStatus => f.write_str("sent a response that has no grpc-status"),
+            CheckFault::GrpcStatus(status) => {
                 write!(f, "sent a response that has grpc-status {status}")
             }
-            Fault::NoGrpcMessage => f.write_str("sent a message that is no HealthCheckResponse"),
-            Fault::NotServing(status) => {
+            CheckFault::NoGrpcMessage => {
+                f.write_str("sent a message that is no HealthCheckResponse")
+            }
+            CheckFault::NotServing(status) => {
                 let names = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
                 match names.get(usize::from(*status)) {
                     Some(name) => write!(f, "says {name}"),
@@ -225,7 +231,7 @@ mod tests {
             .filter_map(|(number, check)| {
                 let outcome = match check {
                     '.' => Outcome::Passed,
-                    _ => Outcome::Failed(Fault::Status(503)),
+                    _ => Outcome::Failed(CheckFault::Status(503)),
                 };
                 let transition = health.observe(outcome, Instant::default())?;
                 assert_eq!(transition.state, health.state);
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_check_decides_alone() {
+    fn first_check_sets_state() {
         check(".", &[(1, "up: a check passed")]);
         let failed = "down: a check failed: it responded with the status 503";
         check("x", &[(1, failed)]);
@@ -249,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn after_that_it_takes_some_in_a_row_to_change_the_state() {
+    fn rise_and_fall_change_state() {
         let up = (1, "up: a check passed");
         let down = "down: 3 checks in a row failed: at last it responded with the status 503";
         check(".xx.xx.xx", &[up]);
@@ -261,22 +267,25 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_sentences_about_the_server() {
+    fn transition_texts() {
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
         for (fault, expected) in [
             (
-                Fault::Exchange(Failure::Connect(refused)),
+                CheckFault::Exchange(Failure::Connect(refused)),
                 "it could not be reached: connect: Connection refused (os error 111)".to_owned(),
             ),
             (
-                Fault::Exchange(Failure::Closed),
+                CheckFault::Exchange(Failure::Closed),
                 "it closed the connection without a response".to_owned(),
             ),
             (
-                Fault::Exchange(Failure::BadResponse("no version".into())),
+                CheckFault::Exchange(Failure::BadResponse("no version".into())),
                 "it sent no valid response: no version".to_owned(),
             ),
-            (Fault::Body, "it responded with another body".to_owned()),
+            (
+                CheckFault::Body,
+                "it responded with another body".to_owned(),
+            ),
         ] {
             let mut health = Health::new(RULES, 1, Instant::default());
             let transition = health.observe(Outcome::Failed(fault), Instant::default());
@@ -287,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_next_check_comes_after_the_interval_give_or_take_the_jitter(
+        fn check_interval_is_jittered(
             seed: u64,
             milliseconds in 1..10_000_u64,
             jitter_percent in 0..=100_u32,
@@ -308,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_not_checked_all_at_once() {
+    fn checks_are_spread() {
         let due = |seed| {
             let mut health = Health::new(RULES, seed, Instant::default());
             let first = health.check_due();

@@ -48,8 +48,8 @@ impl Lease {
         let connection = set.choose(bounds).unwrap_or_else(|| {
             let connection = set.add(bounds, group.scheme());
             let (carried, group) = (Rc::clone(&connection), Rc::clone(group));
-            let task = multiplexed::carrier::run(carried, group, server, worker.myself());
-            worker.spawn_aside(SERVER, task);
+            let task = multiplexed::carrier::run(carried, group, server, worker.self_rc());
+            worker.spawn_background(SERVER, task);
             connection
         });
         connection.submit(request, worker.core.now())
@@ -65,7 +65,7 @@ impl Exclusive {
     }
 
     /// Returns the connection to the pool, unless the server has sent more than its response.
-    pub(crate) fn give_back(self, server: &Server, now: Instant) {
+    pub(crate) fn return_to_pool(self, server: &Server, now: Instant) {
         if self.input.is_empty() {
             server.pool.put(self.transport, now);
         }

@@ -21,10 +21,10 @@ use onrush_tls::Transport;
 
 use super::ejection::{Outcome, Purpose};
 use super::failure::Failure;
-use super::group::{FOREVER, Group, Reservation};
+use super::group::{Group, NO_DEADLINE, Reservation};
 use super::hash_key::hash_key;
 use super::{rewrite, upgrade};
-use crate::exchange::downstream::request_body::Arrived;
+use crate::exchange::downstream::request_body::ReceivedBody;
 use crate::exchange::request_context::RequestContext;
 use crate::limits::{MIRROR_RESPONSE_BYTES_MAX, MIRRORED_MAX, SERVERS_TRIED_MAX};
 use crate::observe::meter::MirrorOutcome;
@@ -32,7 +32,7 @@ use crate::observe::work::MIRROR;
 use crate::worker::Worker;
 
 /// A copy in progress, counted on its core until it is dropped.
-struct Duplicate {
+struct MirroredRequest {
     worker: Rc<Worker>,
     group: Rc<Group>,
     reservation: Reservation,
@@ -49,15 +49,15 @@ struct Duplicate {
 }
 
 /// Sends a copy of the request with this head to `group`, if it is selected and can be copied.
-pub(crate) fn duplicate(
+pub(crate) fn mirror_request(
     (mirror, group): (Mirror, &Rc<Group>),
     head: &RequestHead<'_, '_>,
-    arrived: Arrived<'_>,
+    arrived: ReceivedBody<'_>,
     context: RequestContext<'_>,
 ) {
     let worker = context.worker;
     // A copy must not open a tunnel.
-    if upgrade::is_asked(head) || !is_chosen(mirror.share, worker.chance.bits()) {
+    if upgrade::is_tunnel_request(head) || !is_chosen(mirror.share, worker.random.bits()) {
         return;
     }
     let keeps = |name: &[u8]| context.exchange.request_keeps(name);
@@ -94,8 +94,8 @@ pub(crate) fn duplicate(
     };
     rewrite::request(head, &reservation.server().authority, context, &mut buffer);
     worker.mirrored.set(worker.mirrored.get() + 1);
-    let duplicate = Duplicate {
-        worker: worker.myself(),
+    let duplicate = MirroredRequest {
+        worker: worker.self_rc(),
         group: Rc::clone(group),
         reservation,
         outcome: Cell::default(),
@@ -104,9 +104,9 @@ pub(crate) fn duplicate(
         payload,
         method: head.method,
         sensitivity: head.sensitivity,
-        origin: context.introduction(head.headers),
+        origin: context.proxy_header_origin(head.headers),
     };
-    worker.spawn_aside(MIRROR, duplicate.run());
+    worker.spawn_background(MIRROR, duplicate.run());
 }
 
 /// Whether a request is selected, from 64 uniform bits; `share` is out of 10,000.
@@ -114,14 +114,14 @@ fn is_chosen(share: u16, chance: u64) -> bool {
     scaled(chance, 10_000) < u64::from(share)
 }
 
-impl Drop for Duplicate {
+impl Drop for MirroredRequest {
     fn drop(&mut self) {
         let mirrored = &self.worker.mirrored;
         mirrored.set(mirrored.get() - 1);
     }
 }
 
-impl Duplicate {
+impl MirroredRequest {
     /// Sends the copy. If a server cannot be connected to, tries the next one.
     async fn run(mut self) {
         let mut tried = Vec::new();
@@ -180,7 +180,7 @@ impl Duplicate {
         }
         let transport = self
             .group
-            .connect(server, &self.origin, &self.worker, FOREVER)
+            .connect(server, &self.origin, &self.worker, NO_DEADLINE)
             .await
             .map_err(Failure::Connect)?;
         self.attempt(transport).await
@@ -262,7 +262,7 @@ impl Duplicate {
     /// Records the head of the final response to the request sent at `sent`.
     fn responded(&self, status: u16, sent: Instant) {
         let purpose = self.reservation.purpose();
-        if self.group.measures(purpose, status) {
+        if self.group.records_outcomes(purpose, status) {
             let latency = self.worker.core.now_exact().since(sent);
             let outcome = (self.group).responded(self.at(), status, latency, &self.worker);
             self.outcome.set(outcome);
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_of_ten_thousand_are_chosen() {
+    fn share_is_out_of_ten_thousand() {
         for (share, chosen) in [(0, 0), (1, 1), (2_500, 2_500), (10_000, 10_000)] {
             let step = u64::MAX / 10_000;
             let count = (0..10_000)

@@ -25,11 +25,11 @@
 
 pub(crate) mod carrier;
 mod flow;
-mod lateness;
 mod receive;
 mod request;
 mod send;
 mod state;
+mod stream_deadlines;
 mod submission;
 mod tunnel;
 mod unsettled;
@@ -43,8 +43,8 @@ use onrush_config::plan::Multiplexing;
 use onrush_engine::Instant;
 
 use super::failure::Failure;
-pub(crate) use request::{Body, Patience, Request};
-use state::{Said, State};
+pub(crate) use request::{Body, Request, RequestTimeouts};
+use state::{AnnouncedStreams, State};
 pub(crate) use submission::{Arrived, Submission};
 pub(crate) use tunnel::TunnelStream;
 
@@ -52,7 +52,7 @@ pub(crate) use tunnel::TunnelStream;
 #[derive(Default)]
 pub(crate) struct MultiplexedSet {
     all: RefCell<Vec<Rc<Multiplexed>>>,
-    said: Said,
+    said: AnnouncedStreams,
     /// Index of the connection chosen last.
     last: Cell<usize>,
     /// No more requests are expected: each connection, including new ones, finishes its requests and closes.
@@ -167,7 +167,7 @@ impl MultiplexedSet {
     }
 
     /// Closes the connections without requests and returns their number.
-    pub(crate) fn give_up_idle(&self) -> usize {
+    pub(crate) fn close_idle(&self) -> usize {
         let all = self.all.borrow();
         let idle = all.iter().filter(|connection| connection.is_idle());
         idle.inspect(|connection| connection.close()).count()
@@ -215,7 +215,7 @@ impl Multiplexed {
     }
 
     fn close(&self) {
-        self.state.borrow_mut().leave();
+        self.state.borrow_mut().stop_accepting();
         self.call();
     }
 

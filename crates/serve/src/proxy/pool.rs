@@ -9,7 +9,7 @@ use std::time::Duration;
 use onrush_engine::Instant;
 use onrush_tls::Transport;
 
-use crate::worker::kept::Kept;
+use crate::worker::idle_limit::IdleLimit;
 
 /// Idle connections, used last in, first out: in times of low load the surplus is not used and expires.
 pub(crate) struct Pool {
@@ -18,7 +18,7 @@ pub(crate) struct Pool {
     /// Set when the core stops or the server is removed: connections are not kept any more.
     closed: Cell<bool>,
     /// Limit of all pools of the core together, if set.
-    kept: OnceCell<Rc<Kept>>,
+    kept: OnceCell<Rc<IdleLimit>>,
 }
 
 impl Pool {
@@ -32,7 +32,7 @@ impl Pool {
     }
 
     /// Counts the connections towards the limit `kept`, which all pools of the core share.
-    pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
+    pub(crate) fn set_core_limit(&self, kept: &Rc<IdleLimit>) {
         // Called before there is any traffic, and again for each configuration.
         let known = self.kept.get_or_init(|| {
             debug_assert!(self.idle.borrow().is_empty());

@@ -46,7 +46,7 @@ impl Default for RequestSide {
 
 impl Progress {
     /// Resets the progress, before the request is sent to another server.
-    pub(crate) fn begin_again(&self) {
+    pub(crate) fn restart_exchange(&self) {
         self.request.take();
         self.response.take();
         self.outcome.take();
@@ -61,7 +61,7 @@ impl Progress {
     }
 
     /// The client has started to send its body.
-    pub(crate) fn body_comes(&self) {
+    pub(crate) fn body_started(&self) {
         if let RequestSide::Held(left) = self.request.get() {
             self.request.set(RequestSide::Coming(left));
         }
@@ -90,7 +90,7 @@ impl Progress {
     }
 
     /// Raises the state of the response to `side`; never lowers it.
-    pub(crate) fn response_is(&self, side: ResponseSide) {
+    pub(crate) fn advance_response(&self, side: ResponseSide) {
         self.response.set(self.response.get().max(side));
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 use onrush_engine::{Core, Instant};
 
 use super::endpoints::Endpoints;
-use super::line::Position;
+use super::wait_queue::Position;
 use crate::worker::admit::key::Key;
 
 /// The requests of one core that wait for one group of one configuration. Unless empty, it is in the line of all cores.

@@ -6,10 +6,10 @@ use onrush_http::{Framing, Limits};
 
 use super::failure::Failure;
 use crate::exchange::encoding::Encoding;
-use crate::exchange::portion::{self, Keeps};
+use crate::exchange::forward_body::{self, TrailerFilter};
 use crate::exchange::reply::{Passage, Reply};
 use crate::worker::compress::Then;
-use crate::worker::hop::ConnectionFields;
+use crate::worker::connection_fields::ConnectionFields;
 
 enum Mode {
     /// The body passes in its framing, except for redundant parts such as chunk extensions.
@@ -101,13 +101,13 @@ impl Relay {
     #[inline]
     pub(crate) fn verbatim_left(&self) -> Option<u64> {
         match self.mode {
-            Mode::Verbatim => self.body.left(),
+            Mode::Verbatim => self.body.remaining(),
             Mode::Payload | Mode::Encode(_) => None,
         }
     }
 
     /// Records bytes of the body that were spliced.
-    pub(crate) fn pass_unseen(&mut self, count: u64) {
+    pub(crate) fn count_spliced(&mut self, count: u64) {
         self.body.pass_unseen(count);
         self.ended |= self.body.is_complete();
     }
@@ -118,12 +118,12 @@ impl Relay {
         input: &mut Input,
         reply: &mut Reply<'_>,
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<(), Failure> {
         match self.mode {
             Mode::Verbatim => {
                 let (output, client) = reply.as_framed();
-                portion::pass(&mut self.body, input, output, client, limits, keeps)
+                forward_body::pass(&mut self.body, input, output, client, limits, keeps)
                     .map_err(|refusal| Failure::Cut(refusal.into()))?
                     .map_err(Failure::Client)?;
             }
@@ -157,7 +157,7 @@ impl Relay {
     }
 
     /// Flushes the encoder, so that the client can decode all that has arrived.
-    pub(crate) fn catch_up(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+    pub(crate) fn flush_encoder(&mut self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         self.encode(b"", Then::Flush, reply)
     }
 
@@ -166,7 +166,7 @@ impl Relay {
         input: &mut Input,
         reply: &mut Reply<'_>,
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<(), Failure> {
         while !self.body.is_in_trailers() {
             let step = self
@@ -203,7 +203,7 @@ impl Relay {
         input: &mut Input,
         reply: &mut Reply<'_>,
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<(), Failure> {
         loop {
             let passing = self
@@ -219,7 +219,7 @@ impl Relay {
                 &bytes[passing.surplus.end..],
             );
             let has_fields = before.contains(&b':') || after.contains(&b':');
-            self.has_dropped_trailers |= has_fields && !reply.takes_trailers();
+            self.has_dropped_trailers |= has_fields && !reply.supports_trailers();
             reply
                 .trailers(before)
                 .and_then(|()| reply.trailers(after))

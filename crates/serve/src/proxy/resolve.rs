@@ -23,10 +23,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
-use crate::limits::{ADDRESSES_SHOWN_MAX, FIRST_ANSWERS_WAIT};
+use crate::limits::{ADDRESSES_SHOWN_MAX, FIRST_RESOLUTION_WAIT};
 use crate::proxy::endpoints::{Endpoints, Location};
-use directory::{Directory, Question, Setting};
-use known::{Found, Known, News, Outcome};
+use directory::{Directory, DnsQuery, NameServers};
+use known::{Known, NameEvent, Outcome, ResolvedAddress};
 
 /// Resolves names until it is dropped.
 pub(crate) struct Resolver {
@@ -46,11 +46,11 @@ impl Resolver {
         upstreams: &[Upstream],
         all_endpoints: &[Arc<Endpoints>],
     ) -> io::Result<Option<Self>> {
-        Self::start_with(Setting::System, upstreams, all_endpoints)
+        Self::start_with(NameServers::System, upstreams, all_endpoints)
     }
 
     fn start_with(
-        setting: Setting,
+        setting: NameServers,
         upstreams: &[Upstream],
         all_endpoints: &[Arc<Endpoints>],
     ) -> io::Result<Option<Self>> {
@@ -97,8 +97,8 @@ pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, Stri
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    let question = Question::Host(host.to_owned());
-    let directory = Rc::new(Directory::new(Setting::System));
+    let question = DnsQuery::Host(host.to_owned());
+    let directory = Rc::new(Directory::new(NameServers::System));
     let asking = async { tokio::time::timeout(patience, directory.ask(&question)).await };
     let outcome = LocalSet::new().block_on(&runtime, asking);
     match outcome {
@@ -106,14 +106,14 @@ pub(crate) fn lookup(host: &str, patience: Duration) -> Result<Vec<IpAddr>, Stri
             let addresses = targets.into_iter().filter_map(|target| target.addresses);
             Ok(addresses.flatten().collect())
         }
-        Ok(Outcome::Denied(why) | Outcome::Failed(why)) => Err(format!("{host}: {why}")),
+        Ok(Outcome::Negative(why) | Outcome::Failed(why)) => Err(format!("{host}: {why}")),
         Err(_) => Err(format!("{host} is not resolved within {patience:?}")),
     }
 }
 
 /// Waits for first outcomes, received as indexes, up to the time limit; returns the entries of `all` without one.
 fn without_outcome<'a>(all: &'a [String], firsts: &mpsc::Receiver<usize>) -> Vec<&'a String> {
-    let deadline = clock::now() + FIRST_ANSWERS_WAIT;
+    let deadline = clock::now() + FIRST_RESOLUTION_WAIT;
     let mut missing: Vec<Option<&String>> = all.iter().map(Some).collect();
     while missing.iter().any(Option::is_some) {
         match firsts.recv_timeout(deadline - clock::now()) {
@@ -126,7 +126,7 @@ fn without_outcome<'a>(all: &'a [String], firsts: &mpsc::Receiver<usize>) -> Vec
 
 /// A name, and the servers in the configuration that use it.
 struct Name {
-    question: Question,
+    question: DnsQuery,
     /// The smallest `resolve_retry` of its groups.
     retry: Duration,
     entries: Vec<Entry>,
@@ -146,7 +146,7 @@ fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> 
     let mut names: Vec<Name> = Vec::new();
     for (upstream, endpoints) in upstreams.iter().zip(all_endpoints) {
         for (index, server) in upstream.servers.iter().enumerate() {
-            let Some(question) = Question::of(&server.address) else {
+            let Some(question) = DnsQuery::of(&server.address) else {
                 continue;
             };
             let entry = Entry {
@@ -176,7 +176,7 @@ fn names(upstreams: &[Upstream], all_endpoints: &[Arc<Endpoints>]) -> Vec<Name> 
 /// Resolves all names until the sender of `stopped` is dropped.
 fn run(
     runtime: &Runtime,
-    setting: Setting,
+    setting: NameServers,
     names: Vec<Name>,
     first: &mpsc::Sender<usize>,
     stopped: oneshot::Receiver<()>,
@@ -189,14 +189,14 @@ fn run(
             // The receiver is gone when the initial wait is over; ignore the error.
             let _ = first.send(index);
         };
-        tasks.spawn_local(follow(name, Rc::clone(&directory), had_first));
+        tasks.spawn_local(resolve_periodically(name, Rc::clone(&directory), had_first));
     }
     // Nothing is ever sent; this returns when the sender is dropped.
     let _ = runtime.block_on(tasks.run_until(stopped));
 }
 
 /// Resolves a name again and again.
-async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) {
+async fn resolve_periodically(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) {
     let mut known = Known::new(name.retry);
     let mut had_first = Some(had_first);
     let mut left_out = 0;
@@ -204,7 +204,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
     loop {
         let outcome = directory.ask(&name.question).await;
         was_answered |= !matches!(outcome, Outcome::Failed(_));
-        let step = known.learn(outcome);
+        let step = known.process_outcome(outcome);
         // Servers present from the start have no slow start.
         let since = match had_first {
             Some(_) => Instant::default(),
@@ -233,7 +233,7 @@ async fn follow(name: Name, directory: Rc<Directory>, had_first: impl FnOnce()) 
 
 impl Name {
     /// Assigns addresses to the endpoints of the name's servers. Returns the number of addresses without an endpoint.
-    fn assign(&self, found: &[Found], since: Instant) -> usize {
+    fn assign(&self, found: &[ResolvedAddress], since: Instant) -> usize {
         let assigned = self.entries.iter().map(|entry| {
             let found: Vec<Location> = found.iter().map(|found| entry.location(found)).collect();
             entry.endpoints.assign(entry.server, &found, since)
@@ -241,26 +241,26 @@ impl Name {
         assigned.max().unwrap_or(0)
     }
 
-    fn tell(&self, news: &News, found: &[Found]) {
+    fn tell(&self, news: &NameEvent, found: &[ResolvedAddress]) {
         match news {
-            News::Addresses => {
+            NameEvent::Addresses => {
                 tracing::info!(event = "name_resolved", "{self} is {}", list(found));
             }
-            News::Back => tracing::info!(event = "name_resolved", "{self} is resolved again"),
-            News::Failing(why) if found.is_empty() => {
+            NameEvent::Back => tracing::info!(event = "name_resolved", "{self} is resolved again"),
+            NameEvent::Failing(why) if found.is_empty() => {
                 tracing::warn!(
                     event = "name_failing",
                     "cannot resolve {self}: {why}; it is down until that changes"
                 );
             }
-            News::Failing(why) => {
+            NameEvent::Failing(why) => {
                 let found = list(found);
                 tracing::warn!(
                     event = "name_failing",
                     "cannot resolve {self}: {why}; it stays {found}"
                 );
             }
-            News::Gone(why) => {
+            NameEvent::Gone(why) => {
                 tracing::warn!(event = "name_gone", "{self} has gone and is down: {why}");
             }
         }
@@ -282,7 +282,7 @@ impl fmt::Display for Name {
     }
 }
 
-fn list(found: &[Found]) -> String {
+fn list(found: &[ResolvedAddress]) -> String {
     let addresses = found.iter().map(|found| match found.port {
         Some(port) => SocketAddr::new(found.ip, port).to_string(),
         None => found.ip.to_string(),
@@ -292,7 +292,7 @@ fn list(found: &[Found]) -> String {
 }
 
 impl Entry {
-    fn location(&self, found: &Found) -> Location {
+    fn location(&self, found: &ResolvedAddress) -> Location {
         let port = match &self.address {
             ServerAddress::Name { port, .. } => *port,
             ServerAddress::Ip(_) | ServerAddress::Srv(_) | ServerAddress::Unix(_) => 0,

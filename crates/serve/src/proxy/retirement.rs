@@ -14,18 +14,18 @@ pub(crate) struct Retirement {
 
 /// Whether this call started the retirement or an earlier one did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Began {
+pub(crate) enum RetirementStart {
     Now,
     Before,
 }
 
 impl Retirement {
     /// Wakes all tasks; each of them ends as soon as it is polled.
-    pub(crate) fn begin(&self) -> Began {
+    pub(crate) fn begin(&self) -> RetirementStart {
         self.workers.take().into_iter().for_each(Waker::wake);
         match self.has_begun.replace(true) {
-            true => Began::Before,
-            false => Began::Now,
+            true => RetirementStart::Before,
+            false => RetirementStart::Now,
         }
     }
 
@@ -35,7 +35,7 @@ impl Retirement {
 
     /// Runs `work` until it ends or the retirement begins; `work` is then dropped where it is. The waker is stored at
     /// the first poll only, so the future must stay in one task.
-    pub(crate) async fn ends(&self, work: impl Future<Output = ()>) {
+    pub(crate) async fn run_until_retired(&self, work: impl Future<Output = ()>) {
         let mut work = pin!(work);
         let mut is_known = false;
         poll_fn(|context| {

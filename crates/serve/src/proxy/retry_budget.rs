@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_fail_retries_are_a_share_of_the_requests() {
+    fn retries_are_limited_to_share() {
         for attempts_max in [2, 3, 10] {
             // Less than a window, so all requests count.
             let granted = granted(&mut RetryBudget::new(20), 9_000, attempts_max);
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn as_time_goes_on_the_share_stays_what_it_is() {
+    fn share_holds_over_time() {
         let granted = granted(&mut RetryBudget::new(20), 200_000, 3);
         // The window covers nine to ten slices.
         assert!((36_000..=44_000).contains(&granted), "{granted}");
     }
 
     #[test]
-    fn a_quiet_group_may_retry_a_little() {
+    fn quiet_group_may_retry() {
         let mut budget = RetryBudget::new(20);
         budget.count_request(at(0));
         let granted = (0..100).filter(|_| budget.try_retry(at(0)));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_retries_count_when_the_share_is_another() {
+    fn counts_survive_share_change() {
         let mut before = RetryBudget::new(20);
         assert_eq!(granted(&mut before, 1_000, 2), 200 + RETRIES_MIN);
         let mut after = before.with_share(50);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_means_never() {
+    fn zero_share_disables_retries() {
         let mut budget = RetryBudget::new(0);
         (0..1000).for_each(|_| budget.count_request(at(0)));
         assert!(!budget.try_retry(at(0)));

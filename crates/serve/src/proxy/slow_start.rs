@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_grows_from_a_tenth_to_all_of_it() {
+    fn weight_grows_from_a_tenth() {
         for (passed, percent) in [
             (0, 10),
             (1_000, 10),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_always_been_up_or_need_not_warm_up_has_its_weight() {
+    fn full_weight_without_slow_start() {
         assert_eq!(START.weight(7, None, at(0)), 7 * WEIGHT_SCALE);
         let at_once = SlowStart {
             duration: Duration::ZERO,
@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_weight_is_never_nothing() {
+    fn weight_is_never_zero() {
         assert!(START.weight(1, Some(at(0)), at(0)) > 0);
     }
 
     #[test]
-    fn from_change_to_change_the_weight_grows_once_each_until_it_is_complete() {
+    fn weight_grows_at_each_change() {
         for duration in [1, 7, 20, 1_000_000_007, 20_000_000_000] {
             let start = SlowStart {
                 duration: Duration::from_nanos(duration),

@@ -10,12 +10,12 @@ use onrush_engine::Stream;
 use crate::limits::SPLICED_MIN;
 
 /// Source and destination of a spliced body.
-pub(super) struct Ends<'a> {
+pub(super) struct SpliceEnds<'a> {
     pub(super) from: &'a Stream,
     pub(super) to: &'a Stream,
 }
 
-impl<'a> Ends<'a> {
+impl<'a> SpliceEnds<'a> {
     /// Returns `None` if too few bytes are `left` to be worth it, or if the body is not the raw bytes on the wire.
     #[inline]
     pub(super) fn new(

@@ -46,12 +46,12 @@ mod tests {
     }
 
     #[test]
-    fn a_single_group_takes_everything_without_asking_chance() {
+    fn single_group_needs_no_random_bits() {
         assert_eq!(split(&[(7, 3)]).choose(|| unreachable!("no choice")), 7);
     }
 
     #[test]
-    fn the_whole_range_of_chance_is_divided_by_weight() {
+    fn random_range_is_divided_by_weight() {
         let split = split(&[(4, 1), (2, 2), (9, 1)]);
         let quarter = 1 << 62;
         for (bits, group) in [

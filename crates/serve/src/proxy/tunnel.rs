@@ -88,8 +88,8 @@ impl Tunnel {
         }
         let from_client = mem::take(&mut client.input);
         let mut lanes = [
-            Lane::new(from_client, client_stream, server),
-            Lane::new(from_server, server, client_stream),
+            Direction::new(from_client, client_stream, server),
+            Direction::new(from_server, server, client_stream),
         ];
         let mut idle_max = times.open();
         poll_fn(|context| {
@@ -98,12 +98,12 @@ impl Tunnel {
                     return Poll::Ready(Err(error));
                 }
             }
-            if idle_max != times.half_closed() && lanes.iter().any(Lane::has_ended) {
+            if idle_max != times.half_closed() && lanes.iter().any(Direction::has_ended) {
                 idle_max = times.half_closed();
                 client_stream.set_send_patience(idle_max);
                 server.set_send_patience(idle_max);
             }
-            let [server_has_all, client_has_all] = lanes.each_ref().map(Lane::has_passed_all);
+            let [server_has_all, client_has_all] = lanes.each_ref().map(Direction::has_passed_all);
             if server_has_all && client_has_all {
                 return Poll::Ready(Ok(()));
             }
@@ -147,10 +147,10 @@ impl Tunnel {
 }
 
 /// One direction. A state machine, because two nested futures took most of an idle tunnel's memory.
-struct Lane<'t> {
+struct Direction<'t> {
     from: &'t Transport,
     to: &'t Transport,
-    portions: Portions,
+    portions: TransferMode,
     stage: Stage,
     /// The shutdown of `to`, once the source has ended.
     end: Option<End<'t>>,
@@ -166,19 +166,19 @@ enum Stage {
     PassedAll,
 }
 
-enum Portions {
+enum TransferMode {
     /// Both ends are plain.
     Plain(Relay),
     /// At least one end uses TLS: received bytes, and the number of bytes being sent.
     Sealed(Input, usize),
 }
 
-impl<'t> Lane<'t> {
+impl<'t> Direction<'t> {
     /// `input` has the first bytes.
     fn new(input: Input, from: &'t Transport, to: &'t Transport) -> Self {
         let portions = match from.as_plain().zip(to.as_plain()) {
-            Some(_) => Portions::Plain(Relay::new(input)),
-            None => Portions::Sealed(input, 0),
+            Some(_) => TransferMode::Plain(Relay::new(input)),
+            None => TransferMode::Sealed(input, 0),
         };
         Self {
             from,
@@ -213,7 +213,7 @@ impl<'t> Lane<'t> {
             self.stage = Stage::Between;
             if bytes == 0 {
                 // Release the buffer or pipe, because the other direction may stay open for long.
-                self.portions = Portions::Sealed(Input::default(), 0);
+                self.portions = TransferMode::Sealed(Input::default(), 0);
                 self.end = Some(Box::pin(self.to.shutdown()));
             }
         }
@@ -223,11 +223,11 @@ impl<'t> Lane<'t> {
     fn poll_portion(&mut self) -> Poll<Result<u64, Error>> {
         let ends = self.from.as_plain().zip(self.to.as_plain());
         match &mut self.portions {
-            Portions::Plain(relay) => {
+            TransferMode::Plain(relay) => {
                 let (from, to) = ends.expect("they were plain when the tunnel began");
                 relay.poll_transfer(from, to)
             }
-            Portions::Sealed(input, sending) => {
+            TransferMode::Sealed(input, sending) => {
                 if *sending == 0 {
                     if input.is_empty() && ready!(self.from.poll_recv(input))? == 0 {
                         return Poll::Ready(Ok(0));
@@ -241,7 +241,7 @@ impl<'t> Lane<'t> {
     }
 }
 
-impl Drop for Lane<'_> {
+impl Drop for Direction<'_> {
     /// Same as the `drop` of [`Hearer`](hearer::Hearer), without additional memory.
     fn drop(&mut self) {
         if !self.has_passed_all() {

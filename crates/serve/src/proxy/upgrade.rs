@@ -14,7 +14,7 @@ use crate::exchange::websocket::{self, Accept};
 pub(crate) const PROTOCOL: &str = "websocket";
 
 /// The fields that [`ask`] sends to a server.
-const ASKED: [Header<'_>; 2] = [
+const UPGRADE_FIELDS: [Header<'_>; 2] = [
     Header {
         name: "Connection",
         value: b"upgrade",
@@ -28,22 +28,22 @@ const ASKED: [Header<'_>; 2] = [
 /// Whether the client asks for a tunnel that it may have. A request with a body may not: upload and tunnel would be two
 /// streams on one connection, and no WebSocket client sends one.
 #[inline]
-pub(crate) fn is_asked(head: &RequestHead<'_, '_>) -> bool {
+pub(crate) fn is_tunnel_request(head: &RequestHead<'_, '_>) -> bool {
     let is_ours = |protocol: &[u8]| protocol.eq_ignore_ascii_case(PROTOCOL.as_bytes());
     head.framing == Framing::None
-        && upgrade::asked(head).is_some_and(|mut protocols| protocols.any(is_ours))
+        && upgrade::requested_protocols(head).is_some_and(|mut protocols| protocols.any(is_ours))
 }
 
 /// Whether the request is an extended CONNECT (RFC 8441), to which any 2xx means that the tunnel is established.
 pub(crate) fn is_connect(head: &RequestHead<'_, '_>) -> bool {
-    head.version == Version::Http2 && is_asked(head)
+    head.version == Version::Http2 && is_tunnel_request(head)
 }
 
 /// The response where nothing is forwarded.
 pub(crate) const NO_WEBSOCKET: Refusal = Refusal::new(501, "no WebSocket is served here");
 
 /// Writes the fields that ask for a tunnel or grant one; `options` are further options of Connection.
-pub(crate) fn ask(options: &[&str], writer: &mut HeadWriter<'_>) {
+pub(crate) fn write_upgrade(options: &[&str], writer: &mut HeadWriter<'_>) {
     upgrade::write([PROTOCOL.as_bytes()], options, writer);
 }
 
@@ -71,8 +71,12 @@ fn key<'b>(head: &RequestHead<'_, 'b>) -> Option<&'b [u8]> {
 ///
 /// # Errors
 /// If it does not: the protocol of the following bytes is unknown.
-pub(crate) fn granted(head: &ResponseHead<'_, '_>, accept: Option<&Accept>) -> Result<(), Failure> {
-    upgrade::judge(head, &ASKED).map_err(|refusal| Failure::BadResponse(refusal.into()))?;
+pub(crate) fn check_grant(
+    head: &ResponseHead<'_, '_>,
+    accept: Option<&Accept>,
+) -> Result<(), Failure> {
+    upgrade::judge(head, &UPGRADE_FIELDS)
+        .map_err(|refusal| Failure::BadResponse(refusal.into()))?;
     let said = |accept: &Accept| {
         let mut headers = head.headers.iter();
         headers.any(|it| header_is(it.name, "sec-websocket-accept") && it.value == accept)

@@ -11,7 +11,7 @@ use onrush_tls::Transport;
 use super::attempt::Attempt;
 use super::failure::Failure;
 use super::progress::Progress;
-use super::splice::Ends;
+use super::splice::SpliceEnds;
 use crate::exchange::downstream::request_body::RequestBody;
 use crate::exchange::output::Output;
 use crate::observe::meter::Message;
@@ -23,7 +23,7 @@ pub(crate) struct Upload<'a> {
 }
 
 /// Why an upload ended before its body did.
-pub(crate) enum Stopped {
+pub(crate) enum UploadError {
     /// The server accepts no more. It may have responded nevertheless.
     ByServer,
     /// The client sends no more, or something malformed.
@@ -32,7 +32,7 @@ pub(crate) enum Stopped {
 
 impl Upload<'_> {
     /// Sends the head, already queued, and the whole body.
-    pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
+    pub(crate) async fn run(&mut self) -> Result<(), UploadError> {
         let Attempt {
             exchange,
             worker,
@@ -42,21 +42,21 @@ impl Upload<'_> {
         let keeps = |name: &[u8]| exchange.request_keeps(name);
         let mut output = Output::default();
         loop {
-            if self.body.has_arrived() {
-                progress.body_comes();
+            if self.body.has_unread() {
+                progress.body_started();
             }
             self.body
                 .pass((&mut output, self.server), &worker.limits, &keeps)
-                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal)))?
-                .map_err(|error| Stopped::ByClient(Failure::Client(error)))?;
-            progress.body_left(self.body.left());
+                .map_err(|refusal| UploadError::ByClient(Failure::BadRequest(refusal)))?
+                .map_err(|error| UploadError::ByClient(Failure::Client(error)))?;
+            progress.body_left(self.body.remaining());
             self.set_server_deadline();
             output
                 .flush(self.server)
                 .await
-                .map_err(|_| Stopped::ByServer)?;
+                .map_err(|_| UploadError::ByServer)?;
             let (from, to) = (|| self.body.as_plain(), || self.server.as_plain());
-            if let Some(ends) = Ends::new(self.body.left(), from, to) {
+            if let Some(ends) = SpliceEnds::new(self.body.remaining(), from, to) {
                 // Boxed: only long bodies need memory for it.
                 Box::pin(self.splice(ends)).await?;
             }
@@ -100,20 +100,20 @@ impl Upload<'_> {
 pub(super) async fn receive_more(
     body: &mut RequestBody<'_>,
     deadline: Instant,
-) -> Result<(), Stopped> {
+) -> Result<(), UploadError> {
     match body.receive(deadline).await {
         Ok(0) => {
             let ended = Refusal::new(400, "it ended early");
-            Err(Stopped::ByClient(Failure::BadRequest(ended)))
+            Err(UploadError::ByClient(Failure::BadRequest(ended)))
         }
         Ok(_) => Ok(()),
-        Err(error) => Err(Stopped::ByClient(Failure::Client(error))),
+        Err(error) => Err(UploadError::ByClient(Failure::Client(error))),
     }
 }
 
 /// Runs both directions at once: a server may respond before it has read the whole request. Ends with the response.
-pub(super) async fn both_ways<T>(
-    upload: impl Future<Output = Result<(), Stopped>>,
+pub(super) async fn run_both<T>(
+    upload: impl Future<Output = Result<(), UploadError>>,
     download: impl Future<Output = Result<T, Failure>>,
     progress: &Progress,
 ) -> Result<T, Failure> {
@@ -126,8 +126,8 @@ pub(super) async fn both_ways<T>(
             match outcome {
                 Ok(()) => progress.request_is_sent(),
                 // The response, if any, shows the reason.
-                Err(Stopped::ByServer) => {}
-                Err(Stopped::ByClient(failure)) => return Poll::Ready(Err(failure)),
+                Err(UploadError::ByServer) => {}
+                Err(UploadError::ByClient(failure)) => return Poll::Ready(Err(failure)),
             }
         }
         download.as_mut().poll(context)
@@ -137,20 +137,23 @@ pub(super) async fn both_ways<T>(
 
 impl Upload<'_> {
     /// Splices the rest of the body to the server; returns early when the rest must be received into a buffer.
-    pub(super) async fn splice(&mut self, ends: Ends<'_>) -> Result<(), Stopped> {
+    pub(super) async fn splice(&mut self, ends: SpliceEnds<'_>) -> Result<(), UploadError> {
         let mut splice = Splice::default();
-        while let Some(left @ 1..) = self.body.left() {
+        while let Some(left @ 1..) = self.body.remaining() {
             ends.from.set_deadline(Some(self.deadlines_of_wait()));
             let taken = match splice.take(ends.from, left).await {
                 Ok(0) => break,
                 Ok(taken) => taken,
-                Err(error) => return Err(Stopped::ByClient(Failure::Client(error))),
+                Err(error) => return Err(UploadError::ByClient(Failure::Client(error))),
             };
-            self.attempt.progress.body_comes();
-            self.body.pass_unseen(taken);
+            self.attempt.progress.body_started();
+            self.body.count_spliced(taken);
             self.set_server_deadline();
-            splice.give(ends.to).await.map_err(|_| Stopped::ByServer)?;
-            self.attempt.progress.body_left(self.body.left());
+            splice
+                .give(ends.to)
+                .await
+                .map_err(|_| UploadError::ByServer)?;
+            self.attempt.progress.body_left(self.body.remaining());
         }
         Ok(())
     }

@@ -4,12 +4,12 @@ mod cache;
 mod codings;
 mod condition;
 mod entry;
-mod form;
+mod file_body;
 mod listing;
 mod missing;
-mod pieces;
 mod plain;
 mod range;
+mod representation;
 mod single;
 
 use std::borrow::Cow;
@@ -22,18 +22,18 @@ use onrush_http::request::RequestHead;
 
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Reply;
-use crate::rules::compress::Offer;
-use crate::rules::error_page::Form;
+use crate::rules::compress::CompressionRules;
+use crate::rules::error_page::ErrorFormat;
 use cache::Cache;
 use entry::{Content, Entry};
-use form::Forms;
-use listing::Above;
+use listing::ParentLink;
 use missing::Missing;
 use plain::{Varies, respond_with_entry};
+use representation::Representations;
 
 pub(crate) use crate::routing::media::media_type;
-pub(crate) use pieces::Pieces;
-pub(crate) use single::Single;
+pub(crate) use file_body::FileBody;
+pub(crate) use single::SingleFile;
 
 /// The files of one route.
 pub(crate) struct Files {
@@ -45,7 +45,7 @@ pub(crate) struct Files {
     /// The file served if nothing is found.
     fallback: Option<Box<[u8]>>,
     /// Encoded representations, if any are offered.
-    forms: Option<Box<Forms>>,
+    forms: Option<Box<Representations>>,
 }
 
 /// The allowed methods, for 405 and OPTIONS.
@@ -56,23 +56,23 @@ impl Files {
         root: Root,
         plan: &plan::Files,
         precompressed: &[plan::Coding],
-        offer: Option<Rc<Offer>>,
+        offer: Option<Rc<CompressionRules>>,
     ) -> Self {
         Self {
             cache: Cache::new(root, &plan.index),
             hidden: plan.hidden,
             listing: plan.listing,
             fallback: plan.fallback.as_ref().map(|path| path.as_bytes().into()),
-            forms: Forms::new(precompressed, offer),
+            forms: Representations::new(precompressed, offer),
         }
     }
 
-    pub(crate) fn keep_open(&self, max: usize) {
+    pub(crate) fn limit_open_files(&self, max: usize) {
         self.cache.keep_open(max);
     }
 
     /// Closes cached files that are not being sent. Returns whether there were any.
-    pub(crate) fn give_up_open(&self) -> bool {
+    pub(crate) fn close_idle_files(&self) -> bool {
         self.cache.give_up_open()
     }
 
@@ -84,11 +84,11 @@ impl Files {
         head: &RequestHead<'_, '_>,
         path: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Option<Box<Pieces>>, Error> {
+    ) -> Result<Option<Box<FileBody>>, Error> {
         if self.forms.is_none()
             && reply.method == Method::Get
-            && reply.takes_rendered()
-            && condition::are_absent(head.headers)
+            && reply.supports_rendered()
+            && condition::is_unconditional(head.headers)
             && let path = path.strip_prefix(b"/").unwrap_or(path)
             && let Some(entry) = self.cache.fresh(path, reply.worker.core.now())
             && matches!(entry.content, Content::Held)
@@ -105,7 +105,7 @@ impl Files {
         head: &RequestHead<'_, '_>,
         path: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<Option<Box<Pieces>>, Error> {
+    ) -> Result<Option<Box<FileBody>>, Error> {
         match reply.method {
             Method::Get | Method::Head => {}
             Method::Options => {
@@ -116,7 +116,12 @@ impl Files {
             }
             _ => {
                 let reason = "files can only be read";
-                refuse((405, reason), &[ALLOW], Form::of(head.headers), reply)?;
+                refuse(
+                    (405, reason),
+                    &[ALLOW],
+                    ErrorFormat::of(head.headers),
+                    reply,
+                )?;
                 return Ok(None);
             }
         }
@@ -133,7 +138,7 @@ impl Files {
         entry: &Rc<Entry>,
         head: &RequestHead<'_, '_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Option<Box<Pieces>>, Error> {
+    ) -> Result<Option<Box<FileBody>>, Error> {
         match &self.forms {
             None => respond_with_entry(entry, Varies::No, head, reply),
             Some(forms) => forms.respond(Some((&self.cache, path)), entry, head, reply),
@@ -147,12 +152,12 @@ impl Files {
         path: &[u8],
         head: &RequestHead<'_, '_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Option<Box<Pieces>>, Error> {
+    ) -> Result<Option<Box<FileBody>>, Error> {
         let core = &reply.worker.core;
         if missing == Missing::NoIndex && self.listing {
             let above = match path.is_empty() {
-                true => Above::Nothing,
-                false => Above::Directory,
+                true => ParentLink::Nothing,
+                false => ParentLink::Directory,
             };
             let is_wanted = |name: &[u8]| self.hidden || !name.starts_with(b".");
             match self.cache.list(path, is_wanted) {
@@ -224,7 +229,7 @@ fn refuse_missing(
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     let worker = reply.worker;
-    let form = Form::of(head.headers);
+    let form = ErrorFormat::of(head.headers);
     let log = |why: &dyn std::fmt::Display| {
         let path = head.path;
         worker
@@ -254,7 +259,7 @@ fn refuse_missing(
             let what = format_args!(
                 "the file for {path} is 403: {error}; let the user of this process read it and enter its directories"
             );
-            worker.log.lasting_failure(&worker.core, path, what);
+            worker.log.persistent_failure(&worker.core, path, what);
             refuse((403, ""), &[], form, reply)
         }
         Missing::Busy(error) => {

@@ -11,7 +11,7 @@ use onrush_http::{Header, Method, Version, header_is};
 use crate::exchange::rendered::Rendered;
 use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::{BodyLength, Fields};
-use crate::rules::compress::{self, Change, Offer};
+use crate::rules::compress::{self, CompressionChange, CompressionRules};
 use crate::rules::response_edits::ResponseEdits;
 use crate::worker::compress::encode_whole;
 
@@ -48,9 +48,9 @@ impl Fixed {
         body: &[u8],
         fields: &[(String, String)],
         edits: Option<&ResponseEdits>,
-        offer: Option<&Rc<Offer>>,
+        offer: Option<&Rc<CompressionRules>>,
     ) -> Self {
-        let edits = edits.filter(|edits| edits.are_for(status));
+        let edits = edits.filter(|edits| edits.applies_to(status));
         let stays = |name: &str| {
             header_is(name, "content-type") || edits.is_none_or(|edits| !edits.drops(name))
         };
@@ -65,13 +65,13 @@ impl Fixed {
         match offer.and_then(|offer| Encoded::new(status, body, &named, offer)) {
             Some(encoded) => Self {
                 encoded: Some(Box::new(encoded)),
-                ..Self::plain(status, body, &named, Change::Vary)
+                ..Self::plain(status, body, &named, CompressionChange::Vary)
             },
-            None => Self::plain(status, body, &named, Change::Nothing),
+            None => Self::plain(status, body, &named, CompressionChange::Nothing),
         }
     }
 
-    fn plain(status: u16, body: &[u8], named: &[Header<'_>], change: Change) -> Self {
+    fn plain(status: u16, body: &[u8], named: &[Header<'_>], change: CompressionChange) -> Self {
         let has_body = !matches!(status, 100..=199 | 204 | 304);
         let body_is_rendered = body.len() <= COPY_MAX;
         let length = has_body.then_some(body.len() as u64);
@@ -100,7 +100,7 @@ impl Fixed {
 
     #[inline]
     pub(crate) fn respond(&self, reply: &mut Reply<'_>) -> Result<(), Error> {
-        if reply.takes_rendered() && reply.method != Method::Head && self.body_is_rendered {
+        if reply.supports_rendered() && reply.method != Method::Head && self.body_is_rendered {
             return reply.rendered(self.status, &self.rendered);
         }
         self.respond_unusual(reply)
@@ -122,14 +122,19 @@ impl Fixed {
 
 impl Encoded {
     /// `None` if no coding makes the response shorter, or it must not be encoded.
-    fn new(status: u16, body: &[u8], named: &[Header<'_>], offer: &Offer) -> Option<Self> {
+    fn new(
+        status: u16,
+        body: &[u8],
+        named: &[Header<'_>],
+        offer: &CompressionRules,
+    ) -> Option<Self> {
         let content_type = named
             .iter()
             .find(|header| header_is(header.name, "content-type"))
             .map_or(MEDIA_DEFAULT, |header| header.value);
         if matches!(status, 204..=206 | 304)
             || !offer.suits(Some(content_type), Some(body.len() as u64))
-            || compress::must_stay(named)
+            || compress::forbids_compression(named)
         {
             return None;
         }
@@ -139,7 +144,7 @@ impl Encoded {
         };
         for &coding in offer.codings() {
             if let Some(body) = encode_whole(coding, body) {
-                let form = Fixed::plain(status, &body, named, Change::Encode(coding));
+                let form = Fixed::plain(status, &body, named, CompressionChange::Encode(coding));
                 encoded.codings.push(coding);
                 encoded.forms.push(form);
             }
@@ -158,7 +163,7 @@ impl Encoded {
 const MEDIA_DEFAULT: &[u8] = b"text/plain; charset=utf-8";
 
 /// Renders the fields for a body of `length` bytes after `change`.
-fn render_fields(named: &[Header<'_>], length: Option<u64>, change: Change) -> Vec<u8> {
+fn render_fields(named: &[Header<'_>], length: Option<u64>, change: CompressionChange) -> Vec<u8> {
     let mut room = vec![0; 1024];
     loop {
         let mut fields = Fields::http1(HeadWriter::new(&mut room), Version::Http11);

@@ -7,9 +7,9 @@ use onrush_http::request::RequestHead;
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Reply;
 use crate::exchange::request_context::RequestContext;
-use crate::routing::variables::Facts;
-use crate::rules::error_page::Form;
-use crate::rules::location::{Location, Nowhere};
+use crate::routing::variables::VariableValues;
+use crate::rules::error_page::ErrorFormat;
+use crate::rules::location::{Location, TargetError};
 
 #[derive(Debug)]
 pub(crate) struct Redirect {
@@ -26,12 +26,12 @@ impl Redirect {
     }
 
     /// The rendered location, if it is valid.
-    pub(crate) fn leads_to(
+    pub(crate) fn location(
         &self,
         head: &RequestHead<'_, '_>,
         context: RequestContext<'_>,
     ) -> Option<String> {
-        let facts = Facts {
+        let facts = VariableValues {
             about: &context,
             head,
             server: b"",
@@ -45,7 +45,7 @@ impl Redirect {
         context: RequestContext<'_>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Error> {
-        let facts = Facts {
+        let facts = VariableValues {
             about: &context,
             head,
             server: b"",
@@ -53,15 +53,15 @@ impl Redirect {
         match self.location.render(&facts) {
             Ok(location) => {
                 let fields = [("Location", location.as_str())];
-                refuse((self.status, ""), &fields, Form::Text, reply)
+                refuse((self.status, ""), &fields, ErrorFormat::Text, reply)
             }
-            Err(Nowhere::TooLong) => {
+            Err(TargetError::TooLong) => {
                 let reason = "the place that it leads to has too long a name";
-                refuse((414, reason), &[], Form::of(head.headers), reply)
+                refuse((414, reason), &[], ErrorFormat::of(head.headers), reply)
             }
-            Err(Nowhere::NoHost) => {
+            Err(TargetError::NoHost) => {
                 let reason = "the place that it leads to has no valid host";
-                refuse((400, reason), &[], Form::of(head.headers), reply)
+                refuse((400, reason), &[], ErrorFormat::of(head.headers), reply)
             }
         }
     }

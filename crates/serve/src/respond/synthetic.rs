@@ -16,11 +16,11 @@ use crate::exchange::refuse::refuse;
 use crate::exchange::reply::fields::BodyLength;
 use crate::exchange::reply::{Passage, Persistence, Reply};
 use crate::limits::SYNTHETIC_BYTES_PER_TURN;
-use crate::rules::error_page::Form;
+use crate::rules::error_page::ErrorFormat;
 use crate::worker::Worker;
 
 use head::{Request, write_head};
-use query::{Announced, Asked, Query};
+use query::{Announced, ParsedQuery, Query};
 
 /// A synthetic response that cannot be written at once.
 pub(crate) struct Synthetic {
@@ -39,13 +39,13 @@ pub(crate) fn respond(
         random(reply.worker, drawn)
     };
     let query = match Query::parse(head.query, draw) {
-        Asked::Response(query) => query,
-        Asked::Help => {
+        ParsedQuery::Response(query) => query,
+        ParsedQuery::Help => {
             respond_with_help(reply)?;
             return Ok(None);
         }
-        Asked::Nonsense(why) => {
-            refuse((400, why), &[], Form::of(head.headers), reply)?;
+        ParsedQuery::Nonsense(why) => {
+            refuse((400, why), &[], ErrorFormat::of(head.headers), reply)?;
             return Ok(None);
         }
     };
@@ -141,10 +141,10 @@ impl Synthetic {
     pub(crate) async fn send(&self, mut client: Downstream<'_>) -> Result<(), Error> {
         let Self { query, request } = self;
         let client = &mut client;
-        let mut wanted = Persistence::AsAsked;
+        let mut wanted = Persistence::AsRequested;
         if request.has_body && !query.responds_first && query.body_max > 0 {
             if request.expects_continue {
-                client.split(request.method).1.proceed()?;
+                client.split(request.method).1.send_continue()?;
             }
             if !read_body(query.body_max, client).await? {
                 return Ok(());
@@ -185,11 +185,13 @@ impl Query {
         match self.announced {
             // The body ends with the connection.
             Announced::Nothing if !is_framed => Persistence::Close,
-            Announced::Lie(length) if !is_framed && length != self.size => match self.persists {
-                Some(true) => Persistence::Keep,
-                Some(false) | None => Persistence::Close,
-            },
-            Announced::Truth | Announced::Nothing | Announced::Lie(_) => asked,
+            Announced::Different(length) if !is_framed && length != self.size => {
+                match self.persists {
+                    Some(true) => Persistence::Keep,
+                    Some(false) | None => Persistence::Close,
+                }
+            }
+            Announced::Truth | Announced::Nothing | Announced::Different(_) => asked,
         }
     }
 }
@@ -234,7 +236,7 @@ fn refuse_body(refusal: Refusal, client: &mut Downstream<'_>) -> Result<bool, Er
     refuse(
         (refusal.status, refusal.reason),
         &[],
-        Form::Text,
+        ErrorFormat::Text,
         &mut reply,
     )?;
     reply.end()?;

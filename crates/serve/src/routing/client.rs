@@ -12,14 +12,14 @@ use onrush_tls::Transport;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) scheme: Scheme,
-    origin: Cell<Origin>,
+    origin: Cell<PeerAddress>,
     /// Whether the peer is a trusted proxy; cached, because it is needed several times per request.
     is_trusted: Cell<Option<bool>>,
 }
 
 /// Source of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum PeerAddress {
     /// The peer address of the socket, not read yet: that costs a system call, and most responses do not need it.
     OfSocket,
     Address(IpAddr, u16),
@@ -34,7 +34,7 @@ pub(crate) struct ClientOrigin {
 }
 
 impl Client {
-    pub(crate) fn new(scheme: Scheme, origin: Origin) -> Self {
+    pub(crate) fn new(scheme: Scheme, origin: PeerAddress) -> Self {
         Self {
             scheme,
             origin: Cell::new(origin),
@@ -44,7 +44,7 @@ impl Client {
 
     /// Whether `trust` includes its address; `stream` is its connection.
     #[inline]
-    pub(crate) fn is_trusted(&self, trust: &Trust, stream: &Transport) -> bool {
+    pub(crate) fn is_trusted(&self, trust: &TrustedProxies, stream: &Transport) -> bool {
         self.is_trusted.get().unwrap_or_else(|| {
             let is_trusted = trust.includes(|| self.peer(stream).map(|(address, _)| address));
             self.is_trusted.set(Some(is_trusted));
@@ -62,32 +62,32 @@ impl Client {
         &self,
         peer: impl FnOnce() -> Option<SocketAddr>,
     ) -> Option<(IpAddr, u16)> {
-        if self.origin.get() == Origin::OfSocket {
+        if self.origin.get() == PeerAddress::OfSocket {
             self.origin.set(match peer() {
-                Some(peer) => Origin::Address(peer.ip().to_canonical(), peer.port()),
-                None => Origin::Nowhere,
+                Some(peer) => PeerAddress::Address(peer.ip().to_canonical(), peer.port()),
+                None => PeerAddress::Nowhere,
             });
         }
         match self.origin.get() {
-            Origin::Address(address, port) => Some((address, port)),
-            Origin::OfSocket | Origin::Nowhere => None,
+            PeerAddress::Address(address, port) => Some((address, port)),
+            PeerAddress::OfSocket | PeerAddress::Nowhere => None,
         }
     }
 }
 
 /// Trusted proxies, and the forwarding fields they set.
 #[derive(Debug)]
-pub(crate) struct Trust {
+pub(crate) struct TrustedProxies {
     networks: plan::Networks,
-    told_by: ToldBy,
+    forwarding_field: ToldBy,
 }
 
-impl Trust {
+impl TrustedProxies {
     pub(crate) fn new(plan: &plan::Forwarded) -> Self {
         Self {
             networks: plan.trust.clone(),
             // These proxies may pass on the other kind of fields unchecked.
-            told_by: match plan.read {
+            forwarding_field: match plan.read {
                 plan::ForwardingFields::XForwarded => ToldBy::XForwarded,
                 plan::ForwardingFields::Forwarded => ToldBy::Forwarded,
             },
@@ -103,6 +103,6 @@ impl Trust {
     /// The client on whose behalf `peer` sends the request; `peer` itself if it is not trusted.
     pub(crate) fn client<'b>(&self, peer: IpAddr, headers: &[Header<'b>]) -> forwarded::Client<'b> {
         let is_trusted = |address| self.networks.contain(address);
-        forwarded::client(headers, self.told_by, peer, is_trusted)
+        forwarded::client(headers, self.forwarding_field, peer, is_trusted)
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Types for which the list of `mime_guess` is older than the IANA registry
 /// (<https://www.iana.org/assignments/media-types>) or has another use of the extension.
-const KEPT: &[(&str, &str)] = &[
+const TYPE_OVERRIDES: &[(&str, &str)] = &[
     ("br", "application/x-brotli"),
     // RFC 8949.
     ("cbor", "application/cbor"),
@@ -46,7 +46,7 @@ pub(crate) fn media_type(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     let path = Path::new(&*name);
     let extension = path.extension().and_then(OsStr::to_str).unwrap_or("");
-    let kept = KEPT
+    let kept = TYPE_OVERRIDES
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(extension));
     let guess = match kept {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_decides_and_text_is_utf_8() {
+    fn media_types_by_extension() {
         for (name, media) in [
             ("index.html", "text/html; charset=utf-8"),
             ("INDEX.HTM", "text/html; charset=utf-8"),

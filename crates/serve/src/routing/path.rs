@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Why a path is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BadPath {
+pub(crate) enum PathError {
     /// `%` without two hexadecimal digits.
     Encoding,
     /// A NUL byte, which no file name and no route contains.
@@ -14,13 +14,13 @@ pub(crate) enum BadPath {
     AboveRoot,
 }
 
-impl BadPath {
+impl PathError {
     /// A clause for the error response.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            BadPath::Encoding => "a % in the path lacks its two hexadecimal digits",
-            BadPath::Nul => "the path contains a NUL byte",
-            BadPath::AboveRoot => "the path leads above its root",
+            PathError::Encoding => "a % in the path lacks its two hexadecimal digits",
+            PathError::Nul => "the path contains a NUL byte",
+            PathError::AboveRoot => "the path leads above its root",
         }
     }
 }
@@ -32,7 +32,7 @@ impl BadPath {
 /// # Errors
 /// [`BadPath`], to be refused with 400.
 #[inline]
-pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, BadPath> {
+pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, PathError> {
     if is_normal(path.as_bytes()) {
         return Ok(Cow::Borrowed(path.as_bytes()));
     }
@@ -82,7 +82,7 @@ pub(crate) fn rest<'p>(path: &'p str, prefix: &str) -> Cow<'p, str> {
 /// disagree about a path with a dot segment, or with two slashes at its start: such a path is resolved, so that the
 /// server gets the path by which the route was chosen.
 #[inline]
-pub(crate) fn unedited(path: &str) -> Cow<'_, str> {
+pub(crate) fn path_for_server(path: &str) -> Cow<'_, str> {
     if is_normal(path.as_bytes()) || !(path.starts_with("//") || has_dot_segment(path)) {
         return Cow::Borrowed(path);
     }
@@ -127,14 +127,14 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
 }
 
 /// The path that regular expressions match: resolved, with unreserved characters decoded (RFC 3986 6.2.2).
-pub(crate) struct Canonical {
+pub(crate) struct CanonicalPath {
     /// The path with decoded slashes.
     text: String,
     /// Positions in `text` of slashes that were encoded.
     encoded_slashes: Vec<usize>,
 }
 
-impl Canonical {
+impl CanonicalPath {
     pub(crate) fn new(path: &str) -> Self {
         let resolved = match is_normal(path.as_bytes()) {
             true => Cow::Borrowed(path),
@@ -206,7 +206,7 @@ fn is_normal(path: &[u8]) -> bool {
             .any(|pair| pair[0] == b'/' && matches!(pair[1], b'.' | b'/' | b';'))
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
+fn decode(bytes: &[u8]) -> Result<Vec<u8>, PathError> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let [first, tail @ ..] = rest {
@@ -216,11 +216,11 @@ fn decode(bytes: &[u8]) -> Result<Vec<u8>, BadPath> {
             continue;
         }
         let [high, low, tail @ ..] = rest else {
-            return Err(BadPath::Encoding);
+            return Err(PathError::Encoding);
         };
         rest = tail;
-        match byte_of(*high, *low).ok_or(BadPath::Encoding)? {
-            0 => return Err(BadPath::Nul),
+        match byte_of(*high, *low).ok_or(PathError::Encoding)? {
+            0 => return Err(PathError::Nul),
             byte => decoded.push(byte),
         }
     }
@@ -254,7 +254,7 @@ fn resolved(path: &str) -> Cow<'_, str> {
 
 /// The path without empty segments and with dot segments resolved; dots and slashes may be encoded. Empty segments are
 /// removed first, as in a file system: `/a//../b` is `/b`.
-fn resolve(path: &str) -> Result<Cow<'_, str>, BadPath> {
+fn resolve(path: &str) -> Result<Cow<'_, str>, PathError> {
     if !path.starts_with('/') {
         return Ok(Cow::Borrowed(path));
     }
@@ -264,7 +264,7 @@ fn resolve(path: &str) -> Result<Cow<'_, str>, BadPath> {
     while let Some((whole, segment)) = segments.next() {
         let dots = dots_of(segment);
         if dots == Some(2) && kept.pop().is_none() {
-            return Err(BadPath::AboveRoot);
+            return Err(PathError::AboveRoot);
         }
         if dots.is_none() && !segment.is_empty() {
             kept.push(whole);
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_canonical_path_keeps_what_has_a_meaning() {
+    fn canonical_path_keeps_reserved_encodings() {
         for (path, expected) in [
             ("/a/b", "/a/b"),
             ("/%61/./x/../%7e", "/a/~"),
@@ -339,7 +339,7 @@ mod tests {
             ("/a%26b", "/a%26b"),
             ("/a/%2e%2e/x%2Ey", "/x.y"),
         ] {
-            let canonical = Canonical::new(path);
+            let canonical = CanonicalPath::new(path);
             let written = canonical.written(0..canonical.text.len());
             assert_eq!(&*written, expected.as_bytes(), "{path}");
             assert_eq!(canonical.text, expected.replace("%2F", "/"), "{path}");
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_means_what_the_rfc_says() {
+    fn path_normalization() {
         for (path, meant) in [
             ("/", Ok("/")),
             ("/a/b.html", Ok("/a/b.html")),
@@ -365,23 +365,23 @@ mod tests {
             ("/a//", Ok("/a/")),
             ("/a//../b", Ok("/b")),
             ("/a/.%2E/b", Ok("/b")),
-            ("//..", Err(BadPath::AboveRoot)),
-            ("/.%2", Err(BadPath::Encoding)),
+            ("//..", Err(PathError::AboveRoot)),
+            ("/.%2", Err(PathError::Encoding)),
             ("/a%2fb", Ok("/a/b")),
             ("/%2Fa%2f/b", Ok("/a/b")),
             ("/a/..%2fb", Ok("/b")),
             ("/a%2f%2e%2E%2fb", Ok("/b")),
-            ("/a/..%2f..%2fb", Err(BadPath::AboveRoot)),
+            ("/a/..%2f..%2fb", Err(PathError::AboveRoot)),
             ("/a%252fb", Ok("/a%2fb")),
             ("/a%2f", Ok("/a/")),
             ("*", Ok("*")),
-            ("/..", Err(BadPath::AboveRoot)),
-            ("/a/../../b", Err(BadPath::AboveRoot)),
-            ("/%2e%2e/b", Err(BadPath::AboveRoot)),
-            ("/%", Err(BadPath::Encoding)),
-            ("/%4", Err(BadPath::Encoding)),
-            ("/%zz", Err(BadPath::Encoding)),
-            ("/a%00", Err(BadPath::Nul)),
+            ("/..", Err(PathError::AboveRoot)),
+            ("/a/../../b", Err(PathError::AboveRoot)),
+            ("/%2e%2e/b", Err(PathError::AboveRoot)),
+            ("/%", Err(PathError::Encoding)),
+            ("/%4", Err(PathError::Encoding)),
+            ("/%zz", Err(PathError::Encoding)),
+            ("/a%00", Err(PathError::Nul)),
         ] {
             let result = normalize(path);
             let result = result
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_prefix_stays_as_it_was_encoded() {
+    fn rest_keeps_encodings() {
         for (path, prefix, behind) in [
             ("/p/x%20y", "/p/", "x%20y"),
             ("/%70/x%2Fy", "/p", "/x%2Fy"),
@@ -413,8 +413,8 @@ mod tests {
     }
 
     #[test]
-    fn a_part_keeps_its_encoded_slashes() {
-        let canonical = Canonical::new("/a%2fb/c%2Fd");
+    fn part_keeps_encoded_slashes() {
+        let canonical = CanonicalPath::new("/a%2fb/c%2Fd");
         assert_eq!(canonical.text, "/a/b/c/d");
         for (part, written) in [
             (0..8, "/a%2Fb/c%2Fd"),
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_dot_segments_goes_on_as_it_was_received() {
+    fn path_without_dot_segments_is_unchanged() {
         for (path, unedited_path) in [
             ("/a//b%2fc%20d;e=f", "/a//b%2fc%20d;e=f"),
             ("/a/%70/...", "/a/%70/..."),
@@ -438,12 +438,12 @@ mod tests {
             ("//a//b", "/a/b"),
             ("*", "*"),
         ] {
-            assert_eq!(unedited(path), unedited_path, "{path}");
+            assert_eq!(path_for_server(path), unedited_path, "{path}");
         }
     }
 
     #[test]
-    fn dot_segments_that_only_some_servers_see_are_found() {
+    fn ambiguous_dot_segments_are_detected() {
         for path in [
             "/x/..;/b",
             "/x/..;a=b/b",
@@ -485,7 +485,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_normalized_path_has_no_segments_to_resolve(path in "/[a./%2eE0]{0,12}") {
+        fn normalized_path_has_no_dot_segments(path in "/[a./%2eE0]{0,12}") {
             if let Ok(normal) = normalize(&path) {
                 proptest::prop_assert!(normal.starts_with(b"/"));
                 let inner = normal[1..].strip_suffix(b"/").unwrap_or(&normal[1..]);

@@ -11,7 +11,7 @@ use onrush_http::request::RequestHead;
 use onrush_http::{Header, query};
 
 use crate::routing::client::ClientOrigin;
-use index::{Asks, Candidate, beginning};
+use index::{Candidate, ConditionKinds, path_start};
 
 pub(crate) use index::RouteIndex;
 
@@ -23,7 +23,7 @@ pub(crate) struct Route<T> {
 }
 
 /// Client and listener of a request, for routes with such conditions.
-pub(crate) trait Coming {
+pub(crate) trait RouteContext {
     /// The client, from its connection or from trusted proxies.
     fn origin(&self) -> ClientOrigin;
 
@@ -33,7 +33,7 @@ pub(crate) trait Coming {
 
 /// The first condition of a route that a request does not meet, with an index if there may be several of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unmet {
+pub(crate) enum UnmetCondition {
     Host,
     Path,
     Method,
@@ -83,10 +83,10 @@ impl<T> Routes<T> {
         &self,
         head: &RequestHead<'_, '_>,
         path: &[u8],
-        coming: &impl Coming,
+        coming: &impl RouteContext,
     ) -> Option<usize> {
-        let beginning = beginning(path);
-        let host = match self.index.knows_hosts {
+        let beginning = path_start(path);
+        let host = match self.index.has_host_conditions {
             true => host_of(head.authority.unwrap_or("")),
             false => "",
         };
@@ -96,7 +96,7 @@ impl<T> Routes<T> {
             let found = candidates
                 .iter()
                 .take_while(|candidate| (candidate.route as usize) < end)
-                .filter(|candidate| beginning & candidate.mask == candidate.beginning)
+                .filter(|candidate| beginning & candidate.mask == candidate.path_start)
                 .find(|candidate| {
                     let when = &self.routes[candidate.route as usize].when;
                     let asked = (host.as_bytes(), path, candidate.asks);
@@ -112,21 +112,21 @@ impl<T> Routes<T> {
     }
 
     /// Why the route with this index does not match; `None` if it does.
-    pub(crate) fn why_not(
+    pub(crate) fn unmet_condition(
         &self,
         index: usize,
         head: &RequestHead<'_, '_>,
         path: &[u8],
-        coming: &impl Coming,
-    ) -> Option<Unmet> {
+        coming: &impl RouteContext,
+    ) -> Option<UnmetCondition> {
         let host = host_of(head.authority.unwrap_or("")).as_bytes();
         let when = &self.routes[index].when;
-        unmet(when, head, (host, path, Asks::of(when)), coming)
+        unmet(when, head, (host, path, ConditionKinds::of(when)), coming)
     }
 
     #[inline]
-    pub(crate) fn know_hosts(&self) -> bool {
-        self.index.knows_hosts
+    pub(crate) fn have_host_conditions(&self) -> bool {
+        self.index.has_host_conditions
     }
 
     #[inline]
@@ -140,24 +140,24 @@ impl<T> Routes<T> {
 fn unmet(
     when: &When,
     head: &RequestHead<'_, '_>,
-    (host, path, asks): (&[u8], &[u8], Asks),
-    coming: &impl Coming,
-) -> Option<Unmet> {
+    (host, path, asks): (&[u8], &[u8], ConditionKinds),
+    coming: &impl RouteContext,
+) -> Option<UnmetCondition> {
     if let unmet @ Some(_) = unmet_of_place(when, host, path) {
         return unmet;
     }
     match asks {
-        Asks::HostAndPath => None,
-        Asks::More => unmet_beyond(when, head, (host, path), coming),
+        ConditionKinds::HostAndPath => None,
+        ConditionKinds::More => unmet_beyond(when, head, (host, path), coming),
     }
 }
 
 #[inline]
-fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<Unmet> {
+fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<UnmetCondition> {
     if !when.hosts.is_empty() && !when.hosts.iter().any(|known| known.matches(host)) {
-        return Some(Unmet::Host);
+        return Some(UnmetCondition::Host);
     }
-    (!when.path.matches(path)).then_some(Unmet::Path)
+    (!when.path.matches(path)).then_some(UnmetCondition::Path)
 }
 
 /// The less frequent conditions.
@@ -165,8 +165,8 @@ fn unmet_beyond(
     when: &When,
     head: &RequestHead<'_, '_>,
     (host, path): (&[u8], &[u8]),
-    coming: &dyn Coming,
-) -> Option<Unmet> {
+    coming: &dyn RouteContext,
+) -> Option<UnmetCondition> {
     let unmet = unmet_of_rest(when, head, coming);
     unmet.or_else(|| {
         let holds = |not: &When| {
@@ -174,23 +174,27 @@ fn unmet_beyond(
         };
         let mut not = when.not.iter().zip(0..);
         not.find(|(not, _)| holds(not))
-            .map(|(_, index)| Unmet::Not(index))
+            .map(|(_, index)| UnmetCondition::Not(index))
     })
 }
 
-fn unmet_of_rest(when: &When, head: &RequestHead<'_, '_>, coming: &dyn Coming) -> Option<Unmet> {
+fn unmet_of_rest(
+    when: &When,
+    head: &RequestHead<'_, '_>,
+    coming: &dyn RouteContext,
+) -> Option<UnmetCondition> {
     let is_method = |method: &String| method == head.method_text;
     if !when.methods.is_empty() && !when.methods.iter().any(is_method) {
-        return Some(Unmet::Method);
+        return Some(UnmetCondition::Method);
     }
     for ((name, wanted), index) in when.headers.iter().zip(0..) {
         if !is_found(wanted, values(head, name)) {
-            return Some(Unmet::Header(index));
+            return Some(UnmetCondition::Header(index));
         }
     }
     for ((name, wanted), index) in when.query.iter().zip(0..) {
         if !is_found(wanted, parameters(head.query, name)) {
-            return Some(Unmet::Query(index));
+            return Some(UnmetCondition::Query(index));
         }
     }
     if let Some(networks) = &when.from
@@ -199,16 +203,16 @@ fn unmet_of_rest(when: &When, head: &RequestHead<'_, '_>, coming: &dyn Coming) -
             .address
             .is_some_and(|it| networks.contain(it))
     {
-        return Some(Unmet::From);
+        return Some(UnmetCondition::From);
     }
     if let Some(scheme) = when.scheme
         && !is_scheme(scheme, coming.origin().scheme)
     {
-        return Some(Unmet::Scheme);
+        return Some(UnmetCondition::Scheme);
     }
     let is_listener = |listener: &String| listener == coming.listener();
     (!when.listeners.is_empty() && !when.listeners.iter().any(is_listener))
-        .then_some(Unmet::Listener)
+        .then_some(UnmetCondition::Listener)
 }
 
 fn is_scheme(wanted: plan::Scheme, scheme: Scheme) -> bool {
@@ -260,7 +264,7 @@ mod tests {
     use std::net::IpAddr;
 
     #[test]
-    fn a_host_loses_its_port_and_its_last_dot_and_nothing_else() {
+    fn host_of_strips_port_and_dot() {
         for (authority, host) in [
             ("a.example", "a.example"),
             ("a.example:80", "a.example"),
@@ -311,7 +315,7 @@ mod tests {
         };
         let path = crate::routing::path::normalize(head.path).expect("a path that means something");
         let chosen = routes.choose(&head, &path, &Somebody);
-        let why_not = |index| routes.why_not(index, &head, &path, &Somebody);
+        let why_not = |index| routes.unmet_condition(index, &head, &path, &Somebody);
         let first = (0..routes.routes.len()).find(|&index| why_not(index).is_none());
         assert_eq!(chosen, first, "each route before it has a reason");
         chosen
@@ -320,7 +324,7 @@ mod tests {
     /// A client on the listener "public".
     struct Somebody;
 
-    impl Coming for Somebody {
+    impl RouteContext for Somebody {
         fn origin(&self) -> ClientOrigin {
             ClientOrigin {
                 address: Some(IpAddr::from([192, 0, 2, 1])),
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_match_in_file_order_wins() {
+    fn first_match_wins() {
         let routes = routes(vec![
             when(&["a.example"], exact("/exact")),
             when(&[], prefix("/p/")),
@@ -372,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_no_route_matches_has_none() {
+    fn no_match_is_none() {
         let routes = routes(vec![when(&["a.example"], prefix("/p"))]);
         assert_eq!(chosen(&routes, &get("a.example", "/")), None);
         assert_eq!(chosen(&routes, &get("b.example", "/p")), None);
     }
 
     #[test]
-    fn what_must_not_hold_must_not_hold_as_a_whole() {
+    fn not_conditions_match_as_a_whole() {
         let not = |conditions: Vec<When>| When {
             not: conditions,
             ..when(&[], prefix("/"))
@@ -438,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn every_condition_has_to_hold() {
+    fn all_conditions_must_match() {
         let equals = |value: &str| ValueMatch::Exact(value.to_owned());
         let one = |name: &str, wanted| vec![(name.to_owned(), wanted)];
         let network = |bits| Network::new([192, 0, 2, 0].into(), bits).expect("a prefix of it");
@@ -512,7 +516,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn many_routes_choose_as_few_do(
+        fn index_equals_linear_scan(
             conditions in proptest::collection::vec(
                 (
                     proptest::sample::subsequence(

@@ -13,7 +13,7 @@ use crate::routing::path;
 use crate::routing::route::{host_of, values};
 
 /// Properties of a request that are not in its head.
-pub(crate) trait About {
+pub(crate) trait RequestFacts {
     /// The client's address, if it has one, from its connection or from trusted proxies.
     fn address(&self, headers: &[Header<'_>]) -> Option<IpAddr>;
 
@@ -35,8 +35,8 @@ pub(crate) trait About {
 
 /// Properties of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Facts<'a> {
-    pub(crate) about: &'a dyn About,
+pub(crate) struct VariableValues<'a> {
+    pub(crate) about: &'a dyn RequestFacts,
     pub(crate) head: &'a RequestHead<'a, 'a>,
     /// Name of the server that responds.
     pub(crate) server: &'a [u8],
@@ -46,9 +46,9 @@ pub(crate) struct Facts<'a> {
 pub(crate) const VARIABLE_BYTES_MAX: usize = 512;
 
 /// Placeholder for `{server}` if the template is rendered before the server is known. No field value contains a NUL.
-pub(crate) const SERVER_TO_COME: &[u8] = &[0];
+pub(crate) const SERVER_PLACEHOLDER: &[u8] = &[0];
 
-impl Facts<'_> {
+impl VariableValues<'_> {
     /// Calls `put` with each piece of the expanded `template`. No piece contains a line end.
     pub(crate) fn render(&self, template: &Template, put: &mut impl FnMut(&[u8])) {
         for piece in &template.0 {
@@ -104,7 +104,7 @@ impl Facts<'_> {
 
 /// Puts a value of the TLS handshake; nothing without TLS.
 fn put_of_tls(
-    about: &dyn About,
+    about: &dyn RequestFacts,
     part: impl for<'i> Fn(&'i Info) -> &'i str,
     put: &mut impl FnMut(&[u8]),
 ) {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_stays_on_its_line_and_within_its_room() {
+    fn subject_is_one_bounded_line() {
         let line = |text: &str| {
             let mut line = Vec::new();
             put_line(text, &mut |part| line.extend_from_slice(part));

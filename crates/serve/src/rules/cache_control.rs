@@ -3,7 +3,7 @@
 use onrush_config::plan::{CacheRule, OfServer};
 use onrush_http::{Header, header_is};
 
-use crate::rules::compress::is_of;
+use crate::rules::compress::matches_media_type;
 
 /// The prepared rules of a route.
 #[derive(Debug)]
@@ -19,14 +19,14 @@ struct Rule {
 
 /// The relevant fields of a response so far.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Said<'h> {
+pub(crate) struct CacheFields<'h> {
     content_type: Option<&'h [u8]>,
     is_of_caches: bool,
 }
 
 /// The result for one response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Saying<'a> {
+pub(crate) struct CacheControlValue<'a> {
     /// The line to add; may be empty.
     pub(crate) line: &'a [u8],
     /// Whether existing fields stay or are replaced.
@@ -37,22 +37,22 @@ pub(crate) struct Saying<'a> {
 enum Content<'m> {
     Typed(&'m [u8]),
     /// No type, and no content.
-    Untyped,
+    NoType,
     /// No type, but it stands for a response that may have a type.
-    Unsaid,
+    UnknownType,
 }
 
-impl<'h> Said<'h> {
+impl<'h> CacheFields<'h> {
     pub(crate) fn field(&mut self, name: &str, value: &'h [u8]) {
         match name.len() {
             12 if header_is(name, "content-type") => self.content_type = Some(value),
-            6 | 7 | 13 if is_of_caches(name) => self.is_of_caches = true,
+            6 | 7 | 13 if is_cache_field(name) => self.is_of_caches = true,
             _ => {}
         }
     }
 
-    pub(crate) fn of(headers: &[Header<'h>]) -> Said<'h> {
-        let mut said = Said::default();
+    pub(crate) fn of(headers: &[Header<'h>]) -> CacheFields<'h> {
+        let mut said = CacheFields::default();
         for header in headers {
             said.field(header.name, header.value);
         }
@@ -60,8 +60,8 @@ impl<'h> Said<'h> {
     }
 
     /// Reads a generated head.
-    pub(crate) fn of_head(head: &'h [u8]) -> Said<'h> {
-        let mut said = Said::default();
+    pub(crate) fn of_head(head: &'h [u8]) -> CacheFields<'h> {
+        let mut said = CacheFields::default();
         // The status line cannot match a field name: a colon in it comes after a space.
         said.lines(head);
         said
@@ -80,7 +80,7 @@ impl<'h> Said<'h> {
 }
 
 /// Whether a field controls caching (RFC 9111 5.2, 5.3, 5.4).
-pub(crate) fn is_of_caches(name: &str) -> bool {
+pub(crate) fn is_cache_field(name: &str) -> bool {
     ["cache-control", "expires", "pragma"]
         .iter()
         .any(|known| header_is(name, known))
@@ -100,24 +100,33 @@ impl CacheControl {
 
     /// Whether any rule applies to this status.
     pub(crate) fn are_for(&self, status: u16) -> bool {
-        self.0.iter().any(|rule| rule.is_for(standing_for(status)))
+        self.0
+            .iter()
+            .any(|rule| rule.is_for(represented_status(status)))
     }
 
     /// Applies the rules to a response with the fields `said`; `media` is its type if the head does not have it.
-    pub(crate) fn saying(&self, status: u16, media: Option<&str>, said: Said<'_>) -> Saying<'_> {
+    pub(crate) fn value_for(
+        &self,
+        status: u16,
+        media: Option<&str>,
+        said: CacheFields<'_>,
+    ) -> CacheControlValue<'_> {
         let content = match (media, said.content_type) {
             (Some(media), _) => Content::Typed(media.as_bytes()),
-            (None, Some(parts)) if status == 206 && is_of(parts, "multipart/byteranges") => {
-                Content::Unsaid
+            (None, Some(parts))
+                if status == 206 && matches_media_type(parts, "multipart/byteranges") =>
+            {
+                Content::UnknownType
             }
             (None, Some(media)) => Content::Typed(media),
-            (None, None) if matches!(status, 206 | 304) => Content::Unsaid,
-            (None, None) => Content::Untyped,
+            (None, None) if matches!(status, 206 | 304) => Content::UnknownType,
+            (None, None) => Content::NoType,
         };
-        let status = standing_for(status);
+        let status = represented_status(status);
         let mut rules = self.0.iter().filter(|rule| rule.is_for(status));
         let found = rules.find(|rule| rule.types.is_none() || rule.may_be_of(&content));
-        let nothing = Saying {
+        let nothing = CacheControlValue {
             line: b"",
             of_server: OfServer::Stays,
         };
@@ -127,10 +136,10 @@ impl CacheControl {
         if said.is_of_caches && rule.of_server == OfServer::Stays {
             return nothing;
         }
-        Saying {
+        CacheControlValue {
             // A stored response keeps its own value (RFC 9111 3.2) if the type is not known here.
             line: match (&rule.types, content) {
-                (Some(_), Content::Unsaid) => b"",
+                (Some(_), Content::UnknownType) => b"",
                 _ => &rule.line,
             },
             of_server: rule.of_server,
@@ -146,15 +155,19 @@ impl Rule {
 
     fn may_be_of(&self, content: &Content<'_>) -> bool {
         match content {
-            Content::Typed(media) => self.types.iter().flatten().any(|known| is_of(media, known)),
-            Content::Untyped => false,
-            Content::Unsaid => true,
+            Content::Typed(media) => self
+                .types
+                .iter()
+                .flatten()
+                .any(|known| matches_media_type(media, known)),
+            Content::NoType => false,
+            Content::UnknownType => true,
         }
     }
 }
 
 /// A part of a response (206) and 304 have the value of the whole response (RFC 9110 15.3.7, 15.4.5).
-fn standing_for(status: u16) -> u16 {
+fn represented_status(status: u16) -> u16 {
     match status {
         206 | 304 => 200,
         status => status,
@@ -183,7 +196,7 @@ mod tests {
     /// The value added to a response with these lines, and whether it replaces others.
     fn saying(rules: &CacheControl, status: u16, lines: &str) -> (String, bool) {
         let head = format!("HTTP/1.1 {status} x\r\n{lines}\r\n");
-        let saying = rules.saying(status, None, Said::of_head(head.as_bytes()));
+        let saying = rules.value_for(status, None, CacheFields::of_head(head.as_bytes()));
         let line = String::from_utf8_lossy(saying.line);
         let value = line.trim_end().trim_start_matches("Cache-Control: ");
         (value.to_owned(), saying.of_server == OfServer::Replaced)
@@ -192,7 +205,7 @@ mod tests {
     const OK: &[(u16, u16)] = &[(200, 299)];
 
     #[test]
-    fn the_first_rule_for_a_status_and_a_type_says_it() {
+    fn first_matching_rule_applies() {
         let rules = rules(&[
             (&[(404, 404), (410, 410)], &[], "no-store", OfServer::Stays),
             (OK, &["text/html"], "no-cache", OfServer::Stays),
@@ -229,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_another_response_says_what_that_would_say_or_nothing() {
+    fn partial_and_304_use_full_response_rule() {
         let typed = rules(&[
             (OK, &["text/html"], "no-cache", OfServer::Stays),
             (OK, &[], "max-age=1", OfServer::Stays),
@@ -241,16 +254,24 @@ mod tests {
             saying(&typed, 304, "Content-Type: text/css\r\n").0,
             "max-age=1"
         );
-        let of_page = typed.saying(304, Some("text/html; charset=utf-8"), Said::default());
+        let of_page = typed.value_for(
+            304,
+            Some("text/html; charset=utf-8"),
+            CacheFields::default(),
+        );
         assert_eq!(of_page.line, b"Cache-Control: no-cache\r\n");
-        let of_parts = typed.saying(206, Some("text/css"), Said::of_head(parts.as_bytes()));
+        let of_parts = typed.value_for(
+            206,
+            Some("text/css"),
+            CacheFields::of_head(parts.as_bytes()),
+        );
         assert_eq!(of_parts.line, b"Cache-Control: max-age=1\r\n");
         let any = rules(&[(OK, &[], "max-age=1", OfServer::Stays)]);
         assert_eq!(saying(&any, 304, "").0, "max-age=1");
     }
 
     #[test]
-    fn what_is_said_already_stays_or_is_replaced() {
+    fn existing_fields_stay_or_are_replaced() {
         let stays = rules(&[(OK, &[], "max-age=1", OfServer::Stays)]);
         let replaced = rules(&[
             (OK, &["text/html"], "no-cache", OfServer::Replaced),

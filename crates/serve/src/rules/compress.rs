@@ -14,5 +14,6 @@
 mod offer;
 
 pub(crate) use offer::{
-    Change, Offer, VARY, Wish, choose, coding, is_about_coding, is_of, must_stay,
+    AcceptedCompression, CompressionChange, CompressionRules, VARY, choose, coding,
+    describes_coding, forbids_compression, matches_media_type,
 };

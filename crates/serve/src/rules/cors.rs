@@ -58,7 +58,7 @@ impl Cors {
     }
 
     /// Whether the request is a preflight request.
-    pub(crate) fn is_question(head: &RequestHead<'_, '_>) -> bool {
+    pub(crate) fn is_preflight(head: &RequestHead<'_, '_>) -> bool {
         let has = |name| {
             head.headers
                 .iter()

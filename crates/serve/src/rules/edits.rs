@@ -4,21 +4,21 @@ use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
 use onrush_http::hop::is_alike;
 use onrush_http::write::HeadWriter;
 
-use crate::routing::variables::Facts;
+use crate::routing::variables::VariableValues;
 use crate::rules::location::Location;
 
 /// The edits of one kind of message.
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     /// Fields to remove; includes fields that are set.
-    dropped: Names,
+    dropped: FieldNames,
     /// Fields to write.
     written: Vec<(String, Template)>,
 }
 
 /// Equality of names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Spelling {
+pub(crate) enum NameComparison {
     /// Also ignores separators (such as `_` and `-`), which many servers do not distinguish.
     #[default]
     Loose,
@@ -28,19 +28,19 @@ pub(crate) enum Spelling {
 
 /// Field names, in lower case.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct FieldNames {
     /// With `-` for all separators, if the spelling is loose.
     names: Vec<String>,
-    spelling: Spelling,
+    spelling: NameComparison,
     /// Bit n is set if a name has n bytes; the last bit covers longer names. Excludes nearly all fields.
     lengths: u64,
 }
 
-impl Names {
-    pub(crate) fn of(names: &[String], spelling: Spelling) -> Names {
-        let mut all = Names {
+impl FieldNames {
+    pub(crate) fn of(names: &[String], spelling: NameComparison) -> FieldNames {
+        let mut all = FieldNames {
             spelling,
-            ..Names::default()
+            ..FieldNames::default()
         };
         names.iter().for_each(|name| all.push(name));
         all
@@ -53,8 +53,8 @@ impl Names {
     fn push(&mut self, name: &str) {
         self.lengths |= length_bit(name);
         let plain = |letter: char| match self.spelling {
-            Spelling::Loose if !letter.is_ascii_alphanumeric() => '-',
-            Spelling::Loose | Spelling::Exact => letter.to_ascii_lowercase(),
+            NameComparison::Loose if !letter.is_ascii_alphanumeric() => '-',
+            NameComparison::Loose | NameComparison::Exact => letter.to_ascii_lowercase(),
         };
         self.names.push(name.chars().map(plain).collect());
     }
@@ -72,8 +72,8 @@ impl Names {
     pub(crate) fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0
             && self.names.iter().any(|known| match self.spelling {
-                Spelling::Loose => is_alike(name, known),
-                Spelling::Exact => name.eq_ignore_ascii_case(known),
+                NameComparison::Loose => is_alike(name, known),
+                NameComparison::Exact => name.eq_ignore_ascii_case(known),
             })
     }
 }
@@ -84,8 +84,8 @@ fn length_bit(name: &str) -> u64 {
 }
 
 impl Edits {
-    pub(crate) fn new(plan: &FieldEdits, spelling: Spelling) -> Self {
-        let mut dropped = Names::of(&plan.remove, spelling);
+    pub(crate) fn new(plan: &FieldEdits, spelling: NameComparison) -> Self {
+        let mut dropped = FieldNames::of(&plan.remove, spelling);
         let set = plan.set.iter().map(|(name, _)| name);
         set.for_each(|name| dropped.push(name));
         Self {
@@ -95,7 +95,7 @@ impl Edits {
     }
 
     /// Adds a field to remove.
-    pub(crate) fn also_drop(&mut self, name: &str) {
+    pub(crate) fn remove_field(&mut self, name: &str) {
         self.dropped.push(name);
     }
 
@@ -130,7 +130,7 @@ impl Edits {
     }
 
     /// Number of variables in the fields to write, and bytes of the remaining text.
-    pub(crate) fn extent(&self) -> (usize, usize) {
+    pub(crate) fn template_size(&self) -> (usize, usize) {
         let (mut variables, mut bytes) = (0, 0);
         for (name, template) in &self.written {
             bytes += name.len() + ": \r\n".len();
@@ -153,7 +153,7 @@ impl Edits {
     }
 
     /// Calls `put` with each piece of the fields to write.
-    pub(crate) fn render(&self, facts: &Facts<'_>, put: &mut impl FnMut(&[u8])) {
+    pub(crate) fn render(&self, facts: &VariableValues<'_>, put: &mut impl FnMut(&[u8])) {
         for (name, template) in &self.written {
             put(name.as_bytes());
             put(b": ");
@@ -200,7 +200,7 @@ impl Edits {
         &self,
         room: &mut [u8],
         length: usize,
-        facts: &Facts<'_>,
+        facts: &VariableValues<'_>,
     ) -> Option<usize> {
         let length = self.strip(&mut room[..length], |_| false);
         let end = length.checked_sub(b"\r\n".len())?;

@@ -11,14 +11,14 @@ use onrush_http::{Header, accept};
 
 use crate::limits::ERROR_PAGE_BYTES_MAX;
 use crate::respond::file::media_type;
-use crate::worker::trouble::{Trouble, Troubles};
+use crate::worker::plan_issue::{PlanIssue, PlanIssues};
 
 /// Contents of the error page files, read at each reload, because an error may be that files cannot be read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageFiles(HashMap<PathBuf, Arc<[u8]>>);
 
 impl PageFiles {
-    pub(crate) fn read(plan: &Plan, troubles: &mut Troubles) -> Self {
+    pub(crate) fn read(plan: &Plan, troubles: &mut PlanIssues) -> Self {
         let of_routes = plan.routes.iter().map(|route| &route.error_pages);
         let all = of_routes.chain([&plan.error_pages]);
         let mut files = Self::default();
@@ -30,7 +30,7 @@ impl PageFiles {
         files
     }
 
-    fn read_one(&mut self, path: &FilePath, troubles: &mut Troubles) {
+    fn read_one(&mut self, path: &FilePath, troubles: &mut PlanIssues) {
         if self.0.contains_key(&**path) {
             return;
         }
@@ -40,7 +40,7 @@ impl PageFiles {
             }
             Err(error) => {
                 let message = format!("cannot read the error page {}: {error}", path.display());
-                troubles.wrong.push(Trouble::with(path, message));
+                troubles.wrong.push(PlanIssue::with(path, message));
             }
         }
     }
@@ -72,19 +72,19 @@ pub(crate) struct Content {
 
 /// Format of an error response without a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Form {
+pub(crate) enum ErrorFormat {
     #[default]
     Text,
     /// Problem details (RFC 9457).
     Json,
 }
 
-impl Form {
+impl ErrorFormat {
     /// The preferred format of a request with these fields.
     pub(crate) fn of(headers: &[Header<'_>]) -> Self {
         match accept::prefers_json(headers) {
-            true => Form::Json,
-            false => Form::Text,
+            true => ErrorFormat::Json,
+            false => ErrorFormat::Text,
         }
     }
 }
@@ -120,7 +120,7 @@ impl ErrorPages {
     }
 
     /// Whether a server's response with this status is replaced. Never 401, whose challenge is needed to log in.
-    pub(crate) fn intercepts(&self, status: u16, form: Form) -> bool {
+    pub(crate) fn intercepts(&self, status: u16, form: ErrorFormat) -> bool {
         let page = self.of(status);
         self.intercept && status != 401 && page.is_some_and(|page| page.content_for(form).is_some())
     }
@@ -128,9 +128,9 @@ impl ErrorPages {
 
 impl ErrorPage {
     /// The page for a client that prefers `form`: clients that prefer JSON get only JSON pages.
-    pub(crate) fn content_for(&self, form: Form) -> Option<&Content> {
+    pub(crate) fn content_for(&self, form: ErrorFormat) -> Option<&Content> {
         let content = self.content.as_ref();
-        content.filter(|content| form == Form::Text || content.is_json)
+        content.filter(|content| form == ErrorFormat::Text || content.is_json)
     }
 }
 

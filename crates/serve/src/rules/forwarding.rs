@@ -6,7 +6,7 @@ use onrush_http::hop::{is_disguised, is_hop_by_hop};
 
 use crate::observe::trace::limits::TRACE_FIELDS_BYTES_MAX;
 use crate::routing::variables::VARIABLE_BYTES_MAX;
-use crate::rules::edits::{Edits, Spelling};
+use crate::rules::edits::{Edits, NameComparison};
 use crate::rules::host::HostRule;
 
 /// Bytes by which a response's head may grow without edits of the route: added fields, and two bytes per line of a
@@ -15,16 +15,16 @@ pub(crate) const GROWTH_MAX: usize = 640;
 
 /// Edits of a route's forwarded requests.
 #[derive(Debug)]
-pub(crate) struct Rules {
+pub(crate) struct ForwardingRules {
     pub(crate) x_forwarded: bool,
     pub(crate) forwarded: bool,
     pub(crate) host: HostRule,
     pub(crate) path: PathRule,
     /// Whether field names pass that could be mistaken for others: see [`is_disguised`].
-    spelling: Spelling,
+    spelling: NameComparison,
     pub(crate) edits: Edits,
     /// Whether the edits remove a field that is added here.
-    pub(crate) edits_drop_ours: bool,
+    pub(crate) edits_remove_added: bool,
     /// A head grows to at most `factor` times its length, plus twice its host, plus `bytes_fixed`.
     pub(crate) factor: usize,
     pub(crate) bytes_fixed: usize,
@@ -44,7 +44,7 @@ pub(crate) enum PathRule {
 }
 
 /// The fields that are added to a request here.
-const OURS: [&str; 7] = [
+const ADDED_FIELDS: [&str; 7] = [
     "forwarded",
     "traceparent",
     "tracestate",
@@ -54,11 +54,11 @@ const OURS: [&str; 7] = [
     "x-forwarded-proto",
 ];
 
-impl Rules {
+impl ForwardingRules {
     pub(crate) fn new(route: &plan::Route, forwarded: &plan::Forwarded) -> Self {
         let spelling = match route.edits.keeps_underscores {
-            true => Spelling::Exact,
-            false => Spelling::Loose,
+            true => NameComparison::Exact,
+            false => NameComparison::Loose,
         };
         let mut edits = Edits::new(&route.edits.request, spelling);
         let host = HostRule::take(&mut edits);
@@ -67,14 +67,14 @@ impl Rules {
             PathEdit::ReplacePrefix(by) => PathRule::replacing(&route.when.path, by),
             PathEdit::Rewrite(rules) => PathRule::Rewrite(rules.clone()),
         };
-        let (variables, bytes) = edits.extent();
-        let (host_variables, host_bytes) = host.extent();
+        let (variables, bytes) = edits.template_size();
+        let (host_variables, host_bytes) = host.template_size();
         Self {
             x_forwarded: forwarded.x_forwarded,
             forwarded: forwarded.forwarded,
             host,
             spelling,
-            edits_drop_ours: edits.drops_one_of(&OURS),
+            edits_remove_added: edits.drops_one_of(&ADDED_FIELDS),
             // The head itself, and once more its whole length for each place that may repeat any part of it: variables,
             // and in Forwarded the host reported by a proxy.
             factor: 1
@@ -98,16 +98,16 @@ impl Rules {
     pub(crate) fn pass_trailer(&self, name: &[u8]) -> bool {
         str::from_utf8(name).is_ok_and(|name| {
             !is_hop_by_hop(name)
-                && !is_untrue(name, self, false)
-                && !self.is_mistakable(name)
+                && !is_untrusted_field(name, self, false)
+                && !self.is_ambiguous_name(name)
                 && !self.edits.drops(name)
         })
     }
 
     /// Whether a name could be mistaken for another one, and the route does not allow that.
     #[inline]
-    pub(crate) fn is_mistakable(&self, name: &str) -> bool {
-        self.spelling == Spelling::Loose && is_disguised(name)
+    pub(crate) fn is_ambiguous_name(&self, name: &str) -> bool {
+        self.spelling == NameComparison::Loose && is_disguised(name)
     }
 
     /// Whether the request ID is used.
@@ -160,7 +160,7 @@ impl PathRule {
 
 /// Whether a field that describes the client is removed: the peer is not trusted, or the proxy writes its own value.
 #[inline]
-pub(crate) fn is_untrue(name: &str, rules: &Rules, is_trusted: bool) -> bool {
+pub(crate) fn is_untrusted_field(name: &str, rules: &ForwardingRules, is_trusted: bool) -> bool {
     if !is_trusted {
         return describes_client(name);
     }

@@ -4,7 +4,7 @@ use onrush_config::plan::{Piece, Template, Variable};
 use onrush_http::is_authority;
 use onrush_http::write::HeadWriter;
 
-use crate::routing::variables::Facts;
+use crate::routing::variables::VariableValues;
 use crate::rules::edits::Edits;
 
 /// Source of the Host field.
@@ -31,7 +31,7 @@ impl HostRule {
     }
 
     /// Number of variables, and bytes of the remaining text.
-    pub(crate) fn extent(&self) -> (usize, usize) {
+    pub(crate) fn template_size(&self) -> (usize, usize) {
         let HostRule::Set(template) = self else {
             return (0, HOST_BYTES_MAX);
         };
@@ -50,7 +50,7 @@ impl HostRule {
     /// Whether the result is a valid host. Variables may be empty, and a field of the client may have any value; a
     /// server that routes by Host must not get an invalid one (RFC 9110 7.2).
     #[inline]
-    pub(crate) fn is_host(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn is_host(&self, facts: &VariableValues<'_>) -> bool {
         match self {
             HostRule::Client | HostRule::Server => true,
             // Checked with the configuration.
@@ -73,7 +73,7 @@ impl HostRule {
         &self,
         asked: Option<&str>,
         own: &str,
-        facts: &Facts<'_>,
+        facts: &VariableValues<'_>,
         writer: &mut HeadWriter<'_>,
     ) {
         match self {

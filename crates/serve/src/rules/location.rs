@@ -9,20 +9,20 @@ use onrush_config::plan::{Piece, Template, Variable};
 use onrush_http::is_authority;
 
 use crate::limits::LOCATION_BYTES_MAX;
-use crate::routing::variables::{Facts, SERVER_TO_COME};
+use crate::routing::variables::{SERVER_PLACEHOLDER, VariableValues};
 
 /// A location that depends on the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     /// `None` for a location on this host.
-    base: Option<Base>,
+    base: Option<SchemeAndAuthority>,
     /// Path, query and fragment.
     rest: Template,
 }
 
 /// Scheme and authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Base {
+struct SchemeAndAuthority {
     /// Without the colon; empty for the scheme of the request.
     scheme: Template,
     authority: Template,
@@ -30,7 +30,7 @@ struct Base {
 
 /// Why a request has no location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nowhere {
+pub(crate) enum TargetError {
     /// It exceeds [`LOCATION_BYTES_MAX`] bytes.
     TooLong,
     /// Its scheme or host is invalid.
@@ -39,7 +39,7 @@ pub(crate) enum Nowhere {
 
 /// Possible contents of a variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum VariableContent {
     /// A part of a host; no character that ends one.
     Host,
     /// A path or a query, with any characters.
@@ -48,11 +48,15 @@ enum Says {
     Anything,
 }
 
-impl Says {
+impl VariableContent {
     fn of(variable: &Variable) -> Self {
         match variable {
-            Variable::Path | Variable::PathRest | Variable::Query | Variable::Uri => Says::Path,
-            Variable::Header(_) | Variable::Method | Variable::TlsClientSubject => Says::Anything,
+            Variable::Path | Variable::PathRest | Variable::Query | Variable::Uri => {
+                VariableContent::Path
+            }
+            Variable::Header(_) | Variable::Method | Variable::TlsClientSubject => {
+                VariableContent::Anything
+            }
             Variable::ClientAddress
             | Variable::ClientPort
             | Variable::Scheme
@@ -63,7 +67,7 @@ impl Says {
             | Variable::TlsServerName
             | Variable::Upstream
             | Variable::Server
-            | Variable::RequestId => Says::Host,
+            | Variable::RequestId => VariableContent::Host,
         }
     }
 }
@@ -75,7 +79,7 @@ impl Location {
                 let (authority, rest) = split_authority(&behind);
                 let [scheme, authority, rest] = [scheme, authority, rest].map(Template);
                 Self {
-                    base: Some(Base { scheme, authority }),
+                    base: Some(SchemeAndAuthority { scheme, authority }),
                     rest,
                 }
             }
@@ -90,7 +94,7 @@ impl Location {
     ///
     /// # Errors
     /// If it is too long or has no valid host.
-    pub(crate) fn render(&self, facts: &Facts<'_>) -> Result<String, Nowhere> {
+    pub(crate) fn render(&self, facts: &VariableValues<'_>) -> Result<String, TargetError> {
         let mut location = match &self.base {
             Some(base) => base.render(facts)?,
             None => String::new(),
@@ -107,20 +111,20 @@ impl Location {
         }
         match location.len() <= LOCATION_BYTES_MAX {
             true => Ok(location),
-            false => Err(Nowhere::TooLong),
+            false => Err(TargetError::TooLong),
         }
     }
 }
 
-impl Base {
-    fn render(&self, facts: &Facts<'_>) -> Result<String, Nowhere> {
+impl SchemeAndAuthority {
+    fn render(&self, facts: &VariableValues<'_>) -> Result<String, TargetError> {
         let mut base = String::new();
         put(&self.scheme, facts, &mut base);
         let is_http = ["http", "https"]
             .iter()
             .any(|http| base.eq_ignore_ascii_case(http));
         if self.scheme.as_text().is_none() && !is_http {
-            return Err(Nowhere::NoHost);
+            return Err(TargetError::NoHost);
         }
         base.push_str(if base.is_empty() { "//" } else { "://" });
         let authority_at = base.len();
@@ -130,13 +134,13 @@ impl Base {
         let is_ours = self.authority.as_text().is_some() || authority.contains('\0');
         match !authority.is_empty() && (is_ours || is_authority(authority.as_bytes())) {
             true => Ok(base),
-            false => Err(Nowhere::NoHost),
+            false => Err(TargetError::NoHost),
         }
     }
 }
 
 /// Appends the expanded `template`.
-fn put(template: &Template, facts: &Facts<'_>, location: &mut String) {
+fn put(template: &Template, facts: &VariableValues<'_>, location: &mut String) {
     facts.render(template, &mut |bytes| {
         // Checked before appending, because a template may use the same field several times.
         if location.len() <= LOCATION_BYTES_MAX {
@@ -148,7 +152,7 @@ fn put(template: &Template, facts: &Facts<'_>, location: &mut String) {
 /// Appends a byte, percent-encoded if it is not allowed in a URI (RFC 3986 2). Existing encodings stay. Browsers remove
 /// tabs and line ends anywhere, so none may be left.
 fn push(byte: u8, location: &mut String) {
-    if byte.is_ascii_graphic() || byte == SERVER_TO_COME[0] {
+    if byte.is_ascii_graphic() || byte == SERVER_PLACEHOLDER[0] {
         return location.push(char::from(byte));
     }
     let digit = |value: u8| char::from(b"0123456789ABCDEF"[usize::from(value)]);
@@ -165,7 +169,9 @@ fn split_scheme(pieces: &[Piece]) -> Option<(Vec<Piece>, Vec<Piece>)> {
     let mut scheme = Vec::new();
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Variable(variable) if Says::of(variable) == Says::Path => return None,
+            Piece::Variable(variable) if VariableContent::of(variable) == VariableContent::Path => {
+                return None;
+            }
             Piece::Variable(_) => scheme.push(piece.clone()),
             Piece::Text(text) => {
                 if at == 0
@@ -200,10 +206,12 @@ fn split_authority(pieces: &[Piece]) -> (Vec<Piece>, Vec<Piece>) {
                 }
             }
             Piece::Variable(variable) => {
-                let ends = match Says::of(variable) {
-                    Says::Host => false,
-                    Says::Path => true,
-                    Says::Anything => is_behind_host(&authority) && ends_host(&pieces[at + 1..]),
+                let ends = match VariableContent::of(variable) {
+                    VariableContent::Host => false,
+                    VariableContent::Path => true,
+                    VariableContent::Anything => {
+                        is_host_complete(&authority) && ends_host(&pieces[at + 1..])
+                    }
                 };
                 if ends {
                     return (authority, pieces[at..].to_vec());
@@ -219,7 +227,7 @@ fn split_authority(pieces: &[Piece]) -> (Vec<Piece>, Vec<Piece>) {
 const AUTHORITY_ENDS: [char; 4] = ['/', '?', '#', '\\'];
 
 /// Whether the host in a template is complete: not empty, and not waiting for a port.
-fn is_behind_host(authority: &[Piece]) -> bool {
+fn is_host_complete(authority: &[Piece]) -> bool {
     match authority.last() {
         None => false,
         Some(Piece::Text(text)) => !text.ends_with(':'),
@@ -232,7 +240,9 @@ fn ends_host(behind: &[Piece]) -> bool {
     for piece in behind {
         match piece {
             Piece::Text(text) => return text.starts_with(AUTHORITY_ENDS),
-            Piece::Variable(variable) if Says::of(variable) == Says::Path => return true,
+            Piece::Variable(variable) if VariableContent::of(variable) == VariableContent::Path => {
+                return true;
+            }
             Piece::Variable(_) => {}
         }
     }
@@ -269,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_says_where_its_host_ends() {
+    fn template_determines_host_end() {
         for (template, parts) in [
             ("/new{uri}", "/new{Uri}"),
             ("{path}", "{Path}"),

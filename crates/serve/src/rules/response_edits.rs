@@ -5,10 +5,10 @@ use onrush_http::Header;
 use onrush_http::write::HeadWriter;
 
 use crate::limits::RESPONSE_LINES_BYTES_MAX;
-use crate::routing::variables::{Facts, SERVER_TO_COME};
-use crate::rules::cache_control::{CacheControl, Said, Saying, is_of_caches};
-use crate::rules::compress::is_about_coding;
-use crate::rules::edits::{Edits, Names, Spelling};
+use crate::routing::variables::{SERVER_PLACEHOLDER, VariableValues};
+use crate::rules::cache_control::{CacheControl, CacheControlValue, CacheFields, is_cache_field};
+use crate::rules::compress::describes_coding;
+use crate::rules::edits::{Edits, FieldNames, NameComparison};
 use crate::rules::location::Location;
 
 #[derive(Debug)]
@@ -16,15 +16,15 @@ pub(crate) struct ResponseEdits {
     edits: Edits,
     on: ResponsesEdited,
     /// Fields of servers that are hidden in responses of every status, independently of `on`.
-    hidden: Names,
+    hidden: FieldNames,
     /// A server's response with one of these fields is refused.
-    refused: Names,
+    refused: FieldNames,
     /// Location fields that depend on the request; a client must not be able to choose their host.
     locations: Vec<Location>,
     /// The fields to write, if they do not depend on the request.
     text: Option<Vec<u8>>,
     /// Whether generated fields are removed.
-    drops_ours: bool,
+    removes_generated: bool,
     /// Cache-Control rules, which apply independently of `on`.
     cache_control: Option<CacheControl>,
     scope: Scope,
@@ -40,7 +40,7 @@ enum Scope {
 }
 
 /// Fields of servers that are removed if the route has CORS settings.
-const OF_ORIGINS: [&str; 6] = [
+const CORS_FIELDS: [&str; 6] = [
     "access-control-allow-origin",
     "access-control-allow-credentials",
     "access-control-expose-headers",
@@ -51,7 +51,7 @@ const OF_ORIGINS: [&str; 6] = [
 
 /// The fields of generated responses that can be edited. Those in a fixed response's configuration are edited when it
 /// is prepared.
-const OURS: [&str; 17] = [
+const GENERATED_FIELDS: [&str; 17] = [
     "server",
     "date",
     "content-type",
@@ -76,16 +76,16 @@ impl ResponseEdits {
     pub(crate) fn new(route: &Route) -> Option<Self> {
         let (plan, cors) = (&route.edits, &route.cors);
         let cache_control = CacheControl::new(&route.cache_control);
-        let hidden = Names::of(&plan.upstream.hide, Spelling::Loose);
-        let refused = Names::of(&plan.upstream.refuse, Spelling::Loose);
+        let hidden = FieldNames::of(&plan.upstream.hide, NameComparison::Loose);
+        let refused = FieldNames::of(&plan.upstream.refuse, NameComparison::Loose);
         let scope = match plan.response.is_empty() && cors.is_none() {
             true if cache_control.is_none() && plan.upstream.is_empty() => return None,
             true => Scope::Caches,
             false => Scope::Fields,
         };
-        let mut edits = Edits::new(&plan.response, Spelling::Loose);
+        let mut edits = Edits::new(&plan.response, NameComparison::Loose);
         if cors.is_some() {
-            OF_ORIGINS.iter().for_each(|name| edits.also_drop(name));
+            CORS_FIELDS.iter().for_each(|name| edits.remove_field(name));
         }
         let locations = edits.take_locations();
         let is_constant = locations.is_empty() && cors.is_none();
@@ -98,7 +98,7 @@ impl ResponseEdits {
         Some(Self {
             locations,
             text,
-            drops_ours: edits.drops_one_of(&OURS),
+            removes_generated: edits.drops_one_of(&GENERATED_FIELDS),
             on: plan.response_on.clone(),
             hidden,
             refused,
@@ -110,7 +110,7 @@ impl ResponseEdits {
 
     /// Whether fields of responses of this status are edited.
     #[inline]
-    pub(crate) fn are_for(&self, status: u16) -> bool {
+    pub(crate) fn applies_to(&self, status: u16) -> bool {
         match &self.on {
             ResponsesEdited::OfRoute | ResponsesEdited::Always => true,
             ResponsesEdited::Statuses(ranges) => ranges
@@ -130,7 +130,7 @@ impl ResponseEdits {
     }
 
     /// Appends the fields to write, with [`SERVER_TO_COME`] for the server's name. An invalid Location is omitted.
-    pub(crate) fn render(&self, facts: &Facts<'_>, lines: &mut Vec<u8>) {
+    pub(crate) fn render(&self, facts: &VariableValues<'_>, lines: &mut Vec<u8>) {
         self.edits
             .render(facts, &mut |bytes| lines.extend_from_slice(bytes));
         for place in self
@@ -143,49 +143,59 @@ impl ResponseEdits {
     }
 
     /// The edits of one response; `rendered` are the lines from [`ResponseEdits::render`] if the edits vary.
-    pub(crate) fn of_response<'a>(&'a self, rendered: &'a [u8], server: &'a str) -> Applied<'a> {
-        Applied {
+    pub(crate) fn of_response<'a>(
+        &'a self,
+        rendered: &'a [u8],
+        server: &'a str,
+    ) -> AppliedEdits<'a> {
+        AppliedEdits {
             edits: self,
             scope: self.scope,
             lines: self.text.as_deref().unwrap_or(rendered),
             server,
-            caches: Caches::Unasked,
+            caches: CacheControlState::Unasked,
         }
     }
 }
 
 /// Edits applied to one response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Applied<'a> {
+pub(crate) struct AppliedEdits<'a> {
     edits: &'a ResponseEdits,
     scope: Scope,
     lines: &'a [u8],
     server: &'a str,
-    caches: Caches<'a>,
+    caches: CacheControlState<'a>,
 }
 
 /// State of the Cache-Control of a response.
 #[derive(Clone, Copy, Debug)]
-enum Caches<'a> {
+enum CacheControlState<'a> {
     /// The status is not known yet.
     Unasked,
     /// Rules, status, and the media type if the head does not have it.
     Asked(&'a CacheControl, u16, Option<&'a str>),
-    Known(Saying<'a>),
+    Known(CacheControlValue<'a>),
 }
 
-impl<'a> Applied<'a> {
+impl<'a> AppliedEdits<'a> {
     /// The edits for this status; `media` is the type if the head does not have it. `None` if nothing changes.
-    pub(crate) fn for_status(self, status: u16, media: Option<&'a str>) -> Option<Applied<'a>> {
+    pub(crate) fn for_status(
+        self,
+        status: u16,
+        media: Option<&'a str>,
+    ) -> Option<AppliedEdits<'a>> {
         let rules = self.edits.cache_control.as_ref();
         let rules = rules.filter(|rules| rules.are_for(status));
-        let scope = match self.edits.are_for(status) {
+        let scope = match self.edits.applies_to(status) {
             true => self.scope,
             false => Scope::Caches,
         };
-        let caches = rules.map_or(Caches::Unasked, |rules| Caches::Asked(rules, status, media));
+        let caches = rules.map_or(CacheControlState::Unasked, |rules| {
+            CacheControlState::Asked(rules, status, media)
+        });
         let is_idle = scope == Scope::Caches && rules.is_none();
-        (!is_idle).then_some(Applied {
+        (!is_idle).then_some(AppliedEdits {
             scope,
             caches,
             ..self
@@ -193,26 +203,30 @@ impl<'a> Applied<'a> {
     }
 
     /// The edits of a generated error response.
-    pub(crate) fn for_errors(self) -> Option<Applied<'a>> {
+    pub(crate) fn for_errors(self) -> Option<AppliedEdits<'a>> {
         let scope = match &self.edits.on {
             ResponsesEdited::OfRoute => Scope::Caches,
             ResponsesEdited::Always | ResponsesEdited::Statuses(_) => self.scope,
         };
         let is_idle = scope == Scope::Caches && self.edits.cache_control.is_none();
-        (!is_idle).then_some(Applied { scope, ..self })
+        (!is_idle).then_some(AppliedEdits { scope, ..self })
     }
 
     /// The edits of a server's response with this status and these fields.
-    pub(crate) fn for_server(self, status: u16, headers: &[Header<'_>]) -> Option<Applied<'a>> {
+    pub(crate) fn for_server(
+        self,
+        status: u16,
+        headers: &[Header<'_>],
+    ) -> Option<AppliedEdits<'a>> {
         let applied = match self.for_status(status, None) {
             Some(applied) => applied,
             None if self.edits.hidden.is_empty() => return None,
-            None => Applied {
+            None => AppliedEdits {
                 scope: Scope::Caches,
                 ..self
             },
         };
-        Some(applied.knowing(|| Said::of(headers)))
+        Some(applied.with_cache_control(|| CacheFields::of(headers)))
     }
 
     pub(crate) fn refuse(&self, headers: &[Header<'_>]) -> bool {
@@ -226,24 +240,27 @@ impl<'a> Applied<'a> {
     }
 
     /// Whether responses of servers get a `Server` field of this proxy.
-    pub(crate) fn name_us(&self) -> bool {
+    pub(crate) fn set_server_field(&self) -> bool {
         self.hide("server") && !(self.change_fields() && self.edits.drops("server"))
     }
 
     /// Determines the Cache-Control from the fields of a head before it is edited.
-    pub(crate) fn knowing<'h>(self, said: impl FnOnce() -> Said<'h>) -> Applied<'a>
+    pub(crate) fn with_cache_control<'h>(
+        self,
+        said: impl FnOnce() -> CacheFields<'h>,
+    ) -> AppliedEdits<'a>
     where
         'a: 'h,
     {
-        let Caches::Asked(rules, status, media) = self.caches else {
+        let CacheControlState::Asked(rules, status, media) = self.caches else {
             return self;
         };
         let mut said = said();
         if self.change_fields() {
             said.lines(self.lines);
         }
-        Applied {
-            caches: Caches::Known(rules.saying(status, media, said)),
+        AppliedEdits {
+            caches: CacheControlState::Known(rules.value_for(status, media, said)),
             ..self
         }
     }
@@ -262,30 +279,34 @@ impl<'a> Applied<'a> {
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         let replaced = match &self.caches {
-            Caches::Known(saying) if saying.of_server == OfServer::Replaced => is_of_caches(name),
-            Caches::Known(_) | Caches::Asked(..) | Caches::Unasked => false,
+            CacheControlState::Known(saying) if saying.of_server == OfServer::Replaced => {
+                is_cache_field(name)
+            }
+            CacheControlState::Known(_)
+            | CacheControlState::Asked(..)
+            | CacheControlState::Unasked => false,
         };
         replaced || self.hide(name) || self.change_fields() && self.edits.drops(name)
     }
 
     /// Whether a field with this name is removed from a generated head.
-    pub(crate) fn drops_ours(&self, name: &str) -> bool {
-        self.edits.drops_ours
+    pub(crate) fn removes_generated(&self, name: &str) -> bool {
+        self.edits.removes_generated
             && self.change_fields()
-            && !is_about_coding(name.as_bytes())
+            && !describes_coding(name.as_bytes())
             && self.edits.drops(name)
     }
 
     /// Bytes by which a head may grow.
     pub(crate) fn growth(&self) -> usize {
-        let servers = memchr::memchr_iter(SERVER_TO_COME[0], self.lines).count();
-        self.line_of_caches().len() + self.lines.len() + servers * self.server.len()
+        let servers = memchr::memchr_iter(SERVER_PLACEHOLDER[0], self.lines).count();
+        self.cache_control_line().len() + self.lines.len() + servers * self.server.len()
     }
 
-    fn line_of_caches(&self) -> &'a [u8] {
+    fn cache_control_line(&self) -> &'a [u8] {
         match self.caches {
-            Caches::Known(saying) => saying.line,
-            Caches::Asked(..) | Caches::Unasked => b"",
+            CacheControlState::Known(saying) => saying.line,
+            CacheControlState::Asked(..) | CacheControlState::Unasked => b"",
         }
     }
 
@@ -293,25 +314,27 @@ impl<'a> Applied<'a> {
     pub(crate) fn write(&self, writer: &mut HeadWriter<'_>) {
         if self.change_fields() {
             let mut rest = self.lines;
-            while let Some(at) = memchr::memchr(SERVER_TO_COME[0], rest) {
+            while let Some(at) = memchr::memchr(SERVER_PLACEHOLDER[0], rest) {
                 writer.raw(&rest[..at]).raw(self.server.as_bytes());
                 rest = &rest[at + 1..];
             }
             writer.raw(rest);
         }
-        writer.raw(self.line_of_caches());
+        writer.raw(self.cache_control_line());
     }
 
     /// Edits a generated head, the first `length` bytes of `room`. Returns the new length, or `None` if it does not
     /// fit.
     pub(crate) fn rewrite(&self, room: &mut [u8], length: usize) -> Option<usize> {
-        let kept = if self.edits.drops_ours && self.change_fields() {
-            self.edits.edits.strip(&mut room[..length], is_about_coding)
+        let kept = if self.edits.removes_generated && self.change_fields() {
+            self.edits
+                .edits
+                .strip(&mut room[..length], describes_coding)
         } else {
             length
         };
         let end = kept.checked_sub(b"\r\n".len())?;
-        let applied = self.knowing(|| Said::of_head(&room[..end]));
+        let applied = self.with_cache_control(|| CacheFields::of_head(&room[..end]));
         let mut writer = HeadWriter::new(&mut room[end..]);
         applied.write(&mut writer);
         writer.end().finish().map(|written| end + written)

@@ -30,12 +30,12 @@ use onrush_config::plan::Listen;
 use onrush_engine::{Address, Core, Promise, Reply};
 
 use super::Server;
-use super::hold::{Hold, managed, streams};
+use super::listener_claims::{ListenerClaims, managed, streams};
 use super::listening::Listeners;
-use super::parts::{Claiming, access_log, shares, tracing};
-use super::passing::others;
+use super::parts::{ClaimOptions, access_log, shares, tracing};
+use super::passed_sockets::unmanaged;
 use crate::proxy::resolve::Resolver;
-use crate::site::accept::{self, Accepting, Arrival};
+use crate::site::accept::{self, Distribution, ReceivingCpus};
 use crate::site::check::Checked;
 use crate::site::service::Service;
 use crate::site::start_error::StartError;
@@ -122,7 +122,7 @@ pub(super) struct Order {
 }
 
 enum Step {
-    Prepare(Arc<Resources>, Arc<[Hold]>),
+    Prepare(Arc<Resources>, Arc<[ListenerClaims]>),
     TakeOver,
     Forget,
 }
@@ -177,7 +177,7 @@ impl Server {
         self.tell(|| Step::TakeOver)?;
         self.crowd.share_anew(shares);
         self.holds = holds;
-        self.accepting = accepting;
+        self.distribution = accepting;
         self._watch = resources.encryption.watch();
         self._resolver = resolver;
         let before = std::mem::replace(&mut self.resources, resources);
@@ -209,15 +209,15 @@ impl Server {
     fn accepting_of(
         &self,
         plan: &Plan,
-        arrival: Option<&Arrival>,
-    ) -> Result<Option<Accepting>, StartError> {
-        if let Some(accepting) = &self.accepting {
+        arrival: Option<&ReceivingCpus>,
+    ) -> Result<Option<Distribution>, StartError> {
+        if let Some(accepting) = &self.distribution {
             return Ok(Some(accepting.clone()));
         }
         let kept: Vec<_> = managed(&self.holds)
             .map(|claim| claim.address().clone())
             .collect();
-        let own = others(&kept, &plan.listen);
+        let own = unmanaged(&kept, &plan.listen);
         accept::choose(plan.accept, &self.cpus, &own, arrival, None).map_err(StartError::Accept)
     }
 
@@ -225,11 +225,11 @@ impl Server {
     fn holds_of(
         &self,
         listen: &[Listen],
-        accepting: Option<&Accepting>,
-    ) -> Result<Vec<Hold>, StartError> {
+        accepting: Option<&Distribution>,
+    ) -> Result<Vec<ListenerClaims>, StartError> {
         let there = self.resources.plan.listen.iter().zip(&self.holds);
         let mut there: Vec<_> = there.map(Some).collect();
-        let claiming = Claiming {
+        let claiming = ClaimOptions {
             accepting,
             cpus: &self.cpus,
         };
@@ -266,13 +266,13 @@ impl Server {
     }
 }
 
-fn beside(holds: &[Hold], others: &[Hold]) -> Vec<Hold> {
-    let beside = holds.iter().filter(|hold| hold.is_beside(others));
+fn beside(holds: &[ListenerClaims], others: &[ListenerClaims]) -> Vec<ListenerClaims> {
+    let beside = holds.iter().filter(|hold| hold.shares_nothing_with(others));
     beside.cloned().collect()
 }
 
-fn addresses(holds: &[Hold]) -> Vec<Address> {
-    holds.iter().map(Hold::address).collect()
+fn addresses(holds: &[ListenerClaims]) -> Vec<Address> {
+    holds.iter().map(ListenerClaims::address).collect()
 }
 
 /// The first difference between two plans that cannot be applied.
@@ -291,7 +291,7 @@ fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
 }
 
 /// Executes orders on a core until it stops.
-pub(super) async fn follow(
+pub(super) async fn execute_orders(
     service: Rc<Service>,
     mut listeners: Listeners,
     mut orders: Reply<Order>,
@@ -334,7 +334,7 @@ async fn prepare(
     service: &Service,
     listeners: &Listeners,
     resources: &Resources,
-    holds: &[Hold],
+    holds: &[ListenerClaims],
 ) -> Result<(Rc<Site>, Listeners), StartError> {
     let mut slice = TimeSlice::begin(&service.worker.core);
     let before = service.site();

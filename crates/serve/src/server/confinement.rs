@@ -19,7 +19,7 @@ use crate::site::permissions::{directory_of, tls_files};
 
 /// Directories that a plan uses, and individual files.
 #[derive(Debug, Default)]
-pub struct Used {
+pub struct UsedPaths {
     /// Directories of files that are read.
     pub read: BTreeSet<PathBuf>,
     /// Directories in which files and sockets are created.
@@ -28,7 +28,7 @@ pub struct Used {
 
 /// Directories that the process may not access although its user may.
 #[derive(Debug, Default)]
-pub struct Closed {
+pub struct DeniedPaths {
     /// Unreadable directories.
     pub read: Vec<PathBuf>,
     /// Directories in which no files can be created.
@@ -36,8 +36,8 @@ pub struct Closed {
 }
 
 /// The directories that a server with this plan uses.
-pub fn used(plan: &Plan) -> Used {
-    let mut used = Used::default();
+pub fn used(plan: &Plan) -> UsedPaths {
+    let mut used = UsedPaths::default();
     for file in tls_files(plan).chain(plan.files_read()) {
         used.reads(file);
     }
@@ -68,7 +68,7 @@ pub fn used(plan: &Plan) -> Used {
     used
 }
 
-impl Used {
+impl UsedPaths {
     /// Adds the directories of a file that is read.
     pub fn reads(&mut self, file: &Path) {
         self.read.extend(directories_of(file));
@@ -80,14 +80,14 @@ impl Used {
     }
 
     /// The directories that this thread may not access although its user may.
-    pub fn closed(&self) -> Closed {
+    pub fn closed(&self) -> DeniedPaths {
         let closed = |directories: &BTreeSet<PathBuf>, how: Access, flags: OFlags| {
             let closed = directories
                 .iter()
                 .filter(|directory| is_closed(directory, how, flags));
             closed.cloned().collect()
         };
-        Closed {
+        DeniedPaths {
             // NONBLOCK: do not wait for the other end of a FIFO.
             read: closed(
                 &self.read,
@@ -104,7 +104,7 @@ impl Used {
     }
 }
 
-impl Closed {
+impl DeniedPaths {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.read.is_empty() && self.write.is_empty()
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_directory_of_a_file_is_meant_but_for_devices_and_the_root() {
+    fn directories_are_allowed_except_root_and_devices() {
         let of = |file: &str| directories_of(Path::new(file));
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         assert_eq!(of("/etc/passwd"), paths(&["/etc"]));

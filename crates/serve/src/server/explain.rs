@@ -5,10 +5,10 @@
 //! point where bytes would be sent. The result is exact as far as it depends only on the configuration, its files and
 //! the request; other dependencies are listed.
 
-mod choice;
+mod applied_settings;
 mod condition;
-mod facts;
 mod outcome;
+mod server_choice;
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, SocketAddr};
@@ -22,30 +22,30 @@ use onrush_http::forwarded::Scheme;
 use onrush_http::{HeaderSlots, Method, Parsed, Refusal};
 use onrush_tls::Transport;
 
-use crate::dispatch::chosen::{Arrival, Chosen, choose};
+use crate::dispatch::route_action::{RequestOrigin, RouteAction, choose};
 use crate::exchange::Exchange;
 use crate::exchange::access::Access;
 use crate::exchange::downstream::http1::{Http1, Request};
 use crate::exchange::request_context::Source;
 use crate::observe::trace::Tracing;
-use crate::routing::client::{Client, Origin};
+use crate::routing::client::{Client, PeerAddress};
 use crate::routing::path;
 use crate::site::check::Checked;
 use crate::site::start_error::StartError;
 use crate::site::{Resources, Site};
 use crate::worker::Worker;
-use crate::worker::crowd::Crowd;
-use crate::worker::descriptors::Shares;
-use crate::worker::time_slice::at_once;
+use crate::worker::connection_budget::ConnectionBudget;
+use crate::worker::descriptor_shares::Shares;
+use crate::worker::time_slice::run_unsliced;
 
-pub use choice::Choice;
-pub use condition::Passed;
-pub use facts::Fact;
-pub use outcome::{Forward, Outcome, ToGroup};
+pub use applied_settings::AppliedSetting;
+pub use condition::UnmatchedRoute;
+pub use outcome::{Forward, GroupForward, Outcome};
+pub use server_choice::Choice;
 
 /// A request and its connection.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ExplainRequest {
     /// Index of the listener in the plan.
     pub listener: usize,
     /// Client address from the socket or the PROXY protocol; `None` for a Unix socket.
@@ -68,15 +68,15 @@ pub struct Explanation {
     /// Path used for routing; `None` if the request is refused before.
     pub path: Option<String>,
     /// The routes before the matching one.
-    pub passed: Vec<Passed>,
+    pub passed: Vec<UnmatchedRoute>,
     /// Index of the matching route.
     pub route: Option<usize>,
     /// The response or server.
     pub outcome: Outcome,
     /// Limits that apply.
-    pub limits: Vec<Fact>,
+    pub limits: Vec<AppliedSetting>,
     /// Edits of responses.
-    pub edits: Vec<Fact>,
+    pub edits: Vec<AppliedSetting>,
     /// Further dependencies whose state is unknown here.
     pub unknown: Vec<String>,
 }
@@ -96,7 +96,10 @@ impl Explainer {
     pub fn new(checked: Checked) -> Result<Explainer, StartError> {
         let Checked { plan, found, .. } = checked;
         let shares = Shares::UNLIMITED;
-        let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
+        let tracing = plan
+            .tracing
+            .as_ref()
+            .map(|plan| Tracing::without_exporter(plan, 1));
         let resources = Resources::new(plan, found, (shares, None, tracing), None)
             .map_err(StartError::Thread)?;
         // File dates are compared with the current date.
@@ -104,8 +107,12 @@ impl Explainer {
             wall_clock: unix_seconds(),
             ..Simulation::with_seed(0)
         });
-        let worker = Worker::new(core, &Crowd::new(shares), resources.plan.timeouts.drain);
-        let site = at_once(async |slice| Site::new(&worker, &resources, None, slice).await)
+        let worker = Worker::new(
+            core,
+            &ConnectionBudget::new(shares),
+            resources.plan.timeouts.drain,
+        );
+        let site = run_unsliced(async |slice| Site::new(&worker, &resources, None, slice).await)
             .map_err(|(path, error)| StartError::Directory(path, error))?;
         Ok(Explainer {
             worker,
@@ -131,7 +138,7 @@ impl Explainer {
     ///
     /// # Panics
     /// If the listener index is not in the plan.
-    pub fn explain(&self, question: &Question) -> Result<Explanation, Error> {
+    pub fn explain(&self, question: &ExplainRequest) -> Result<Explanation, Error> {
         let core = &self.worker.core;
         let mut input = Input::default();
         let mut buffer = core.buffer()?;
@@ -140,7 +147,7 @@ impl Explainer {
         input.give(buffer);
         let mut side = Http1::new(Transport::plain(Stream::alone(core)), input);
         let mut slots = HeaderSlots::new();
-        match side.next(&mut slots, &self.site.settings.request_limits) {
+        match side.next_request(&mut slots, &self.site.settings.request_limits) {
             Parsed::Complete(request) => self.explain_request(question, request),
             Parsed::Partial => {
                 let refusal = Refusal::new(400, "its head has no end");
@@ -150,7 +157,7 @@ impl Explainer {
         }
     }
 
-    fn refused(&self, question: &Question, refusal: Refusal) -> Explanation {
+    fn refused(&self, question: &ExplainRequest, refusal: Refusal) -> Explanation {
         Explanation {
             listener: self.plan().listen[question.listener].name.clone(),
             client: question.client.map(|client| client.ip().to_canonical()),
@@ -167,7 +174,7 @@ impl Explainer {
 
     fn explain_request(
         &self,
-        question: &Question,
+        question: &ExplainRequest,
         request: Request<'_, '_>,
     ) -> Result<Explanation, Error> {
         let Request {
@@ -185,13 +192,13 @@ impl Explainer {
             origin: &OnceCell::new(),
         };
         let listener = site.places[question.listener].listener;
-        let mut exchange = Exchange::of_listener(listener, worker.core.now());
+        let mut exchange = Exchange::for_listener(listener, worker.core.now());
         exchange.start(&site.settings);
         let mut chosen = choose((&head, arrived), site, source, &mut exchange)?;
-        if let Chosen::Verify(_) = chosen {
+        if let RouteAction::Verify(_) = chosen {
             let access = exchange.route().and_then(|route| self.access(route));
             let access = access.expect("a route that asks for passwords has rules");
-            exchange.verified(access.verify_now(&head), worker);
+            exchange.store_login_outcome(access.verify_now(&head), worker);
             chosen = choose((&head, arrived), site, source, &mut exchange)?;
         }
         let route = exchange.route();
@@ -200,7 +207,7 @@ impl Explainer {
         let path = normalized.filter(|_| head.method != Method::Connect);
         let passed = match &path {
             Some(path) => {
-                let coming = Arrival::new(source.of(&exchange), head.headers, site);
+                let coming = RequestOrigin::new(source.of(&exchange), head.headers, site);
                 condition::passed(site, &head, path, route, &coming)
             }
             None => Vec::new(),
@@ -224,9 +231,16 @@ impl Explainer {
             path: path.map(|path| String::from_utf8_lossy(&path).into_owned()),
             passed,
             route,
-            limits: planned.map_or(Vec::new(), |route| facts::limits(route, &plan.timeouts)),
-            edits: planned.map_or(Vec::new(), |route| facts::edits(&route.edits)),
-            unknown: facts::unknown(plan, &plan.listen[question.listener], planned, &outcome),
+            limits: planned.map_or(Vec::new(), |route| {
+                applied_settings::limits(route, &plan.timeouts)
+            }),
+            edits: planned.map_or(Vec::new(), |route| applied_settings::edits(&route.edits)),
+            unknown: applied_settings::unknown(
+                plan,
+                &plan.listen[question.listener],
+                planned,
+                &outcome,
+            ),
             outcome,
         })
     }
@@ -236,14 +250,14 @@ impl Explainer {
     }
 }
 
-fn client(question: &Question) -> Client {
+fn client(question: &ExplainRequest) -> Client {
     let scheme = match question.scheme {
         plan::Scheme::Http => Scheme::Http,
         plan::Scheme::Https => Scheme::Https,
     };
     let origin = match question.client {
-        Some(client) => Origin::Address(client.ip().to_canonical(), client.port()),
-        None => Origin::Nowhere,
+        Some(client) => PeerAddress::Address(client.ip().to_canonical(), client.port()),
+        None => PeerAddress::Nowhere,
     };
     Client::new(scheme, origin)
 }

@@ -4,21 +4,21 @@
 use onrush_config::plan::Listen;
 use onrush_engine::{Address, Claim, ClaimSockets, Io};
 
-use crate::site::accept::{Accepting, By};
+use crate::site::accept::{Distribution, DistributionMethod};
 use crate::site::start_error::StartError;
 
 /// Sockets and settings for the replacing process.
 #[derive(Debug)]
 pub struct Handover {
     /// Settings that must match.
-    pub manner: Manner,
+    pub manner: ListenSettings,
     /// Listening sockets, in the order of the configuration.
-    pub listening: Vec<Handed>,
+    pub listening: Vec<HandedAddress>,
 }
 
 /// Settings that both processes must share, because cores share the queues of listening sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manner {
+pub struct ListenSettings {
     /// Number of cores, and of sockets per address.
     pub cores: usize,
     /// The driver: accept works differently in each.
@@ -29,7 +29,7 @@ pub struct Manner {
 
 /// One address and its sockets.
 #[derive(Debug)]
-pub struct Handed {
+pub struct HandedAddress {
     /// The address as configured; its port may be 0.
     pub written: String,
     /// The actual address.
@@ -39,11 +39,14 @@ pub struct Handed {
 }
 
 /// Inherited addresses not claimed yet.
-pub(super) struct Inheritance(Vec<Option<Handed>>);
+pub(super) struct InheritedAddresses(Vec<Option<HandedAddress>>);
 
-impl Inheritance {
+impl InheritedAddresses {
     /// The addresses of a process that listened with the same `manner`. Fails if it differs.
-    pub(super) fn new(handover: Option<Handover>, manner: Manner) -> Result<Self, StartError> {
+    pub(super) fn new(
+        handover: Option<Handover>,
+        manner: ListenSettings,
+    ) -> Result<Self, StartError> {
         let Some(handover) = handover else {
             return Ok(Self(Vec::new()));
         };
@@ -63,7 +66,7 @@ impl Inheritance {
             return None;
         }
         let written = listen.address.to_string();
-        let is_meant = |handed: &&mut Option<Handed>| {
+        let is_meant = |handed: &&mut Option<HandedAddress>| {
             handed
                 .as_ref()
                 .is_some_and(|handed| handed.written == written)
@@ -79,19 +82,19 @@ impl Inheritance {
     }
 }
 
-impl Manner {
-    pub(super) fn new(io: Io, cores: usize, accepting: Option<&Accepting>) -> Self {
+impl ListenSettings {
+    pub(super) fn new(io: Io, cores: usize, accepting: Option<&Distribution>) -> Self {
         Self {
             cores,
             io,
-            is_by_cpu: accepting.is_some_and(|accepting| accepting.by == By::Cpu),
+            is_by_cpu: accepting.is_some_and(|accepting| accepting.by == DistributionMethod::Cpu),
         }
     }
 
-    pub(super) fn by(self) -> By {
+    pub(super) fn by(self) -> DistributionMethod {
         match self.is_by_cpu {
-            true => By::Cpu,
-            false => By::Hash,
+            true => DistributionMethod::Cpu,
+            false => DistributionMethod::Hash,
         }
     }
 }

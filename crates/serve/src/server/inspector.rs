@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use onrush_engine::{Handle, Instant, NotPosted, Promise};
 
-use crate::observe::live::RequestView;
+use crate::observe::in_flight::RequestView;
 use crate::observe::trace::spans::{SpanCounts, SpansView};
 use crate::observe::work::{INSPECTION, ProfileView};
-use crate::proxy::endpoints::Duty;
+use crate::proxy::endpoints::AdminState;
 use crate::proxy::group::Event;
 use crate::server::view::CoreView;
 use crate::site::service::Service;
@@ -86,8 +86,9 @@ impl Inspector {
     ) -> Result<(), NotPosted> {
         self.ask(core, move |service| {
             let worker = &service.worker;
-            let looking = connections::look(Rc::clone(worker), (query, asked), promise);
-            worker.spawn_aside(INSPECTION, looking);
+            let looking =
+                connections::query_connections(Rc::clone(worker), (query, asked), promise);
+            worker.spawn_background(INSPECTION, looking);
         })
     }
 
@@ -126,7 +127,7 @@ impl Inspector {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerChange {
     /// Administrative state.
-    Duty(Duty),
+    Duty(AdminState),
     /// Weight, 1 to 256; `None` for the configured one.
     Weight(Option<u32>),
 }
@@ -152,16 +153,18 @@ fn change_server(service: &Service, (group, server): (&str, &str), change: Serve
             ServerChange::Duty(duty) => {
                 endpoints.set_duty(index, duty);
                 let how = format_args!("is set to {} by hand", duty.name());
-                group.tell(index, Event::Set, &how);
+                group.log_event(index, Event::Set, &how);
             }
             ServerChange::Weight(weight) => {
                 endpoints.set_weight(index, weight);
                 match weight {
                     Some(weight) => {
                         let how = format_args!("has the weight {weight} by hand");
-                        group.tell(index, Event::Set, &how);
+                        group.log_event(index, Event::Set, &how);
                     }
-                    None => group.tell(index, Event::Set, &"has the weight of the configuration"),
+                    None => {
+                        group.log_event(index, Event::Set, &"has the weight of the configuration")
+                    }
                 }
             }
         }

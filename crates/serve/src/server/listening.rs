@@ -7,21 +7,21 @@ use std::sync::Arc;
 use onrush_engine::{Address, Claim, DatagramClaim, Error, Handshakes, Kind, Listener};
 use onrush_load_targets::{Port, Target};
 
-use super::hold::Hold;
+use super::listener_claims::ListenerClaims;
 use crate::connection::listen;
-use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, STOP_HANDSHAKES, STOP_LOOK};
+use crate::limits::{ACCEPT_PAUSE, ACCEPTS_PER_TURN, STOP_CHECK_INTERVAL, STOP_HANDSHAKES};
 use crate::observe::work::{ACCEPT, DATAGRAMS};
 use crate::site::Site;
-use crate::site::place::Place;
+use crate::site::listener_settings::ListenerSettings;
 use crate::site::service::Service;
 use crate::worker::Worker;
-use crate::worker::crowd::room::{is_want_of_room, wait_for_room};
+use crate::worker::connection_budget::room::{is_resource_exhaustion, wait_for_room};
 
-pub(super) struct Listening {
+pub(super) struct ActiveListener {
     claim: Arc<Claim>,
     listener: Listener,
     /// Settings of the listener, from the latest configuration that has its address.
-    place: RefCell<Rc<Place>>,
+    place: RefCell<Rc<ListenerSettings>>,
     state: Cell<State>,
 }
 
@@ -33,15 +33,15 @@ enum State {
 }
 
 /// The sockets of one address.
-struct Ends {
-    streams: Option<Rc<Listening>>,
+struct AddressSockets {
+    streams: Option<Rc<ActiveListener>>,
     datagrams: Option<Rc<Port>>,
 }
 
 /// The listeners of a core, in the order of the addresses in its configuration.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    all: Vec<Ends>,
+    all: Vec<AddressSockets>,
 }
 
 impl Listeners {
@@ -50,17 +50,17 @@ impl Listeners {
     pub(super) fn with(
         &self,
         worker: &Worker,
-        holds: &[Hold],
+        holds: &[ListenerClaims],
         site: &Site,
     ) -> Result<Listeners, (Address, Error)> {
-        let ends = |(hold, place): (&Hold, &Rc<Place>)| {
+        let ends = |(hold, place): (&ListenerClaims, &Rc<ListenerSettings>)| {
             let streams = hold.streams.as_ref();
             let streams = streams.map(|claim| self.listening(worker, claim, place));
             let datagrams = hold.datagrams.as_ref();
             let datagrams = datagrams.zip(place.spoken.target());
             let datagrams =
                 datagrams.map(|(claim, target)| self.port(worker, claim, (place, target)));
-            Ok(Ends {
+            Ok(AddressSockets {
                 streams: streams.transpose()?,
                 datagrams: datagrams.transpose()?,
             })
@@ -73,15 +73,15 @@ impl Listeners {
         &self,
         worker: &Worker,
         claim: &Arc<Claim>,
-        place: &Rc<Place>,
-    ) -> Result<Rc<Listening>, (Address, Error)> {
+        place: &Rc<ListenerSettings>,
+    ) -> Result<Rc<ActiveListener>, (Address, Error)> {
         let mut all = self.streams();
         if let Some(there) = all.find(|listening| Arc::ptr_eq(&listening.claim, claim)) {
             return Ok(Rc::clone(there));
         }
         let listener = Listener::new(&worker.core, claim);
         let listener = listener.map_err(|error| (claim.address().clone(), error))?;
-        Ok(Rc::new(Listening {
+        Ok(Rc::new(ActiveListener {
             claim: Arc::clone(claim),
             listener,
             place: RefCell::new(Rc::clone(place)),
@@ -93,7 +93,7 @@ impl Listeners {
         &self,
         worker: &Worker,
         claim: &Arc<DatagramClaim>,
-        (place, target): (&Rc<Place>, &Target),
+        (place, target): (&Rc<ListenerSettings>, &Target),
     ) -> Result<Rc<Port>, (Address, Error)> {
         let mut all = self.datagrams();
         if let Some(there) = all.find(|port| port.is_of(claim)) {
@@ -105,7 +105,7 @@ impl Listeners {
             .map_err(|error| (Address::Tcp(claim.address()), error))
     }
 
-    fn streams(&self) -> impl Iterator<Item = &Rc<Listening>> {
+    fn streams(&self) -> impl Iterator<Item = &Rc<ActiveListener>> {
         self.all.iter().filter_map(|ends| ends.streams.as_ref())
     }
 
@@ -122,14 +122,14 @@ impl Listeners {
                 listening.place.replace(Rc::clone(place));
                 if listening.state.replace(State::Accepting) == State::Opened {
                     let accepting = accept_all(Rc::clone(listening), Rc::clone(service));
-                    worker.spawn_aside(ACCEPT, accepting);
+                    worker.spawn_background(ACCEPT, accepting);
                 }
             }
             if let (Some(port), Some(target)) = (&ends.datagrams, place.spoken.target()) {
                 port.take_over(target, worker.registry.datagrams(&place.name));
                 if !before.datagrams().any(|other| Rc::ptr_eq(other, port)) {
                     let running = Rc::clone(port).run();
-                    worker.spawn_aside(DATAGRAMS, running);
+                    worker.spawn_background(DATAGRAMS, running);
                 }
             }
         }
@@ -146,22 +146,22 @@ impl Listeners {
     }
 }
 
-async fn accept_all(listening: Rc<Listening>, service: Rc<Service>) {
+async fn accept_all(listening: Rc<ActiveListener>, service: Rc<Service>) {
     accept_until_ended(&listening, &service).await;
     accept_last(&listening, &service).await;
 }
 
-async fn accept_until_ended(listening: &Listening, service: &Rc<Service>) {
+async fn accept_until_ended(listening: &ActiveListener, service: &Rc<Service>) {
     let worker = &service.worker;
     let mut in_a_row = 0;
     loop {
         match listening.listener.accept().await {
-            Ok(stream) => listen::greet(stream, &listening.place.borrow(), service),
+            Ok(stream) => listen::start_connection(stream, &listening.place.borrow(), service),
             Err(Error {
                 kind: Kind::Stopping,
                 ..
             }) => return,
-            Err(error) if is_want_of_room(&error) => wait_for_room(worker, error).await,
+            Err(error) if is_resource_exhaustion(&error) => wait_for_room(worker, error).await,
             Err(error) => {
                 worker.log.failure(&worker.core, format_args!("{error}"));
                 worker.core.sleep(ACCEPT_PAUSE).await;
@@ -177,19 +177,19 @@ async fn accept_until_ended(listening: &Listening, service: &Rc<Service>) {
 
 /// After the queue is empty, accepts connections whose TCP handshake is in progress: closing the listener would reset
 /// connections that are established for the client.
-async fn accept_last(listening: &Listening, service: &Rc<Service>) {
+async fn accept_last(listening: &ActiveListener, service: &Rc<Service>) {
     let patience = match listening.listener.refuse_handshakes() {
         Handshakes::None => return,
-        Handshakes::Near => STOP_LOOK,
+        Handshakes::Near => STOP_CHECK_INTERVAL,
         Handshakes::Far => STOP_HANDSHAKES,
     };
     let core = &service.worker.core;
     let patience = patience.min(service.worker.drain.get() / 4);
     let until = core.now_exact() + patience;
     while core.now() < until {
-        core.sleep(STOP_LOOK).await;
+        core.sleep(STOP_CHECK_INTERVAL).await;
         while let Ok(stream) = listening.listener.accept().await {
-            listen::greet(stream, &listening.place.borrow(), service);
+            listen::start_connection(stream, &listening.place.borrow(), service);
         }
     }
 }

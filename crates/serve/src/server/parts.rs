@@ -7,17 +7,17 @@ use onrush_config::Plan;
 use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listen, Protocol};
 use onrush_engine::{Address, Claim, DatagramClaim, Error, Io};
 
-use super::hold::Hold;
+use super::listener_claims::ListenerClaims;
 use crate::limits::{CLAIM_ATTEMPTS, CLAIM_PAUSE};
 use crate::observe::access_log::AccessLog;
 use crate::observe::trace::Tracing;
 use crate::observe::trace::spans::SpanCounts;
 use crate::proxy::resolve;
 use crate::site::Resources;
-use crate::site::accept::{Accepting, By};
-use crate::site::check::Found;
+use crate::site::accept::{Distribution, DistributionMethod};
+use crate::site::check::PlanFiles;
 use crate::site::start_error::StartError;
-use crate::worker::descriptors::{Shares, needed};
+use crate::worker::descriptor_shares::{Shares, needed};
 
 pub(super) fn io_of(io: PlanIo) -> Io {
     match io {
@@ -55,7 +55,7 @@ pub(super) fn access_log(
 /// Opens the tracing of `plan`, if configured. Fails if the exporter cannot be started.
 pub(super) fn tracing(
     plan: &Plan,
-    found: &Found,
+    found: &PlanFiles,
     (cores, counts): (usize, &Arc<SpanCounts>),
     before: Option<&Resources>,
 ) -> Result<Option<Arc<Tracing>>, StartError> {
@@ -71,20 +71,20 @@ pub(super) fn tracing(
     opened.map(Some).map_err(StartError::Tracing)
 }
 
-pub(super) struct Claiming<'a> {
-    pub(super) accepting: Option<&'a Accepting>,
+pub(super) struct ClaimOptions<'a> {
+    pub(super) accepting: Option<&'a Distribution>,
     pub(super) cpus: &'a [Option<usize>],
 }
 
-impl Claiming<'_> {
+impl ClaimOptions<'_> {
     /// Claims the address of `listen`: reuses parts of `before`, a hold of the same address, then the `inherited`
     /// claim, then makes new claims.
     pub(super) fn hold(
         &self,
         listen: &Listen,
-        before: Option<&Hold>,
+        before: Option<&ListenerClaims>,
         inherited: Option<Claim>,
-    ) -> Result<Hold, StartError> {
+    ) -> Result<ListenerClaims, StartError> {
         let mut attempts_left = CLAIM_ATTEMPTS;
         let mut inherited = inherited;
         loop {
@@ -102,9 +102,9 @@ impl Claiming<'_> {
     fn hold_once(
         &self,
         listen: &Listen,
-        before: Option<&Hold>,
+        before: Option<&ListenerClaims>,
         inherited: Option<Claim>,
-    ) -> Result<Hold, StartError> {
+    ) -> Result<ListenerClaims, StartError> {
         let transport = listen.protocol.transport();
         let streams = match before.and_then(|before| before.streams.as_ref()) {
             _ if !transport.has_tcp() => None,
@@ -119,7 +119,7 @@ impl Claiming<'_> {
                 Some(self.datagrams(listen, beside)?)
             }
         };
-        Ok(Hold { streams, datagrams })
+        Ok(ListenerClaims { streams, datagrams })
     }
 
     fn streams(&self, listen: &Listen, inherited: Option<Claim>) -> Result<Arc<Claim>, StartError> {
@@ -131,7 +131,9 @@ impl Claiming<'_> {
                     .map_err(|error| StartError::Listen(address, error))?
             }
         };
-        let is_by_cpu = self.accepting.is_some_and(|it| it.by == By::Cpu);
+        let is_by_cpu = self
+            .accepting
+            .is_some_and(|it| it.by == DistributionMethod::Cpu);
         Ok(Arc::new(match is_by_cpu {
             true => {
                 let cpus: Vec<usize> = self.cpus.iter().copied().flatten().collect();

@@ -13,31 +13,31 @@ use onrush_engine::{
 };
 
 use super::Server;
-use super::handover::{Handover, Inheritance, Manner};
-use super::hold::{Hold, managed, streams};
-use super::parts::{Claiming, access_log, io_of, shares, tracing};
-use super::passing::Passing;
+use super::handover::{Handover, InheritedAddresses, ListenSettings};
+use super::listener_claims::{ListenerClaims, managed, streams};
+use super::parts::{ClaimOptions, access_log, io_of, shares, tracing};
+use super::passed_sockets::PassedSockets;
 use super::serve_on;
 use crate::observe::trace::spans::SpanCounts;
 use crate::proxy::resolve::Resolver;
 use crate::site::Resources;
-use crate::site::accept::{self, Accepting};
-use crate::site::check::{Checked, Found};
+use crate::site::accept::{self, Distribution};
+use crate::site::check::{Checked, PlanFiles};
 use crate::site::cores::placement;
 use crate::site::permissions::{directory_of, is_of_root};
 use crate::site::start_error::StartError;
-use crate::worker::crowd::Crowd;
-use crate::worker::descriptors::Shares;
+use crate::worker::connection_budget::ConnectionBudget;
+use crate::worker::descriptor_shares::Shares;
 
 /// A server with claimed addresses, in a process without additional threads.
 pub struct Prepared {
     plan: Plan,
-    found: Found,
+    found: PlanFiles,
     shares: Shares,
     choice: Choice,
     cpus: Vec<Option<usize>>,
-    accepting: Option<Accepting>,
-    holds: Vec<Hold>,
+    accepting: Option<Distribution>,
+    holds: Vec<ListenerClaims>,
     /// Indices in the handover.
     taken: Vec<usize>,
 }
@@ -79,9 +79,9 @@ impl Prepared {
         let choice = chosen(plan.io, user).map_err(StartError::Driver)?;
         let cpus = placement(&plan).map_err(StartError::Cpus)?;
         let before = handover.as_ref().map(|handover| handover.manner.by());
-        let mut passing = Passing::new(passed, handover.as_ref());
+        let mut passing = PassedSockets::new(passed, handover.as_ref());
         passing.check_all_wanted(&plan)?;
-        let own = passing.others(&plan.listen);
+        let own = passing.unmanaged(&plan.listen);
         if let Some(shared) = passing.first().filter(|_| plan.accept == Accept::Cpu) {
             let why = format!(
                 "all cores share the queue of {shared}, a socket of the service manager; say accept = \"auto\", or take it out of the .socket unit"
@@ -92,9 +92,9 @@ impl Prepared {
             .map_err(StartError::Accept)?;
         let shares = shares(limit, &plan, cpus.len())
             .map_err(|(needed, limit)| StartError::Descriptors { needed, limit })?;
-        let manner = Manner::new(choice.io, cpus.len(), accepting.as_ref());
-        let mut inheritance = Inheritance::new(handover, manner)?;
-        let claiming = Claiming {
+        let manner = ListenSettings::new(choice.io, cpus.len(), accepting.as_ref());
+        let mut inheritance = InheritedAddresses::new(handover, manner)?;
+        let claiming = ClaimOptions {
             accepting: accepting.as_ref(),
             cpus: &cpus,
         };
@@ -176,7 +176,7 @@ impl Prepared {
             io: self.choice.io,
             cpus: self.cpus,
         };
-        let crowd = Crowd::new(shares);
+        let crowd = ConnectionBudget::new(shares);
         let first = (Arc::clone(&resources), self.holds.clone());
         let everybody = Arc::clone(&crowd);
         let (ready, readiness) = mpsc::channel();
@@ -196,7 +196,7 @@ impl Prepared {
             cores,
             choice: self.choice,
             cpus: setup.cpus,
-            accepting: self.accepting,
+            distribution: self.accepting,
             crowd,
             _resolver: resolver,
         };

@@ -5,11 +5,11 @@ use std::time::Duration;
 use onrush_engine::clock::{ThreadTime, thread_time};
 use onrush_load_targets::DatagramView;
 
-use crate::observe::cuts::CutsView;
+use crate::observe::close_counts::CloseCountsView;
 use crate::observe::handshakes::HandshakesView;
-use crate::observe::live::Stage;
+use crate::observe::in_flight::Stage;
 use crate::observe::meter::Totals;
-use crate::observe::registry::Kind;
+use crate::observe::registry::SeriesKind;
 use crate::observe::traffic::TrafficView;
 use crate::observe::work::had_work;
 use crate::proxy::group::views::{GroupView, ServerView};
@@ -41,7 +41,7 @@ pub struct CoreView {
     /// TLS handshakes with clients.
     pub handshakes: HandshakesView,
     /// HTTP/2 connections closed because of the client's behaviour.
-    pub cuts: CutsView,
+    pub cuts: CloseCountsView,
     /// Requests in flight by stage, in the order of [`Stage::ALL`], without those that complete in one turn.
     pub stages: [u64; Stage::ALL.len()],
     /// One for each present or former listener address.
@@ -76,10 +76,10 @@ impl CoreView {
             handshakes: registry.handshakes.view(),
             cuts: registry.cuts.view(),
             stages: worker.live.stages(),
-            listeners: registry.views(Kind::Listener),
+            listeners: registry.views(SeriesKind::Listener),
             datagrams: registry.datagram_views(),
-            routes: registry.views(Kind::Route),
-            group_traffic: registry.views(Kind::Group),
+            routes: registry.views(SeriesKind::Route),
+            group_traffic: registry.views(SeriesKind::Group),
             groups: site.groups.iter().map(|group| group.view()).collect(),
         }
     }
@@ -135,7 +135,7 @@ pub fn sum_groups<'v>(views: impl IntoIterator<Item = &'v [GroupView]>) -> Vec<G
 mod tests {
     use super::*;
     use crate::observe::latency::Histogram;
-    use crate::proxy::endpoints::Duty;
+    use crate::proxy::endpoints::AdminState;
     use crate::proxy::group::views::ServerState;
 
     fn server(name: &str, address: &str, requests: u64) -> ServerView {
@@ -143,9 +143,9 @@ mod tests {
             name: name.to_owned(),
             address: address.to_owned(),
             state: ServerState::Up,
-            duty: Duty::Serve,
+            duty: AdminState::Serve,
             weight: 2,
-            is_weighed: false,
+            has_admin_weight: false,
             is_backup: false,
             in_flight: 1,
             connections_max: Some(8),
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn servers_at_one_address_become_one() {
+    fn servers_with_same_address_are_merged() {
         let ejected = ServerView {
             state: ServerState::Ejected,
             ..server("b:80", "10.0.0.1:80", 20)
         };
         let resting = ServerView {
-            duty: Duty::Rest,
+            duty: AdminState::Rest,
             connections_max: None,
             is_backup: true,
             ..server("c:80", "10.0.0.1:80", 300)
@@ -190,7 +190,7 @@ mod tests {
                 assert!(its.next().is_none(), "{address} twice");
                 only
             });
-            assert_eq!((one.state, one.duty), (ServerState::Up, Duty::Serve));
+            assert_eq!((one.state, one.duty), (ServerState::Up, AdminState::Serve));
             assert_eq!(one.statuses[2], 321);
             assert_eq!((one.in_flight, one.idle, one.ejections), (3, 9, 3));
             assert_eq!(one.weight, 4, "one of three gets nothing");

@@ -8,7 +8,7 @@ use onrush_engine::Errno;
 
 /// CPUs that receive packets, found by the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Arrival {
+pub struct ReceivingCpus {
     /// CPUs online: local clients may run on any of them.
     pub online: Vec<usize>,
     /// CPUs that receive packets from the network, or why they are unknown.
@@ -17,29 +17,29 @@ pub struct Arrival {
 
 /// How connections are distributed to cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum By {
+pub(crate) enum DistributionMethod {
     Cpu,
     Hash,
 }
 
 /// How connections are distributed to cores, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Accepting {
-    pub(crate) by: By,
+pub struct Distribution {
+    pub(crate) by: DistributionMethod,
     why: String,
 }
 
-impl fmt::Display for Accepting {
+impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = match self.by {
-            By::Cpu => "CPU",
-            By::Hash => "hash",
+            DistributionMethod::Cpu => "CPU",
+            DistributionMethod::Hash => "hash",
         };
         write!(f, "connections to cores by {by} ({})", self.why)
     }
 }
 
-impl Accepting {
+impl Distribution {
     /// The choice if the kernel refused to distribute by CPU.
     ///
     /// # Errors
@@ -54,12 +54,12 @@ impl Accepting {
 
     fn by_hash(why: &str) -> Self {
         Self {
-            by: By::Hash,
+            by: DistributionMethod::Hash,
             why: format!("auto: {why}"),
         }
     }
 
-    fn asked(by: By) -> Self {
+    fn asked(by: DistributionMethod) -> Self {
         Self {
             by,
             why: "as asked".into(),
@@ -76,27 +76,27 @@ pub(crate) fn choose(
     wish: Accept,
     cpus: &[Option<usize>],
     listen: &[Listen],
-    arrival: Option<&Arrival>,
-    before: Option<By>,
-) -> Result<Option<Accepting>, String> {
+    arrival: Option<&ReceivingCpus>,
+    before: Option<DistributionMethod>,
+) -> Result<Option<Distribution>, String> {
     let is_tcp = |listen: &Listen| matches!(listen.address, Address::Tcp(_));
     if cpus.len() == 1 || !listen.iter().any(is_tcp) {
         return Ok(None);
     }
     let own = own_cpus(cpus);
     let chosen = match (wish, own) {
-        (Accept::Hash, _) => Accepting::asked(By::Hash),
+        (Accept::Hash, _) => Distribution::asked(DistributionMethod::Hash),
         (Accept::Cpu, Err(why)) => return Err(format!("{why}; {}", hint(cpus))),
-        (Accept::Cpu, Ok(_)) => Accepting::asked(By::Cpu),
-        (Accept::Auto, Err(why)) => Accepting::by_hash(&why),
+        (Accept::Cpu, Ok(_)) => Distribution::asked(DistributionMethod::Cpu),
+        (Accept::Auto, Err(why)) => Distribution::by_hash(&why),
         (Accept::Auto, Ok(own)) => match (before, why_not(&own, listen, arrival)) {
-            (Some(by), _) => Accepting {
+            (Some(by), _) => Distribution {
                 by,
                 why: "auto: as in the process before".into(),
             },
-            (None, Some(why)) => Accepting::by_hash(&why),
-            (None, None) => Accepting {
-                by: By::Cpu,
+            (None, Some(why)) => Distribution::by_hash(&why),
+            (None, None) => Distribution {
+                by: DistributionMethod::Cpu,
                 why: "auto: each CPU that takes packets has a core, and each core such a CPU"
                     .into(),
             },
@@ -135,7 +135,7 @@ fn hint(cpus: &[Option<usize>]) -> String {
 }
 
 /// Why distribution by CPU would be uneven for cores on these CPUs.
-fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&Arrival>) -> Option<String> {
+fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&ReceivingCpus>) -> Option<String> {
     let Some(arrival) = arrival else {
         return Some("nobody has found out which CPUs take packets".into());
     };
@@ -169,7 +169,12 @@ mod tests {
         addresses.iter().map(listen).collect()
     }
 
-    fn said(wish: Accept, cpus: &[Option<usize>], addresses: &[&str], arrival: &Arrival) -> String {
+    fn said(
+        wish: Accept,
+        cpus: &[Option<usize>],
+        addresses: &[&str],
+        arrival: &ReceivingCpus,
+    ) -> String {
         match choose(wish, cpus, &listening(addresses), Some(arrival), None) {
             Ok(None) => "nothing".into(),
             Ok(Some(accepting)) => accepting.to_string(),
@@ -178,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn by_cpu_only_where_cores_and_cpus_with_packets_are_the_same() {
-        let arrival = |network: Result<&[usize], &str>| Arrival {
+    fn cpu_distribution_needs_matching_cores() {
+        let arrival = |network: Result<&[usize], &str>| ReceivingCpus {
             online: vec![0, 1],
             network: network.map(<[usize]>::to_vec).map_err(str::to_owned),
         };
@@ -233,9 +238,15 @@ mod tests {
             assert_eq!(said, expected, "{cpus:?} {addresses:?} {arrival:?}");
         }
         let unknown = choose(Accept::Auto, &two, &listening(all), None, None).expect("no wish");
-        let like_before = choose(Accept::Auto, &two, &listening(all), None, Some(By::Cpu));
+        let like_before = choose(
+            Accept::Auto,
+            &two,
+            &listening(all),
+            None,
+            Some(DistributionMethod::Cpu),
+        );
         let like_before = like_before.expect("no wish").expect("two cores");
-        assert_eq!(like_before.by, By::Cpu);
+        assert_eq!(like_before.by, DistributionMethod::Cpu);
         let unknown = unknown.expect("two cores").to_string();
         assert_eq!(
             unknown,
@@ -244,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_done_or_refused() {
-        let arrival = Arrival {
+    fn configured_distribution_is_used_or_refused() {
+        let arrival = ReceivingCpus {
             online: vec![0, 1, 2, 3],
             network: Ok(vec![3]),
         };
@@ -282,9 +293,12 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_refuses_means_the_hash_unless_cpu_was_asked_for() {
-        let refused = |wish| Accepting::refused(wish, Errno::NOPROTOOPT);
-        assert_eq!(refused(Accept::Auto).map(|chosen| chosen.by), Ok(By::Hash));
+    fn kernel_refusal_falls_back_to_hash() {
+        let refused = |wish| Distribution::refused(wish, Errno::NOPROTOOPT);
+        assert_eq!(
+            refused(Accept::Auto).map(|chosen| chosen.by),
+            Ok(DistributionMethod::Hash)
+        );
         let why = refused(Accept::Cpu).expect_err("it was asked for");
         assert!(
             why.starts_with("the kernel refuses to look at CPUs: "),

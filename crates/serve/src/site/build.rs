@@ -6,26 +6,26 @@ use std::rc::Rc;
 use onrush_config::plan;
 use onrush_engine::Error;
 
-use super::place::Place;
+use super::listener_settings::ListenerSettings;
 use super::resources::Resources;
-use super::target::Target;
+use super::route_handler::RouteHandler;
 use super::{Site, by_number};
-use crate::exchange::settings::{Settings, Treatment};
-use crate::observe::registry::Kind;
+use crate::exchange::settings::{RouteOptions, Settings};
+use crate::observe::registry::SeriesKind;
 use crate::observe::traffic::Traffic;
 use crate::proxy::Group;
 use crate::proxy::retirement::Retirement;
 use crate::routing::route::{Route, Routes};
 use crate::rules::error_page::ErrorPages;
 use crate::worker::Worker;
-use crate::worker::admit::connections::Bounds;
+use crate::worker::admit::connections::ConnectionLimits;
 use crate::worker::time_slice::{TimeSlice, drop_in_slices};
 
 /// The prepared parts of a site. If the preparation fails, they are dropped in slices.
 struct Parts<'w> {
     worker: &'w Rc<Worker>,
-    treatments: Vec<Treatment>,
-    routes: Vec<Route<Target>>,
+    treatments: Vec<RouteOptions>,
+    routes: Vec<Route<RouteHandler>>,
     groups: Vec<Rc<Group>>,
     traffic: Vec<Rc<Traffic>>,
 }
@@ -67,8 +67,8 @@ impl Site {
             retirement: Rc::new(Retirement::default()),
         });
         slice.step().await;
-        let kept = site.shares.kept();
-        site.files().for_each(|files| files.keep_open(kept));
+        let kept = site.shares.idle_per_owner();
+        site.files().for_each(|files| files.limit_open_files(kept));
         Ok(site)
     }
 }
@@ -81,10 +81,10 @@ impl Parts<'_> {
         slice: &mut TimeSlice,
     ) -> Result<(), (String, Error)> {
         for (index, route) in resources.plan.routes.iter().enumerate() {
-            let treatment = Treatment::new(index, resources, error_pages, self.worker);
+            let treatment = RouteOptions::new(index, resources, error_pages, self.worker);
             self.routes.push(Route {
                 when: route.when.clone(),
-                target: Target::new(index, route, &treatment, &resources.ledger)?,
+                target: RouteHandler::new(index, route, &treatment, &resources.ledger)?,
             });
             self.treatments.push(treatment);
             slice.step().await;
@@ -112,11 +112,11 @@ impl Parts<'_> {
                 slice,
             );
             let group = group.await;
-            group.keep_within(&self.worker.kept);
+            group.set_core_limit(&self.worker.kept);
             self.groups.push(group);
             let registry = &self.worker.registry;
             self.traffic
-                .push(registry.traffic(Kind::Group, &upstream.name));
+                .push(registry.traffic(SeriesKind::Group, &upstream.name));
         }
     }
 }
@@ -129,16 +129,20 @@ impl Drop for Parts<'_> {
     }
 }
 
-fn places(worker: &Worker, resources: &Resources, before: Option<&Site>) -> Vec<Rc<Place>> {
+fn places(
+    worker: &Worker,
+    resources: &Resources,
+    before: Option<&Site>,
+) -> Vec<Rc<ListenerSettings>> {
     let plan = &resources.plan;
-    let bounds = Bounds::new(plan, &resources.client_counts);
+    let bounds = ConnectionLimits::new(plan, &resources.client_counts);
     let mut occurrences: HashMap<_, usize> = HashMap::new();
     let before = before.map_or(&[][..], |site| &site.places);
     let place = |(listen, acceptor): (&plan::Listen, &Option<_>)| {
         let seen = occurrences.entry(listen.address.to_string()).or_default();
         let listen = (listen, *seen);
         *seen += 1;
-        Place::new(listen, acceptor.as_ref(), bounds.clone(), (worker, before))
+        ListenerSettings::new(listen, acceptor.as_ref(), bounds.clone(), (worker, before))
     };
     let places = plan.listen.iter().zip(&resources.encryption.acceptors);
     places.map(place).collect()

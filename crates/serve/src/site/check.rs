@@ -20,41 +20,41 @@ use rustix::io::Errno;
 use crate::exchange::access::users::Users;
 use crate::observe::trace::limits::COLLECTOR_FIELDS_BYTES_MAX;
 use crate::rules::error_page::PageFiles;
-use crate::site::accept::{self, Arrival};
+use crate::site::accept::{self, ReceivingCpus};
 use crate::site::cores::{cores, placement};
 use crate::site::encryption::Encryption;
 use crate::site::permissions::directory_of;
 use crate::site::start_error::StartError;
-use crate::worker::descriptors::Shares;
-use crate::worker::trouble::{Trouble, Troubles, say_once};
+use crate::worker::descriptor_shares::Shares;
+use crate::worker::plan_issue::{PlanIssue, PlanIssues, deduplicate};
 
 /// All errors in the files of a plan.
 #[derive(Debug)]
-pub struct Unusable(pub Vec<Trouble>);
+pub struct PlanErrors(pub Vec<PlanIssue>);
 
 /// One error per line.
-impl fmt::Display for Unusable {
+impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<_> = self.0.iter().map(|trouble| &*trouble.message).collect();
         f.write_str(&lines.join("\n"))
     }
 }
 
-impl std::error::Error for Unusable {}
+impl std::error::Error for PlanErrors {}
 
 /// A plan and the contents of its files: all that a [`Server`](crate::Server) needs of them.
 #[derive(Clone)]
 pub struct Checked {
     pub(crate) plan: Plan,
-    pub(crate) found: Found,
-    pub(crate) arrival: Option<Arrival>,
+    pub(crate) found: PlanFiles,
+    pub(crate) arrival: Option<ReceivingCpus>,
 }
 
 impl Checked {
     /// Sets the CPUs that receive packets. If they are unknown, connections are distributed by hash, unless the plan
     /// requires distribution by CPU.
     #[must_use]
-    pub fn arriving(self, arrival: Option<Arrival>) -> Self {
+    pub fn with_receiving_cpus(self, arrival: Option<ReceivingCpus>) -> Self {
         Self { arrival, ..self }
     }
 
@@ -72,7 +72,7 @@ impl Checked {
     /// Reasons why a server cannot start with this plan here that [`check`] does not find: an access log that it cannot
     /// open, or Unix sockets that it cannot create. Creates and changes nothing. Not for a running server: it has them
     /// open, and may run as another user by now.
-    pub fn unopenable(&self) -> Vec<Trouble> {
+    pub fn start_errors(&self) -> Vec<PlanIssue> {
         let access_log = self.plan.access_log.as_ref().and_then(|log| {
             let LogTarget::File(path) = &log.to else {
                 return None;
@@ -98,7 +98,7 @@ impl Checked {
             Admin::Default | Admin::Off | Admin::Tcp { .. } => None,
         };
         let placed = self.why_not_placed();
-        let trouble = |message| Trouble {
+        let trouble = |message| PlanIssue {
             place: None,
             message,
         };
@@ -117,7 +117,7 @@ impl Checked {
     }
 
     /// Warnings about likely mistakes, such as an expired certificate.
-    pub fn warnings(&self) -> &[Trouble] {
+    pub fn warnings(&self) -> &[PlanIssue] {
         &self.found.troubles.warnings
     }
 }
@@ -126,7 +126,7 @@ impl Checked {
 ///
 /// # Errors
 /// If a server could not start with them.
-pub fn check(plan: Plan) -> Result<Checked, Unusable> {
+pub fn check(plan: Plan) -> Result<Checked, PlanErrors> {
     let found = read(&plan)?;
     Ok(Checked {
         plan,
@@ -137,17 +137,17 @@ pub fn check(plan: Plan) -> Result<Checked, Unusable> {
 
 /// Contents of the files of a plan. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct PlanFiles {
     pub(crate) users: Vec<Option<Arc<Users>>>,
     pub(crate) encryption: Encryption,
     pub(crate) page_files: PageFiles,
     pub(crate) collector_fields: Vec<(String, String)>,
-    pub(crate) troubles: Troubles,
+    pub(crate) troubles: PlanIssues,
 }
 
 /// See [`check`].
-pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
-    let mut troubles = Troubles::default();
+pub(crate) fn read(plan: &Plan) -> Result<PlanFiles, PlanErrors> {
+    let mut troubles = PlanIssues::default();
     let users = plan
         .routes
         .iter()
@@ -158,12 +158,12 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
     let collector_fields = read_collector_fields(plan, &mut troubles);
     troubles.wrong.extend(same_sockets(plan));
     // Routes may share a file.
-    say_once(&mut troubles.wrong);
-    say_once(&mut troubles.warnings);
+    deduplicate(&mut troubles.wrong);
+    deduplicate(&mut troubles.warnings);
     if !troubles.wrong.is_empty() {
-        return Err(Unusable(troubles.wrong));
+        return Err(PlanErrors(troubles.wrong));
     }
-    Ok(Found {
+    Ok(PlanFiles {
         users,
         encryption,
         page_files,
@@ -173,7 +173,7 @@ pub(crate) fn read(plan: &Plan) -> Result<Found, Unusable> {
 }
 
 /// Reports each Unix socket that is configured by two paths, through `..` or a symbolic link.
-fn same_sockets(plan: &Plan) -> Vec<Trouble> {
+fn same_sockets(plan: &Plan) -> Vec<PlanIssue> {
     let of_listener = |listen: &Listen| match &listen.address {
         Address::Unix(path) => Some(path.clone()),
         Address::Tcp(_) => None,
@@ -188,7 +188,7 @@ fn same_sockets(plan: &Plan) -> Vec<Trouble> {
     for path in paths {
         if let Some(first) = places.insert(resolved(&path), path.clone()) {
             let (path, first) = (path.display(), first.display());
-            same.push(Trouble {
+            same.push(PlanIssue {
                 place: None,
                 message: format!(
                     "unix:{path} and unix:{first} are the same socket: configure different ones"
@@ -210,17 +210,17 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// Reads the users of a route, if it has any, and checks that its directory or file can be opened.
-fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
+fn read_route(route: &Route, troubles: &mut PlanIssues) -> Option<Arc<Users>> {
     if let Action::Files(Files { root, .. }) = &route.action
         && let Err(error) = Root::open(root)
     {
         let message = cannot_serve(&root.display().to_string(), &error);
-        troubles.wrong.push(Trouble::with(root, message));
+        troubles.wrong.push(PlanIssue::with(root, message));
     }
     if let Action::RespondFile { file, .. } = &route.action
         && let Err(why) = look_at_file(file)
     {
-        troubles.wrong.push(Trouble::with(file, why));
+        troubles.wrong.push(PlanIssue::with(file, why));
     }
     let auth = route.access.basic_auth.as_ref()?;
     let mut warnings = Vec::new();
@@ -236,7 +236,7 @@ fn read_route(route: &Route, troubles: &mut Troubles) -> Option<Arc<Users>> {
     }
 }
 
-fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, String)> {
+fn read_collector_fields(plan: &Plan, troubles: &mut PlanIssues) -> Vec<(String, String)> {
     let Some(tracing) = &plan.tracing else {
         return Vec::new();
     };
@@ -249,7 +249,7 @@ fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, S
         Ok(text) => text,
         Err(error) => {
             let message = format!("cannot read the fields for the collector {shown}: {error}");
-            troubles.wrong.push(Trouble::with(file, message));
+            troubles.wrong.push(PlanIssue::with(file, message));
             return fields;
         }
     };
@@ -270,7 +270,7 @@ fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, S
                 let message = format!(
                     "line {line} of {shown} is no field for the collector: expected Name: value"
                 );
-                troubles.wrong.push(Trouble::with(file, message));
+                troubles.wrong.push(PlanIssue::with(file, message));
             }
         }
     }
@@ -278,8 +278,8 @@ fn read_collector_fields(plan: &Plan, troubles: &mut Troubles) -> Vec<(String, S
 }
 
 /// Users in the configuration itself have been validated already, so the error is in the file.
-fn trouble_with_users(auth: &BasicAuth, message: String) -> Trouble {
-    Trouble {
+fn trouble_with_users(auth: &BasicAuth, message: String) -> PlanIssue {
+    PlanIssue {
         place: auth.file.as_ref().and_then(|file| file.place().cloned()),
         message,
     }
@@ -359,12 +359,12 @@ mod tests {
         );
         let parsed = onrush_config::parse(&text, Path::new("onrush.toml")).expect("it is valid");
         let checked = check(parsed.plan).expect("no file is read");
-        let found = checked.unopenable();
+        let found = checked.start_errors();
         found.into_iter().map(|trouble| trouble.message).collect()
     }
 
     #[test]
-    fn two_paths_of_one_socket_are_an_error() {
+    fn same_socket_under_two_paths_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let real = directory.path().join("real");
         fs::create_dir(&real).expect("it can be made");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_directory_of_the_log_is_an_error_and_nothing_is_made() {
+    fn missing_log_directory_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let log = directory.path().join("access.log");
         assert_eq!(objections(&log), Vec::<String>::new());

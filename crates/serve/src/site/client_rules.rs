@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_host_with_a_stricter_rule_is_misdirected() {
+    fn stricter_host_rule_is_misdirected() {
         let mut tls = Tls::with(vec![Certificate::SelfSigned]);
         assert!(ClientRules::new(&tls).is_none());
         let rule = |host: Host, clients| NamedClients {

@@ -9,11 +9,11 @@ use onrush_config::plan::{
 };
 use onrush_tls::{
     Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Misdirected, NamedClients,
-    Profile, Reloaded, ServerSetup, Subject, Verify, Watch, Watched,
+    Profile, Reloaded, ServerSetup, Subject, Verify, Watch, WatchedConfig,
 };
 
 use crate::site::client_rules;
-use crate::worker::trouble::{Trouble, Troubles};
+use crate::worker::plan_issue::{PlanIssue, PlanIssues};
 
 /// TLS acceptors of the addresses and connectors of the groups, in the order of the plan; `None` without TLS.
 #[derive(Clone, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Encryption {
 
 impl Encryption {
     /// Reads all certificates of a plan. Unusable entries become `None`, with an error in `troubles`.
-    pub(crate) fn of(plan: &Plan, troubles: &mut Troubles) -> Self {
+    pub(crate) fn of(plan: &Plan, troubles: &mut PlanIssues) -> Self {
         let acceptors = plan.listen.iter().map(|listen| {
             let tls = listen.tls.as_ref()?;
             let made = Acceptor::new(server_setup(tls, &listen.protocol));
@@ -83,10 +83,10 @@ impl Encryption {
         let connectors = self.connectors.iter().chain([&self.collector]);
         let connectors = connectors.flatten().cloned();
         let watched = acceptors
-            .map(Watched::Acceptor)
-            .chain(connectors.map(Watched::Connector));
+            .map(WatchedConfig::Acceptor)
+            .chain(connectors.map(WatchedConfig::Connector));
         Watch::start(watched.collect(), |reloaded| match reloaded {
-            Reloaded::Taken(warnings) => {
+            Reloaded::Applied(warnings) => {
                 tracing::info!(
                     event = "certificates_changed",
                     "certificates have changed; new connections get the new ones"
@@ -123,11 +123,11 @@ fn collector_tls(plan: &Plan) -> Option<&UpstreamTls> {
 /// Shares a successful result and records its warnings, or records the errors. `file` returns the file that a subject
 /// refers to.
 fn keep<'p, T>(
-    made: Result<(T, Vec<onrush_tls::Trouble>), Vec<onrush_tls::Trouble>>,
+    made: Result<(T, Vec<onrush_tls::Problem>), Vec<onrush_tls::Problem>>,
     file: impl Fn(Subject) -> Option<&'p FilePath>,
-    troubles: &mut Troubles,
+    troubles: &mut PlanIssues,
 ) -> Option<Arc<T>> {
-    let placed = |trouble: onrush_tls::Trouble| Trouble {
+    let placed = |trouble: onrush_tls::Problem| PlanIssue {
         place: file(trouble.subject).and_then(|file| file.place().cloned()),
         message: trouble.message,
     };

@@ -12,17 +12,17 @@ use onrush_config::plan::{
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use crate::worker::trouble::{Trouble, say_once};
+use crate::worker::plan_issue::{PlanIssue, deduplicate};
 
 /// Denied uses of a plan's files.
 #[derive(Default)]
 pub struct Denied {
     /// Errors that prevent a start.
-    pub wrong: Vec<Trouble>,
+    pub wrong: Vec<PlanIssue>,
     /// Unreadable files that would make a reload fail.
-    pub unread: Vec<Trouble>,
+    pub unread: Vec<PlanIssue>,
     /// Other uses that would fail.
-    pub warnings: Vec<Trouble>,
+    pub warnings: Vec<PlanIssue>,
 }
 
 /// Whether this thread lacks permission to read a file. A missing file does not count.
@@ -45,7 +45,7 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     for file in tls_files(plan).chain(plan.files_read()) {
         if is_denied(file, Access::READ_OK) {
             let message = format!("{who} may not read {}", file.display());
-            denied.unread.push(Trouble::with(file, message));
+            denied.unread.push(PlanIssue::with(file, message));
         }
     }
     for route in &plan.routes {
@@ -54,7 +54,7 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
         {
             let shown = file.display();
             let message = format!("{who} may not read {shown}: requests for it will be refused");
-            denied.warnings.push(Trouble::with(file, message));
+            denied.warnings.push(PlanIssue::with(file, message));
         }
     }
     for route in &plan.routes {
@@ -64,13 +64,13 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
             let shown = files.root.display();
             let message =
                 format!("{who} may not look into {shown}: requests for its files will be refused");
-            denied.warnings.push(Trouble::with(&files.root, message));
+            denied.warnings.push(PlanIssue::with(&files.root, message));
         }
     }
     of_sockets(plan, who, managed, &mut denied);
     of_log(plan, who, &mut denied);
-    say_once(&mut denied.unread);
-    say_once(&mut denied.warnings);
+    deduplicate(&mut denied.unread);
+    deduplicate(&mut denied.warnings);
     denied
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
 fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) {
     let mut warn = |message: String| {
         let place = None;
-        denied.warnings.push(Trouble { place, message });
+        denied.warnings.push(PlanIssue { place, message });
     };
     for server in plan.upstreams.iter().flat_map(|group| &group.servers) {
         if let ServerAddress::Unix(path) = &server.address
@@ -157,7 +157,7 @@ fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) 
 const WRITE_INTO: Access = Access::WRITE_OK.union(Access::EXEC_OK);
 
 fn of_log(plan: &Plan, who: &str, denied: &mut Denied) {
-    let trouble = |message| Trouble {
+    let trouble = |message| PlanIssue {
         place: None,
         message,
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 
-use crate::exchange::access::ledger::Ledger;
+use crate::exchange::access::access_state::Ledger;
 use crate::observe::access_log::AccessLog;
 use crate::observe::route_name::route_names;
 use crate::observe::trace::Tracing;
@@ -14,12 +14,12 @@ use crate::proxy::ejection::report_ended;
 use crate::proxy::endpoints::Endpoints;
 use crate::routing::route::RouteIndex;
 use crate::rules::error_page::PageFiles;
-use crate::site::check::{Checked, Found};
+use crate::site::check::{Checked, PlanFiles};
 use crate::site::encryption::Encryption;
-use crate::worker::admit::connections::Counts;
-use crate::worker::descriptors::Shares;
+use crate::worker::admit::connections::ConnectionCounts;
+use crate::worker::descriptor_shares::Shares;
 use crate::worker::generation::Generation;
-use crate::worker::trouble::Troubles;
+use crate::worker::plan_issue::PlanIssues;
 
 pub(crate) struct Resources {
     pub(crate) plan: Plan,
@@ -32,7 +32,7 @@ pub(crate) struct Resources {
     /// Index of each group in the previous configuration, if it has one with the same name.
     pub(crate) groups_before: Vec<Option<usize>>,
     pub(crate) ledger: Ledger,
-    pub(crate) client_counts: Counts,
+    pub(crate) client_counts: ConnectionCounts,
     pub(crate) encryption: Arc<Encryption>,
     pub(crate) access_log: Option<Arc<AccessLog>>,
     pub(crate) tracing: Option<Arc<Tracing>>,
@@ -47,7 +47,7 @@ impl Resources {
     /// Fails if the thread that checks passwords cannot be created.
     pub(crate) fn new(
         plan: Plan,
-        found: Found,
+        found: PlanFiles,
         (shares, access_log, tracing): (Shares, Option<Arc<AccessLog>>, Option<Arc<Tracing>>),
         before: Option<&Resources>,
     ) -> io::Result<Self> {
@@ -70,7 +70,7 @@ impl Resources {
             ledger: Ledger::new(&plan, found.users, before.map(|before| &before.ledger))?,
             encryption: Arc::new(encryption),
             page_files: found.page_files,
-            client_counts: Counts::new(&plan, before.map(|before| &before.client_counts)),
+            client_counts: ConnectionCounts::new(&plan, before.map(|before| &before.client_counts)),
             generation: Generation::after(before.map(|before| &*before.generation)),
             access_log,
             tracing,
@@ -97,12 +97,12 @@ impl Resources {
     pub(crate) fn checked(&self) -> Checked {
         Checked {
             plan: self.plan.clone(),
-            found: Found {
+            found: PlanFiles {
                 users: self.ledger.users().to_vec(),
                 encryption: (*self.encryption).clone(),
                 page_files: self.page_files.clone(),
                 collector_fields: Vec::new(),
-                troubles: Troubles::default(),
+                troubles: PlanIssues::default(),
             },
             arrival: None,
         }

@@ -7,8 +7,8 @@ use std::rc::{Rc, Weak};
 
 use crate::site::Site;
 use crate::worker::Worker;
-use crate::worker::kept::Keeper;
-use crate::worker::time_slice::{TimeSlice, at_once};
+use crate::worker::idle_limit::IdleOwner;
+use crate::worker::time_slice::{TimeSlice, run_unsliced};
 
 pub(crate) struct Service {
     pub(crate) worker: Rc<Worker>,
@@ -18,9 +18,9 @@ pub(crate) struct Service {
 impl Service {
     /// Puts the first `site` in force.
     pub(crate) fn new(worker: Rc<Worker>, site: Rc<Site>) -> Rc<Self> {
-        worker.set_keeper(keeper(&site));
-        site.begin(&worker);
-        at_once(async |slice| site.begin_upkeep(&worker, slice).await);
+        worker.set_idle_owner(keeper(&site));
+        site.apply_limits(&worker);
+        run_unsliced(async |slice| site.begin_upkeep(&worker, slice).await);
         let service = Rc::new(Self {
             worker,
             site: RefCell::new(site),
@@ -40,9 +40,9 @@ impl Service {
     /// must follow.
     #[must_use]
     pub(crate) fn take_over(&self, site: &Rc<Site>) -> Rc<Site> {
-        self.worker.set_keeper(keeper(site));
+        self.worker.set_idle_owner(keeper(site));
         let before = self.site.replace(Rc::clone(site));
-        site.begin(&self.worker);
+        site.apply_limits(&self.worker);
         before
     }
 
@@ -53,7 +53,7 @@ impl Service {
     }
 }
 
-fn keeper(site: &Rc<Site>) -> Weak<dyn Keeper> {
-    let keeper: Rc<dyn Keeper> = Rc::clone(site) as Rc<dyn Keeper>;
+fn keeper(site: &Rc<Site>) -> Weak<dyn IdleOwner> {
+    let keeper: Rc<dyn IdleOwner> = Rc::clone(site) as Rc<dyn IdleOwner>;
     Rc::downgrade(&keeper)
 }

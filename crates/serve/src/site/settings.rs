@@ -1,15 +1,15 @@
 //! Builds the settings of requests and the options of each route for one core.
 
-use crate::exchange::settings::{Settings, Treatment};
+use crate::exchange::settings::{RouteOptions, Settings};
 use crate::observe::access_log::CoreLog;
-use crate::observe::registry::Kind;
+use crate::observe::registry::SeriesKind;
 use crate::observe::trace::CoreTracing;
 use crate::observe::traffic::Traffic;
-use crate::routing::client::Trust;
-use crate::rules::compress::Offer;
+use crate::routing::client::TrustedProxies;
+use crate::rules::compress::CompressionRules;
 use crate::rules::cors::Cors;
 use crate::rules::error_page::ErrorPages;
-use crate::rules::forwarding::Rules;
+use crate::rules::forwarding::ForwardingRules;
 use crate::rules::response_edits::ResponseEdits;
 use crate::site::resources::Resources;
 use crate::worker::Worker;
@@ -23,7 +23,7 @@ impl Settings {
         worker: &Rc<Worker>,
         resources: &Resources,
         error_pages: Option<Rc<ErrorPages>>,
-        treatments: Vec<Treatment>,
+        treatments: Vec<RouteOptions>,
         groups: Vec<Rc<Traffic>>,
     ) -> Rc<Self> {
         let plan = &resources.plan;
@@ -32,7 +32,7 @@ impl Settings {
         Rc::new(Self {
             generation: resources.generation.in_force(),
             worker: Rc::clone(worker),
-            trust: Trust::new(&plan.forwarded),
+            trust: TrustedProxies::new(&plan.forwarded),
             timeouts: plan.timeouts,
             stalled_streams_max: plan.clients.stalled_streams_per_address_max.get(),
             request_limits: Limits {
@@ -43,7 +43,7 @@ impl Settings {
             },
             resets_per_second: plan.clients.http2_resets_per_second,
             request_body_max: plan.request_body_max.unwrap_or(u64::MAX),
-            treatments,
+            routes: treatments,
             error_pages,
             log: log.map(|log| CoreLog::new(log, &plan.routes, &worker.core)),
             tracing: tracing.map(|tracing| CoreTracing::new(tracing, plan, &worker.core)),
@@ -52,7 +52,7 @@ impl Settings {
     }
 }
 
-impl Treatment {
+impl RouteOptions {
     /// Prepares the options of a route by its index. `error_pages` are the pages of the whole configuration.
     pub(crate) fn new(
         index: usize,
@@ -64,12 +64,12 @@ impl Treatment {
         let route = &plan.routes[index];
         let traffic = worker
             .registry
-            .traffic(Kind::Route, &resources.route_names[index]);
+            .traffic(SeriesKind::Route, &resources.route_names[index]);
         let error_pages = match route.error_pages == plan.error_pages {
             true => error_pages.clone(),
             false => ErrorPages::new(&route.error_pages, &resources.page_files),
         };
-        let rules = Rules::new(route, &plan.forwarded);
+        let rules = ForwardingRules::new(route, &plan.forwarded);
         let response_edits = ResponseEdits::new(route);
         let is_varying = response_edits
             .as_ref()
@@ -81,7 +81,7 @@ impl Treatment {
         );
         let edits = &route.edits.response;
         let offer = route.compress.as_ref();
-        let offer = offer.and_then(|compress| Offer::new(compress, edits));
+        let offer = offer.and_then(|compress| CompressionRules::new(compress, edits));
         // `no-transform` (RFC 9111 5.2.2.6) forbids compression.
         let may_be_encoded = !route.cache_control.iter().any(CacheRule::forbids_encoding);
         let offer = offer.filter(|_| may_be_encoded);
@@ -91,11 +91,11 @@ impl Treatment {
             error_pages,
             timeouts: route.timeouts.unwrap_or(plan.timeouts),
             prefix: route.when.path.prefix().to_owned(),
-            keeps: is_varying || rules.needs_request_id() || redirects_by_id,
+            needs_rare_state: is_varying || rules.needs_request_id() || redirects_by_id,
             rules,
             response_edits,
             cors: route.cors.as_ref().map(Cors::new),
-            offer: offer.map(Rc::new),
+            compression: offer.map(Rc::new),
         }
     }
 }

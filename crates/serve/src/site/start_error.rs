@@ -172,7 +172,7 @@ mod tests {
     use onrush_engine::Op;
 
     #[test]
-    fn a_start_that_failed_says_why_and_what_to_do() {
+    fn errors_name_cause_and_remedy() {
         let listen = |address: Address, errno| {
             StartError::Listen(address, Error::new(Op::Listen, Kind::Os(errno))).to_string()
         };

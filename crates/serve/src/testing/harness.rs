@@ -1,10 +1,10 @@
 //! Test harness: a server made of a plan, on one core together with its clients and upstream servers; runs a test on
 //! every driver. It does not check responses.
 
-mod calm;
 mod script;
 #[path = "../../../../tests/seeds.rs"]
 mod seeds;
+mod undisturbed;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -22,18 +22,19 @@ use onrush_engine::{
 use crate::observe::trace::Tracing;
 use crate::proxy::Group;
 use crate::server;
-use crate::server::hold::Hold;
+use crate::server::listener_claims::ListenerClaims;
 use crate::site::service::Service;
 use crate::site::{Resources, Site};
-use crate::worker::crowd::Crowd;
-use crate::worker::descriptors::Shares;
-use crate::worker::time_slice::{TimeSlice, at_once};
+use crate::worker::connection_budget::ConnectionBudget;
+use crate::worker::descriptor_shares::Shares;
+use crate::worker::time_slice::{TimeSlice, run_unsliced};
 
-pub(crate) use calm::on_calm_cores;
 use seeds::seeds;
+pub(crate) use undisturbed::on_undisturbed_cores;
 
 pub(crate) use script::{
-    Outcome, Step, Upstream, forward, forward_calmly, forward_calmly_with, forward_with, send,
+    Outcome, Step, Upstream, forward, forward_undisturbed, forward_undisturbed_with, forward_with,
+    send,
 };
 
 /// Number of simulated networks; each has its own short reads, delays and reordering.
@@ -89,13 +90,13 @@ where
 }
 
 /// A core for a test.
-struct Ground {
+struct TestDriver {
     core: Core,
     /// Maximum number of buffers that the kernel holds while the core lives; tasks must have returned all others.
     lent_max: usize,
 }
 
-impl Ground {
+impl TestDriver {
     fn simulated(simulation: Simulation) -> Self {
         Self {
             core: Core::simulated(simulation),
@@ -105,28 +106,28 @@ impl Ground {
 }
 
 /// A core of every driver.
-fn cores() -> impl Iterator<Item = Ground> {
+fn cores() -> impl Iterator<Item = TestDriver> {
     kernel_cores().chain(simulated_cores())
 }
 
-fn kernel_cores() -> impl Iterator<Item = Ground> {
+fn kernel_cores() -> impl Iterator<Item = TestDriver> {
     [Io::Epoll, Io::IoUring].into_iter().filter_map(|io| {
         let refused = onrush_engine::choose(io).err();
         match &refused {
             Some(reason) => eprintln!("{io:?} is skipped: {reason}"),
             None => eprintln!("{io:?}"),
         }
-        refused.is_none().then(|| Ground {
+        refused.is_none().then(|| TestDriver {
             core: Core::new(0, io).expect("chosen"),
             lent_max: if io == Io::IoUring { 256 } else { 0 },
         })
     })
 }
 
-fn simulated_cores() -> impl Iterator<Item = Ground> {
+fn simulated_cores() -> impl Iterator<Item = TestDriver> {
     seeds(SEEDS).map(|seed| {
         eprintln!("simulated, seed {seed}");
-        Ground::simulated(Simulation::with_seed(seed))
+        TestDriver::simulated(Simulation::with_seed(seed))
     })
 }
 
@@ -158,7 +159,7 @@ where
         reset,
         ..Simulation::with_seed(seed)
     };
-    run(Ground::simulated(simulation), &test);
+    run(TestDriver::simulated(simulation), &test);
 }
 
 /// [`on_resetting_core`] for a test that stops its core early. Returns how many tasks were cut off.
@@ -171,7 +172,7 @@ where
         reset,
         ..Simulation::with_seed(seed)
     };
-    run_cut_off(Ground::simulated(simulation), &test)
+    run_cut_off(TestDriver::simulated(simulation), &test)
 }
 
 /// Runs `test` on one simulated network.
@@ -180,10 +181,10 @@ where
     F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
-    run(Ground::simulated(Simulation::with_seed(seed)), &test);
+    run(TestDriver::simulated(Simulation::with_seed(seed)), &test);
 }
 
-fn run<F, T>(ground: Ground, test: &F)
+fn run<F, T>(ground: TestDriver, test: &F)
 where
     F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
@@ -192,12 +193,12 @@ where
 }
 
 /// Runs `test` and all tasks of its core until they end or time out. Returns how many tasks were cut off.
-fn run_cut_off<F, T>(ground: Ground, test: &F) -> usize
+fn run_cut_off<F, T>(ground: TestDriver, test: &F) -> usize
 where
     F: Fn(TestCore) -> T,
     T: Future<Output = ()> + 'static,
 {
-    let Ground { core, lent_max } = ground;
+    let TestDriver { core, lent_max } = ground;
     let finished = Rc::new(Cell::new(false));
     let seen = Rc::clone(&finished);
     let body = test(TestCore {
@@ -263,8 +264,8 @@ impl TestCore {
     fn prepared_at(&self, listeners: usize, resources: &Resources) -> (Vec<Address>, Rc<Service>) {
         let listen = resources.plan.listen.iter().take(listeners);
         let holds: Vec<_> = listen.map(|listen| hold(&listen.protocol)).collect();
-        let addresses = holds.iter().map(Hold::address).collect();
-        let crowd = Crowd::new(resources.shares);
+        let addresses = holds.iter().map(ListenerClaims::address).collect();
+        let crowd = ConnectionBudget::new(resources.shares);
         let prepared = server::prepare(&self.core, resources, &crowd, &holds);
         let claims = holds.into_iter().filter_map(|hold| hold.streams);
         self.claims.borrow_mut().extend(claims);
@@ -272,7 +273,7 @@ impl TestCore {
     }
 
     pub(crate) fn apply(&self, service: &Service, before: &Resources, plan: &Plan) -> Resources {
-        at_once(async |slice| self.apply_in_slices(service, before, plan, slice).await)
+        run_unsliced(async |slice| self.apply_in_slices(service, before, plan, slice).await)
     }
 
     /// [`TestCore::apply`], with pauses between the slices.
@@ -334,13 +335,16 @@ impl Service {
 
 pub(crate) fn resources(plan: &Plan, shares: Shares, before: Option<&Resources>) -> Resources {
     let found = crate::site::check::read(plan).expect("a test has the files of its plan");
-    let tracing = plan.tracing.as_ref().map(|plan| Tracing::unsent(plan, 1));
+    let tracing = plan
+        .tracing
+        .as_ref()
+        .map(|plan| Tracing::without_exporter(plan, 1));
     Resources::new(plan.clone(), found, (shares, None, tracing), before)
         .expect("a thread for passwords")
 }
 
 /// Claims a free port, ignoring the plan's address.
-fn hold(protocol: &Protocol) -> Hold {
+fn hold(protocol: &Protocol) -> ListenerClaims {
     let transport = protocol.transport();
     loop {
         let streams = transport.has_tcp().then(|| Arc::new(claim()));
@@ -356,7 +360,7 @@ fn hold(protocol: &Protocol) -> Hold {
                 Err(error) => panic!("{error}"),
             },
         };
-        return Hold { streams, datagrams };
+        return ListenerClaims { streams, datagrams };
     }
 }
 
@@ -398,7 +402,7 @@ impl Peer {
     }
 
     /// Sends `bytes` in the background; the peer may close the connection first.
-    pub(crate) fn send_apart(&self, bytes: &[u8]) {
+    pub(crate) fn send_in_background(&self, bytes: &[u8]) {
         let (stream, bytes) = (Rc::clone(&self.stream), bytes.to_vec());
         self.stream.core().spawn(async move {
             let _ = send_bytes(&stream, &bytes).await;
@@ -553,7 +557,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_response_is_the_same_on_every_driver() {
+    fn fixed_response_is_the_same_on_every_driver() {
         let what = OneLiner::Respond {
             status: 200,
             body: b"ok".to_vec(),

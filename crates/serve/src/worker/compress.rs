@@ -10,4 +10,4 @@ pub(crate) mod decode;
 
 pub(crate) use encoder::encode_whole;
 pub use encoder::{Encoder, Pushed, Then};
-pub(crate) use pool::{Lent, Pool};
+pub(crate) use pool::{Pool, PooledEncoder};

@@ -19,7 +19,7 @@ pub use note::ConnectionState;
 pub use query::{ConnectionOrder, ConnectionQuery};
 
 use crate::limits::CONNECTIONS_PER_TURN;
-use crate::observe::live::RequestView;
+use crate::observe::in_flight::RequestView;
 use crate::worker::Worker;
 
 /// A client connection.
@@ -38,7 +38,7 @@ pub struct ConnectionView {
     /// Peer address of the socket; `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
     /// Client address from the PROXY protocol.
-    pub introduced: Option<SocketAddr>,
+    pub proxy_client: Option<SocketAddr>,
     /// TLS parameters.
     pub tls: Option<TlsView>,
     /// Time since it was accepted, when the query was made, to 17 ms.
@@ -86,15 +86,15 @@ struct Candidate {
 
 /// Starts the note of a connection that serves requests.
 pub(crate) fn begin(stream: &Transport, listener: u16, worker: &Worker) {
-    stream.change_note(|_| note::begun(listener, ConnectionState::Idle));
+    stream.change_note(|_| note::new_note(listener, ConnectionState::Idle));
     if let Some(info) = stream.info() {
-        worker.identities.agree(stream.place(), info);
+        worker.identities.set_tls(stream.place(), info);
     }
 }
 
 /// Finds the connections of a core that match `query`, a portion in each turn. Connections that open or close meanwhile
 /// may be missing. Ages are relative to `asked`, because a core may start late.
-pub(crate) async fn look(
+pub(crate) async fn query_connections(
     worker: Rc<Worker>,
     (query, asked): (ConnectionQuery, Instant),
     promise: Promise<ConnectionsView>,
@@ -225,7 +225,7 @@ fn view(
             state: candidate.state,
             protocol: note::protocol(accepted.note()),
             peer: accepted.peer(),
-            introduced: worker.identities.introduced(place),
+            proxy_client: worker.identities.introduced(place),
             tls: worker.identities.tls(place).as_deref().map(TlsView::of),
             age,
             // The kernel counts from the last packet, which for a new connection is part of its handshake; both values

@@ -12,7 +12,7 @@ pub(crate) struct Generation {
 
 /// Counts one site until it is dropped.
 #[derive(Debug)]
-pub(crate) struct InForce(Arc<Generation>);
+pub(crate) struct SiteGuard(Arc<Generation>);
 
 impl Generation {
     /// The generation after `before`, or the first.
@@ -33,9 +33,9 @@ impl Generation {
         self.sites.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn in_force(self: &Arc<Self>) -> InForce {
+    pub(crate) fn in_force(self: &Arc<Self>) -> SiteGuard {
         *self.sites() += 1;
-        InForce(Arc::clone(self))
+        SiteGuard(Arc::clone(self))
     }
 
     /// Whether any request uses it or any core has yet to replace it.
@@ -53,13 +53,13 @@ impl Generation {
     }
 }
 
-impl InForce {
+impl SiteGuard {
     pub(crate) fn number(&self) -> u64 {
         self.0.number
     }
 }
 
-impl Drop for InForce {
+impl Drop for SiteGuard {
     fn drop(&mut self) {
         let mut sites = self.0.sites();
         *sites -= 1;
@@ -75,7 +75,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn who_waits_hears_of_the_last_site() {
+    fn wait_ends_with_last_site() {
         let first = Generation::after(None);
         let second = Generation::after(Some(&first));
         assert_eq!((first.number(), second.number()), (1, 2));

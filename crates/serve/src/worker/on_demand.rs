@@ -18,7 +18,7 @@ impl<T: Default> OnDemand<T> {
     }
 
     /// The value, allocated if needed.
-    pub(crate) fn used(&self) -> &T {
+    pub(crate) fn get_or_default(&self) -> &T {
         self.0.get_or_init(Box::default)
     }
 }

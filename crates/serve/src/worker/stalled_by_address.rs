@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_of_one_network_count_together() {
+    fn networks_are_counted_together() {
         let stalled = StalledByAddress::default();
         let change = |address: &str, before, now| {
             stalled.change(address.parse().expect("an address"), before, now)

@@ -56,7 +56,7 @@ impl TimeSlice {
 ///
 /// # Panics
 /// If the work waits for anything.
-pub(crate) fn at_once<T>(work: impl AsyncFnOnce(&mut TimeSlice) -> T) -> T {
+pub(crate) fn run_unsliced<T>(work: impl AsyncFnOnce(&mut TimeSlice) -> T) -> T {
     let mut slice = TimeSlice::endless();
     let mut context = Context::from_waker(Waker::noop());
     match pin!(work(&mut slice)).poll(&mut context) {
@@ -71,7 +71,7 @@ pub(crate) fn drop_in_slices<T: 'static>(list: Vec<T>, worker: &Rc<Worker>) {
         return;
     }
     let core = worker.core.clone();
-    worker.spawn_aside(UPKEEP, async move {
+    worker.spawn_background(UPKEEP, async move {
         let mut slice = TimeSlice::begin(&core);
         for item in list {
             drop(item);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_ends_after_its_items() {
+    fn slice_yields_after_its_items() {
         on_every_driver(|site| async move {
             let done: Rc<Cell<usize>> = Rc::default();
             let (core, its_done) = (site.core.clone(), Rc::clone(&done));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_dropped_in_slices_and_a_short_one_at_once() {
+    fn long_lists_are_dropped_in_slices() {
         on_every_driver(|site| async move {
             let plan = configured("[[route]]\nrespond = { status = 200 }\n");
             let (_, service) = site.serve_worker(&plan);

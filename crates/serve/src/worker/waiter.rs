@@ -14,11 +14,11 @@ use crate::limits::PARKED_SPARE_MAX;
 /// A request that waits without a task.
 pub(crate) trait Parked {
     /// Continues in a task after an event. Only the first call has an effect.
-    fn begin(&self);
+    fn resume_in_task(&self);
 
     /// Continues after an event, called outside of borrows. Does at once what needs no waiting, and spawns a task only
     /// for the rest.
-    fn go_on(self: Rc<Self>);
+    fn resume(self: Rc<Self>);
 
     /// Records the time spent waiting for capacity of a server, which is available now.
     fn queued(&self, _duration: Duration) {}
@@ -73,7 +73,7 @@ impl Waiter {
         match self.0.take() {
             Waiting::Nobody => {}
             Waiting::Task(waker) => waker.wake(),
-            Waiting::Parked(parked) => parked.begin(),
+            Waiting::Parked(parked) => parked.resume_in_task(),
         }
     }
 

@@ -9,7 +9,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::acceptor::clients::Clients;
-use crate::heard;
+use crate::handshake_facts;
 
 /// Rule for clients that request one of these names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,20 +59,20 @@ impl ClientNames {
 
 /// Verifies a client by the rule for the name that it requested.
 #[derive(Debug)]
-pub(crate) struct ByName {
+pub(crate) struct VerifierByName {
     names: ClientNames,
     rules: Vec<Arc<dyn ClientCertVerifier>>,
     others: Arc<dyn ClientCertVerifier>,
 }
 
-impl ByName {
+impl VerifierByName {
     /// `rules` are in the order of `names`; `others` is the rule for all other names.
     pub(crate) fn new(
         names: ClientNames,
         rules: Vec<Arc<dyn ClientCertVerifier>>,
         others: Arc<dyn ClientCertVerifier>,
-    ) -> ByName {
-        ByName {
+    ) -> VerifierByName {
+        VerifierByName {
             names,
             rules,
             others,
@@ -81,14 +81,14 @@ impl ByName {
 
     /// Rule for the current handshake. rustls calls the certificate resolver first, which notes the name.
     fn own(&self) -> &Arc<dyn ClientCertVerifier> {
-        let rule = heard::name(|name| self.names.find(name?));
+        let rule = handshake_facts::name(|name| self.names.find(name?));
         rule.map_or(&self.others, |rule| &self.rules[rule])
     }
 }
 
-impl ClientCertVerifier for ByName {
+impl ClientCertVerifier for VerifierByName {
     fn offer_client_auth(&self) -> bool {
-        if !heard::has_hello() {
+        if !handshake_facts::has_hello() {
             // Before the hello, rustls calls this to decide whether to keep the transcript for verifying a client
             // certificate.
             let all = self.rules.iter().chain([&self.others]);

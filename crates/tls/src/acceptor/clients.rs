@@ -12,7 +12,7 @@ use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 
 use crate::certificate;
 use crate::certificate::revocation;
-use crate::error::{Subject, Trouble};
+use crate::error::{Problem, Subject};
 use crate::verify::Watchful;
 
 /// Whether clients need certificates.
@@ -71,8 +71,8 @@ impl Clients {
     pub(crate) fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,
-        warnings: &mut Vec<Trouble>,
-    ) -> Result<(Arc<dyn ClientCertVerifier>, Trusted), Vec<Trouble>> {
+        warnings: &mut Vec<Problem>,
+    ) -> Result<(Arc<dyn ClientCertVerifier>, Trusted), Vec<Problem>> {
         let (Clients::Optional(authorities) | Clients::Required(authorities)) = self else {
             return Ok((WebPkiClientVerifier::no_client_auth(), Trusted::default()));
         };
@@ -88,7 +88,7 @@ impl Clients {
         }
         let by_authority = builder.build().map_err(|error| {
             let message = format!("clients cannot be verified: {error}");
-            vec![Trouble::new(Subject::Authorities, message)]
+            vec![Problem::new(Subject::Authorities, message)]
         })?;
         trusted.sort_unstable_by(|one, other| one.as_ref().cmp(other.as_ref()));
         trusted.dedup();
@@ -117,14 +117,14 @@ fn read_lists(
     files: &[PathBuf],
     roots: &Arc<RootCertStore>,
     provider: &Arc<CryptoProvider>,
-    warnings: &mut Vec<Trouble>,
-) -> Result<Vec<CertificateRevocationListDer<'static>>, Vec<Trouble>> {
+    warnings: &mut Vec<Problem>,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, Vec<Problem>> {
     let mut lists = Vec::new();
     let mut wrong = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let of_file = |message: String| {
             let message = format!("{}: {message}", file.display());
-            Trouble::new(Subject::RevocationList(index), message)
+            Problem::new(Subject::RevocationList(index), message)
         };
         let read = revocation::read(file).and_then(|read| {
             // Each file is tried separately, so that the error names it.

@@ -14,7 +14,7 @@ use rustls::{
     SupportedCipherSuite, Tls13CipherSuite,
 };
 
-use crate::heard;
+use crate::handshake_facts;
 
 /// The provider's cipher suites; TLS 1.3 suites decrypt as described above. Created once and never freed,
 /// because rustls requires a `'static` lifetime.
@@ -39,16 +39,16 @@ fn noting(suite: SupportedCipherSuite) -> SupportedCipherSuite {
     let noting = Tls13CipherSuite {
         common,
         hkdf_provider: suite.hkdf_provider,
-        aead_alg: Box::leak(Box::new(Noting(suite.aead_alg))),
+        aead_alg: Box::leak(Box::new(NotingAead(suite.aead_alg))),
         quic: None,
     };
     SupportedCipherSuite::Tls13(Box::leak(Box::new(noting)))
 }
 
 /// A cipher whose decrypters are [`NotingDecrypter`]s.
-struct Noting(&'static dyn Tls13AeadAlgorithm);
+struct NotingAead(&'static dyn Tls13AeadAlgorithm);
 
-impl Tls13AeadAlgorithm for Noting {
+impl Tls13AeadAlgorithm for NotingAead {
     fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
         self.0.encrypter(key, iv)
     }
@@ -103,7 +103,7 @@ impl MessageDecrypter for NotingDecrypter {
             }
             Err(error) => {
                 if error == Error::DecryptError {
-                    heard::note(|heard| heard.is_unopened = true);
+                    handshake_facts::note(|heard| heard.is_unopened = true);
                 }
                 return Err(error);
             }

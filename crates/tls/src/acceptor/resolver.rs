@@ -7,7 +7,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::certificate::names::{Misdirected, Names, Served};
-use crate::heard;
+use crate::handshake_facts;
 
 #[derive(Debug)]
 pub(crate) struct Resolver {
@@ -53,7 +53,7 @@ impl ResolvesServerCert for Resolver {
         };
         let index = *found.iter().find(understands).or(found.first())?;
         let served = self.served(asked.as_deref(), index);
-        heard::note(|heard| {
+        handshake_facts::note(|heard| {
             (heard.name, heard.served) = (asked, served);
             heard.has_hello = true;
         });

@@ -42,7 +42,7 @@ fn setup(certificates: Vec<Identity>) -> ServerSetup {
 fn wrong(setup: ServerSetup) -> Vec<String> {
     match Acceptor::new(setup) {
         Ok(_) => Vec::new(),
-        Err(wrong) => wrong.iter().map(Trouble::to_string).collect(),
+        Err(wrong) => wrong.iter().map(Problem::to_string).collect(),
     }
 }
 

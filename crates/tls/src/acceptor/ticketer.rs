@@ -10,7 +10,7 @@ use onrush_engine::clock;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::ProducesTickets;
 
-use crate::heard;
+use crate::handshake_facts;
 use crate::limits::SESSION_AGE_MAX;
 
 /// Creates and reads tickets. A session ends [`SESSION_AGE_MAX`] after its full handshake, or earlier with its client's
@@ -31,7 +31,7 @@ impl Ticketer {
 
     fn encrypt_at(&self, plain: &[u8], now: u64) -> Option<Vec<u8>> {
         let latest = now + SESSION_AGE_MAX.as_secs();
-        let end = heard::ends().map_or(latest, |end| end.min(latest));
+        let end = handshake_facts::ends().map_or(latest, |end| end.min(latest));
         self.0.encrypt(&[&end.to_be_bytes(), plain].concat())
     }
 
@@ -42,7 +42,7 @@ impl Ticketer {
             return None;
         }
         // New tickets of this handshake end with the session; a full handshake with a certificate sets its own end.
-        heard::note(|heard| heard.ends = Some(end));
+        handshake_facts::note(|heard| heard.ends = Some(end));
         plain.drain(..END_BYTES);
         Some(plain)
     }
@@ -69,7 +69,7 @@ impl ProducesTickets for Ticketer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heard::Heard;
+    use crate::handshake_facts::HandshakeFacts;
 
     const NOW: u64 = 2_000_000_000;
 
@@ -87,15 +87,15 @@ mod tests {
             (Some(NOW - 1), NOW - 1),
         ] {
             let ticketer = ticketer();
-            let mut full = Heard {
+            let mut full = HandshakeFacts {
                 ends: certificate,
-                ..Heard::default()
+                ..HandshakeFacts::default()
             };
             let mut ticket = full.during(|| ticketer.encrypt_at(b"session", NOW).unwrap());
             for renewal in 0..3 {
                 let opens = |now| ticketer.decrypt_at(&ticket, now);
                 assert_eq!(opens(end), None, "renewed {renewal} times");
-                let mut resumed = Heard::default();
+                let mut resumed = HandshakeFacts::default();
                 let renewed = resumed.during(|| {
                     let plain = opens(end - 1)?;
                     assert_eq!(plain, b"session");
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_no_ticket_of_this_one_is_none() {
         let (ticketer, other) = (ticketer(), ticketer());
-        let ticket = Heard::default().during(|| other.encrypt_at(b"session", NOW));
+        let ticket = HandshakeFacts::default().during(|| other.encrypt_at(b"session", NOW));
         assert_eq!(ticketer.decrypt_at(&ticket.unwrap(), NOW), None);
         assert_eq!(ticketer.decrypt_at(b"", NOW), None);
         let short = ticketer.0.encrypt(b"short").unwrap();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use crate::certificate::Certified;
+use crate::certificate::LoadedCertificate;
 
 /// Certificates by name. Of several for one name (RSA, ECDSA), the first whose signatures the client supports is used.
 #[derive(Debug)]
 pub(crate) struct Names {
-    pub(crate) certificates: Vec<Certified>,
+    pub(crate) certificates: Vec<LoadedCertificate>,
     /// Indices of certificates.
     exact: HashMap<String, Vec<usize>>,
     /// By the part after `*`, including the dot.
@@ -21,7 +21,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(certificates: Vec<Certified>) -> Names {
+    pub(crate) fn new(certificates: Vec<LoadedCertificate>) -> Names {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
         let mut wildcard: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, certified) in certificates.iter().enumerate() {
@@ -35,7 +35,7 @@ impl Names {
         }
         let first = &certificates[0].names;
         let is_default =
-            |certified: &Certified| certified.names.iter().any(|name| first.contains(name));
+            |certified: &LoadedCertificate| certified.names.iter().any(|name| first.contains(name));
         let (alike, others): (Vec<usize>, Vec<usize>) = (0..certificates.len())
             .partition(|&index| index == 0 || is_default(&certificates[index]));
         let default = [alike, others].concat();
@@ -90,7 +90,7 @@ pub(crate) struct Served {
 impl Served {
     /// Whether a request for `host` belongs on another connection: another certificate covers the host, and this one
     /// does not.
-    pub(crate) fn misdirects(&self, host: &str) -> bool {
+    pub(crate) fn is_misdirected(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let covering = self.names.covering(&host);
         let mut covering = covering.iter().flatten().copied().flatten().peekable();

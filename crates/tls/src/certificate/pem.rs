@@ -22,7 +22,7 @@ impl Wanted {
 
 /// Returns why `bytes` contain nothing of the kind, what was expected, and the command that converts them, if there is
 /// one. `trouble` is the error of the PEM parser, if any.
-pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> String {
+pub(crate) fn explain_content(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> String {
     let tool = wanted.tool();
     if bytes.is_empty() {
         return format!("{}: it is empty", nothing(wanted));
@@ -55,7 +55,7 @@ pub(crate) fn why_not(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> St
             return "it is a key in OpenSSH's own form: expected PKCS #8, PKCS #1 or SEC 1; convert a copy: ssh-keygen -p -N '' -m PKCS8 -f FILE".into();
         }
         if has("DSA PRIVATE KEY") {
-            return format!("the key is of the kind DSA: {TAKEN}");
+            return format!("the key is of the kind DSA: {SUPPORTED_KEYS}");
         }
     }
     match (trouble, labels.first()) {
@@ -80,13 +80,13 @@ pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Supported keys, and the command that generates one.
-const TAKEN: &str = "taken are RSA of 2048 to 8192 bits (rsaEncryption), ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
+const SUPPORTED_KEYS: &str = "taken are RSA of 2048 to 8192 bits (rsaEncryption), ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
 
 /// Error for an unusable private key in DER of any of its three formats: its kind and size, and the supported ones.
-pub(crate) fn why_not_key(der: &[u8], trouble: &str) -> String {
+pub(crate) fn explain_key(der: &[u8], trouble: &str) -> String {
     match kind(der) {
-        Some(kind) => format!("the key is of the kind {kind} ({trouble}): {TAKEN}"),
-        None => format!("the key cannot be used ({trouble}): {TAKEN}"),
+        Some(kind) => format!("the key is of the kind {kind} ({trouble}): {SUPPORTED_KEYS}"),
+        None => format!("the key cannot be used ({trouble}): {SUPPORTED_KEYS}"),
     }
 }
 
@@ -299,7 +299,7 @@ mod tests {
                 Ok(key) => key.secret_der().to_vec(),
                 Err(_) => made,
             };
-            let said = why_not_key(&der, "x");
+            let said = explain_key(&der, "x");
             let kind = format!("the key is of the kind {expected}");
             assert!(
                 said.starts_with(&kind) && said.contains("taken are RSA of 2048"),
@@ -307,7 +307,7 @@ mod tests {
             );
         }
         assert!(
-            why_not_key(b"\x30\x00", "why").starts_with("the key cannot be used (why): taken are")
+            explain_key(b"\x30\x00", "why").starts_with("the key cannot be used (why): taken are")
         );
     }
 
@@ -335,10 +335,10 @@ mod tests {
             (b"hello", "there is no private key in it"),
             (b"\xff\xfe-\0", "it is UTF-16"),
         ] {
-            let said = why_not(bytes, Wanted::Key, None);
+            let said = explain_content(bytes, Wanted::Key, None);
             assert!(said.contains(part), "{part}: {said}");
         }
-        let said = why_not(&pem, Wanted::Key, Some("bad base64"));
+        let said = explain_content(&pem, Wanted::Key, Some("bad base64"));
         assert!(said.contains("cannot be read: bad base64"), "{said}");
     }
 
@@ -362,7 +362,7 @@ mod tests {
             ),
             (b"hello", "there is no certificate in it"),
         ] {
-            let said = why_not(bytes, Wanted::Certificate, None);
+            let said = explain_content(bytes, Wanted::Certificate, None);
             assert!(said.contains(part), "{part}: {said}");
         }
         assert_eq!(why_not_version(2), None);

@@ -32,9 +32,11 @@ pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'stat
     }
     let lists: Vec<_> = CertificateRevocationListDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| pem::why_not(&bytes, Wanted::RevocationList, Some(&error.to_string())))?;
+        .map_err(|error| {
+            pem::explain_content(&bytes, Wanted::RevocationList, Some(&error.to_string()))
+        })?;
     match lists.is_empty() {
-        true => Err(pem::why_not(&bytes, Wanted::RevocationList, None)),
+        true => Err(pem::explain_content(&bytes, Wanted::RevocationList, None)),
         false => Ok(lists),
     }
 }

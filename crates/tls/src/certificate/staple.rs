@@ -24,7 +24,7 @@ pub(crate) enum NoStaple {
     /// The file cannot be read, or contains something else.
     Wrong(String),
     /// The response cannot be used for the certificate: it belongs to an older or newer one, or has expired.
-    Useless(String),
+    Unusable(String),
 }
 
 /// Reads the response in `file`, which is DER, for a certificate.
@@ -44,9 +44,9 @@ pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Sta
     let answers = match response {
         Response::Failed(status) => {
             let why = format!("the OCSP responder has failed (response status {status})");
-            return Err(NoStaple::Useless(why));
+            return Err(NoStaple::Unusable(why));
         }
-        Response::Answers(answers) => answers,
+        Response::Responses(answers) => answers,
     };
     let serial = certificate.raw_serial();
     let Some(answer) = answers.iter().find(|answer| answer.serial == serial) else {
@@ -54,21 +54,21 @@ pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Sta
             "the OCSP response is for another certificate, not for the one with serial number {}",
             certificate.raw_serial_as_string()
         );
-        return Err(NoStaple::Useless(why));
+        return Err(NoStaple::Unusable(why));
     };
     if answer.status != Status::Good {
         let why = format!(
             "the OCSP response says that the certificate is {}",
             answer.status.shown()
         );
-        return Err(NoStaple::Useless(why));
+        return Err(NoStaple::Unusable(why));
     }
     let until = answer.next_update;
     let seconds = until.and_then(|until| u64::try_from(until.timestamp()).ok());
     match (until, seconds) {
         (Some(until), Some(seconds)) if seconds <= clock::unix_seconds() => {
             let why = format!("the OCSP response has expired: {until}");
-            Err(NoStaple::Useless(why))
+            Err(NoStaple::Unusable(why))
         }
         (_, until) => Ok(Staple { bytes, until }),
     }
@@ -101,7 +101,7 @@ impl Status {
 enum Response<'b> {
     /// Unsuccessful response status, without any certificate.
     Failed(u8),
-    Answers(Vec<Answer<'b>>),
+    Responses(Vec<Answer<'b>>),
 }
 
 const ENUMERATED: u32 = 10;
@@ -140,7 +140,7 @@ impl<'b> Response<'b> {
             all.push(Answer::parse(answer)?);
             answers = rest;
         }
-        Some(Response::Answers(all))
+        Some(Response::Responses(all))
     }
 }
 

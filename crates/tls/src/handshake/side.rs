@@ -9,7 +9,7 @@ use rustls::{CommonState, ExtractedSecrets, ProtocolVersion};
 use super::incoming::Incoming;
 use super::outbox::Outbox;
 use crate::error::HandshakeError;
-use crate::heard::Heard;
+use crate::handshake_facts::HandshakeFacts;
 use crate::info::{self, Info};
 use crate::record::{Opener, Sealer};
 use crate::session::Session;
@@ -87,8 +87,8 @@ impl Side {
     }
 
     /// Exports the keys. `heard` contains the requested name and the secrets.
-    pub(super) fn into_session(self, heard: Heard) -> Result<Session, HandshakeError> {
-        let Heard {
+    pub(super) fn into_session(self, heard: HandshakeFacts) -> Result<Session, HandshakeError> {
+        let HandshakeFacts {
             name,
             served,
             secrets,

@@ -24,7 +24,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Position of a key without an expanded form.
-    pub(super) const NOWHERE: Place = Place {
+    pub(super) const EMPTY: Place = Place {
         index: u32::MAX,
         number: 0,
     };
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_key_is_expanded_again_only_when_so_many_others_were_used_since() {
-        let mut busy = Place::NOWHERE;
-        let mut idle = Place::NOWHERE;
+        let mut busy = Place::EMPTY;
+        let mut idle = Place::EMPTY;
         let expected = (mark(&key(1)), mark(&key(2)));
         let mut others = Vec::new();
         for round in 0..3 * EXPANDED_KEYS_MAX {
@@ -179,7 +179,7 @@ mod tests {
             if round == 0 {
                 assert_eq!(idle.with(|| key(2), mark), expected.1);
             }
-            let mut other = Place::NOWHERE;
+            let mut other = Place::EMPTY;
             other.with(|| key(3), |_| ());
             others.push(other);
         }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn who_takes_the_room_of_a_key_that_is_gone_is_not_taken_for_it() {
-        let mut first = Place::NOWHERE;
+        let mut first = Place::EMPTY;
         first.with(|| key(1), |_| ());
         let index = first.index;
         let stale = Place {
@@ -205,7 +205,7 @@ mod tests {
             number: first.number,
         };
         drop(first);
-        let mut second = Place::NOWHERE;
+        let mut second = Place::EMPTY;
         second.with(|| key(2), |_| ());
         assert_eq!(second.index, index);
         drop(stale);

@@ -10,7 +10,7 @@ pub(super) const TAG_BYTES: usize = 16;
 pub(super) const EXPLICIT_NONCE_BYTES: usize = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub(super) enum RecordLayout {
     /// The content type is encrypted with the data; the nonce is implicit.
     Tls13,
     /// The record contains the explicit part of the nonce.
@@ -19,28 +19,28 @@ pub(super) enum Form {
     Tls12,
 }
 
-impl Form {
+impl RecordLayout {
     /// Bytes before the encrypted ones.
     pub(super) fn prefix(self) -> usize {
         match self {
-            Form::Tls13 | Form::Tls12 => HEADER_BYTES,
-            Form::Tls12Explicit => HEADER_BYTES + EXPLICIT_NONCE_BYTES,
+            RecordLayout::Tls13 | RecordLayout::Tls12 => HEADER_BYTES,
+            RecordLayout::Tls12Explicit => HEADER_BYTES + EXPLICIT_NONCE_BYTES,
         }
     }
 
     /// Bytes that may be encrypted in a record: the data, and in TLS 1.3 also content type and padding (RFC 8446 5.4).
     pub(super) fn inner_max(self) -> usize {
         match self {
-            Form::Tls13 => PLAINTEXT_MAX + 1,
-            Form::Tls12 | Form::Tls12Explicit => PLAINTEXT_MAX,
+            RecordLayout::Tls13 => PLAINTEXT_MAX + 1,
+            RecordLayout::Tls12 | RecordLayout::Tls12Explicit => PLAINTEXT_MAX,
         }
     }
 
     /// Bytes after the data.
     pub(super) fn suffix(self) -> usize {
         match self {
-            Form::Tls13 => 1 + TAG_BYTES,
-            Form::Tls12 | Form::Tls12Explicit => TAG_BYTES,
+            RecordLayout::Tls13 => 1 + TAG_BYTES,
+            RecordLayout::Tls12 | RecordLayout::Tls12Explicit => TAG_BYTES,
         }
     }
 }

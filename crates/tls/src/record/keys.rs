@@ -7,7 +7,7 @@ use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
 use super::expanded::Place;
-use super::form::{Form, HEADER_BYTES};
+use super::form::{HEADER_BYTES, RecordLayout};
 use crate::limits::{GCM_RECORDS_MAX, KEY_BYTES_MAX};
 use crate::secret::{Secret, wipe};
 
@@ -52,7 +52,7 @@ pub(super) struct Keys {
     key: [u8; KEY_BYTES_MAX],
     iv: [u8; NONCE_LEN],
     aead: Aead,
-    pub(super) form: Form,
+    pub(super) form: RecordLayout,
     /// Records protected so far.
     pub(super) sequence: u64,
     sequence_max: u64,
@@ -66,14 +66,14 @@ impl Keys {
     ) -> Keys {
         let (aead, secret_key, iv) = parts(secrets);
         let form = match (version, aead) {
-            (ProtocolVersion::TLSv1_3, _) => Form::Tls13,
-            (_, Aead::Aes128Gcm | Aead::Aes256Gcm) => Form::Tls12Explicit,
-            (_, Aead::ChaCha20Poly1305) => Form::Tls12,
+            (ProtocolVersion::TLSv1_3, _) => RecordLayout::Tls13,
+            (_, Aead::Aes128Gcm | Aead::Aes256Gcm) => RecordLayout::Tls12Explicit,
+            (_, Aead::ChaCha20Poly1305) => RecordLayout::Tls12,
         };
         let mut key = [0; KEY_BYTES_MAX];
         key[..aead.key_bytes()].copy_from_slice(secret_key.as_ref());
         Keys {
-            place: Place::NOWHERE,
+            place: Place::EMPTY,
             key,
             iv: iv
                 .as_ref()
@@ -87,14 +87,14 @@ impl Keys {
     }
 
     pub(super) fn renew(&mut self, secret: &Secret) {
-        self.place = Place::NOWHERE;
+        self.place = Place::EMPTY;
         secret.derive(&mut self.key[..self.aead.key_bytes()], &mut self.iv);
         self.sequence = 0;
         self.sequence_max = self.aead.records_max();
     }
 
     /// Whether the keys have reached their usage limit.
-    pub(super) fn are_worn_out(&self) -> bool {
+    pub(super) fn are_exhausted(&self) -> bool {
         self.sequence >= self.sequence_max
     }
 
@@ -124,7 +124,7 @@ impl Keys {
     /// Additional data of the AEAD (RFC 8446 5.2, RFC 5246 6.2.3.3): at most 13 bytes, and their number.
     pub(super) fn additional(&self, header: &[u8], data_bytes: usize) -> ([u8; 13], usize) {
         let mut additional = [0; 13];
-        if self.form == Form::Tls13 {
+        if self.form == RecordLayout::Tls13 {
             additional[..HEADER_BYTES].copy_from_slice(header);
             return (additional, HEADER_BYTES);
         }

@@ -38,7 +38,7 @@ impl Session {
             return self.count_idle_record();
         }
         // A fatal alert gets no reply.
-        self.has_said_goodbye = true;
+        self.is_close_sent = true;
         Err(alert)
     }
 
@@ -58,7 +58,7 @@ impl Session {
             rest = &rest[MESSAGE_HEADER_BYTES + bytes..];
             match (&self.secrets, header[0]) {
                 (Some(_), NEW_SESSION_TICKET) => {
-                    self.chores.schedules += 1;
+                    self.pending_control.schedules += 1;
                     let tickets = self.tickets.as_deref_mut();
                     tickets
                         .expect("only clients expect tickets")
@@ -98,14 +98,14 @@ impl Session {
             return Err(Alert::UNEXPECTED_MESSAGE);
         }
         self.renegotiations += 1;
-        self.chores.no_renegotiation = true;
+        self.pending_control.no_renegotiation = true;
         Ok(())
     }
 
     fn peer_has_new_keys(&mut self, request: u8) -> Result<(), Alert> {
         match request {
             0 => {}
-            1 => self.chores.key_update = true,
+            1 => self.pending_control.key_update = true,
             _ => return Err(Alert::ILLEGAL_PARAMETER),
         }
         self.key_updates += 1;
@@ -114,14 +114,14 @@ impl Session {
         }
         let secrets = self.secrets.as_mut().expect("the caller has looked");
         secrets.peers.advance();
-        self.chores.schedules += 1;
+        self.pending_control.schedules += 1;
         self.opener.renew(&secrets.peers);
         Ok(())
     }
 
     /// Whether the peer has requested something and not yet got a reply.
-    pub(crate) fn owes_answer(&self) -> bool {
-        self.chores.key_update || self.chores.no_renegotiation
+    pub(crate) fn owes_reply(&self) -> bool {
+        self.pending_control.key_update || self.pending_control.no_renegotiation
     }
 
     /// Replies to the peer's requests: one record for each kind, however often it was requested.
@@ -133,13 +133,13 @@ impl Session {
         core: &Core,
         send: &mut impl FnMut(Buffer),
     ) -> Result<(), Error> {
-        if self.chores.key_update {
+        if self.pending_control.key_update {
             send(self.update_keys(core)?);
         }
-        if self.chores.no_renegotiation {
+        if self.pending_control.no_renegotiation {
             let warning = Alert::NO_RENEGOTIATION.message();
             send(self.seal_message(Content::Alert, &warning, core)?);
-            self.chores.no_renegotiation = false;
+            self.pending_control.no_renegotiation = false;
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Session {
     /// When the core is out of buffers.
     pub(crate) fn update_keys(&mut self, core: &Core) -> Result<Buffer, Error> {
         let record = self.seal_message(Content::Handshake, &[KEY_UPDATE, 0, 0, 1, 0], core)?;
-        self.chores.key_update = false;
+        self.pending_control.key_update = false;
         self.take_new_keys();
         Ok(record)
     }
@@ -163,10 +163,10 @@ impl Session {
 
     /// Returns the alert that ends our side: the error, or close_notify. `None` if it was already sent.
     pub(crate) fn say_goodbye(&mut self, core: &Core) -> Option<Buffer> {
-        if self.has_said_goodbye {
+        if self.is_close_sent {
             return None;
         }
-        self.has_said_goodbye = true;
+        self.is_close_sent = true;
         let alert = self.failed.unwrap_or(Alert::CLOSE_NOTIFY);
         // Without a free buffer the connection ends without an alert.
         self.seal_message(Content::Alert, &alert.message(), core)

@@ -9,7 +9,7 @@ use crate::session::Session;
 pub(super) struct Tls {
     pub(super) session: Session,
     /// The stream may hold the handshake's tickets, which are sent with the first response or before the first wait.
-    pub(super) is_greeting: bool,
+    pub(super) has_unsent_tickets: bool,
     /// Records are being sent; new ones are encrypted after that.
     pub(super) is_sending: bool,
     /// The connection is to end with a reset, so no alert is sent.
@@ -24,7 +24,7 @@ impl Tls {
         receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
     ) -> Poll<Result<usize, Error>> {
         loop {
-            if self.session.has_had_its_turn() && !self.pay(stream) {
+            if self.session.has_had_its_turn() && !self.charge(stream) {
                 return Poll::Pending;
             }
             let count = self.open(stream, input)?;
@@ -37,7 +37,7 @@ impl Tls {
             let received = receive(stream, &mut self.session.incoming);
             if received.is_pending() {
                 input.park();
-                if std::mem::take(&mut self.is_greeting) {
+                if std::mem::take(&mut self.has_unsent_tickets) {
                     stream.flush_now();
                 }
             }
@@ -52,7 +52,7 @@ impl Tls {
         let opened = self.session.receive(input, stream.core());
         if opened.is_err() {
             self.say_goodbye(stream);
-        } else if self.session.owes_answer() {
+        } else if self.session.owes_reply() {
             self.answer(stream)?;
         }
         opened
@@ -70,8 +70,8 @@ impl Tls {
     }
 
     /// Charges the task for work that the peer has caused; `false` if other tasks come first.
-    pub(super) fn pay(&mut self, stream: &Stream) -> bool {
-        let schedules = std::mem::take(&mut self.session.chores.schedules);
+    pub(super) fn charge(&mut self, stream: &Stream) -> bool {
+        let schedules = std::mem::take(&mut self.session.pending_control.schedules);
         stream.charge(schedules.into())
     }
 
@@ -116,7 +116,7 @@ impl Tls {
             if has_data != Ok(false) || self.session.is_ended {
                 return true;
             }
-            if self.session.owes_answer() && self.answer(stream).is_err() {
+            if self.session.owes_reply() && self.answer(stream).is_err() {
                 return true;
             }
             if !stream.is_spent() {

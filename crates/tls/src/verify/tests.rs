@@ -3,7 +3,7 @@
 use rustls::pki_types::pem::PemObject;
 
 use super::*;
-use crate::heard::Heard;
+use crate::handshake_facts::HandshakeFacts;
 
 /// X.509 version 1.
 const OLD: &str = "\
@@ -71,7 +71,7 @@ fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
 #[test]
 fn a_key_of_another_size_is_called_by_it() {
     let refused = |error: Error, certificate: &CertificateDer<'_>| {
-        let mut heard = Heard::default();
+        let mut heard = HandshakeFacts::default();
         let verified = heard.during(|| noting_weakness(Err(error.clone()), certificate));
         assert_eq!(verified.err(), Some(error));
         heard.refused
@@ -82,7 +82,7 @@ fn a_key_of_another_size_is_called_by_it() {
         Some("the certificate of CN=small has an RSA key of 1024 bits: taken are 2048 to 8192")
     );
     assert_eq!(refused(wrong, &certificate(OLD)), None);
-    let mut heard = Heard::default();
+    let mut heard = HandshakeFacts::default();
     let good = heard.during(|| {
         noting_weakness(
             Ok(HandshakeSignatureValid::assertion()),

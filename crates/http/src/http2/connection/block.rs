@@ -2,17 +2,17 @@
 //! one piece is decoded in place; otherwise its pieces are joined first. Every block is decoded, even if it is
 //! discarded, because the tables of both sides must stay equal (RFC 9113 4.3).
 
-use super::event::{Found, Progress};
-use super::expect::{Block, Expect, Follows, Fragment};
+use super::event::{EventKind, Progress};
+use super::parse_state::{Block, Follows, Fragment, ParseState};
 use super::{Connection, STREAM_CLOSED};
 use crate::http2::code::{Code, ConnectionError, StreamError};
-use crate::http2::facts::{Facts, Section};
+use crate::http2::flood_guard::Flood;
 use crate::http2::frame::{
     self, Flags, HEAD_BYTES, Head, Kind, PAYLOAD_BYTES_DEFAULT, dependency, read_headers,
 };
-use crate::http2::guard::Flood;
 use crate::http2::hpack;
 use crate::http2::limits::{BLOCK_BYTES_MAX, CONTINUATIONS_MAX, FRAME_WHOLE_BYTES_MAX};
+use crate::http2::message_info::{MessageInfo, Section};
 use crate::http2::settings::Role;
 use crate::http2::stream::{Content, End, Incoming, Stream, UNKNOWN};
 
@@ -52,7 +52,7 @@ impl Connection {
         let whole = HEAD_BYTES + head.length as usize;
         if rest.follows == Follows::Frame && input.len() >= whole {
             let (start, length) = (before as usize, rest.left as usize);
-            self.expect = Expect::Frame;
+            self.expect = ParseState::Frame;
             let found = self.block(block, &payload[start..start + length], out)?;
             return Ok(Progress::of(whole, found));
         }
@@ -114,14 +114,14 @@ impl Connection {
         }
         let done = input.len() - behind.len() + padding;
         if rest.left + rest.padding > 0 {
-            self.expect = Expect::Fragment(rest);
-            return Ok(Progress::of(done, Found::Nothing));
+            self.expect = ParseState::Fragment(rest);
+            return Ok(Progress::of(done, EventKind::Nothing));
         }
         if rest.follows == Follows::Block {
-            self.expect = Expect::Continuation;
-            return Ok(Progress::of(done, Found::Nothing));
+            self.expect = ParseState::Continuation;
+            return Ok(Progress::of(done, EventKind::Nothing));
         }
-        self.expect = Expect::Frame;
+        self.expect = ParseState::Frame;
         let block = std::mem::replace(&mut self.block, Block::NONE);
         let joined = std::mem::take(&mut self.joined);
         let found = self.block(block, &joined, out)?;
@@ -137,7 +137,7 @@ impl Connection {
         block: Block,
         bytes: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Found, ConnectionError> {
+    ) -> Result<EventKind, ConnectionError> {
         let list_bytes_max = self.local.list_bytes_max;
         let decoded = self.decoder.decode(bytes, list_bytes_max, &mut self.fields);
         match decoded {
@@ -156,13 +156,17 @@ impl Connection {
 
     /// Handles a block for a stream that is not open: a request, if the id is new.
     #[inline]
-    fn first_block(&mut self, block: Block, out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
+    fn first_block(
+        &mut self,
+        block: Block,
+        out: &mut Vec<u8>,
+    ) -> Result<EventKind, ConnectionError> {
         let Block { id, end, error, .. } = block;
         if self.role == Role::Client || self.is_own(id) || !self.is_idle(id) {
             return self.block_of_closed(id);
         }
-        self.newest = id;
-        if id > self.last_taken {
+        self.last_peer_stream = id;
+        if id > self.last_accepted {
             return self.ignore_closed(id, self.fields.list_bytes());
         }
         if self.streams.open() >= self.local.concurrent_streams_max {
@@ -170,17 +174,17 @@ impl Connection {
             self.guard.reset()?;
             self.note_reset(id);
             self.answer(out, |out| frame::reset(id, Code::REFUSED_STREAM, out))?;
-            return Ok(Found::Nothing);
+            return Ok(EventKind::Nothing);
         }
         let facts = match error {
             Some(error) => Err(error),
-            None => Facts::of(&self.fields, Section::Request),
+            None => MessageInfo::of(&self.fields, Section::Request),
         };
         let facts = match facts.and_then(|facts| facts.check_end(end, Content::Any)) {
             Ok(facts) => facts,
             Err(error) => {
                 self.fail_id(id, error, out)?;
-                return Ok(Found::Nothing);
+                return Ok(EventKind::Nothing);
             }
         };
         let mut slot = self.new_slot(id);
@@ -191,18 +195,18 @@ impl Connection {
         }
         slot.priority = facts.priority;
         // PRIORITY_UPDATE overrides the field (RFC 9218 8).
-        if let Some(&(_, priority)) = self.ahead.iter().find(|(ahead, _)| *ahead == id) {
+        if let Some(&(_, priority)) = self.early_priorities.iter().find(|(ahead, _)| *ahead == id) {
             slot.priority = priority;
         }
         let stream = self.streams.insert(slot);
-        Ok(Found::Head { stream, end })
+        Ok(EventKind::Head { stream, end })
     }
 
     /// Handles a block for a stream that is not open and that the block cannot open. It is ignored if the peer may have
     /// sent it before it received our RST_STREAM.
     #[cold]
-    fn block_of_closed(&mut self, id: u32) -> Result<Found, ConnectionError> {
-        if !self.is_idle(id) && self.gone.may_be_late(id) {
+    fn block_of_closed(&mut self, id: u32) -> Result<EventKind, ConnectionError> {
+        if !self.is_idle(id) && self.gone.may_be_in_transit(id) {
             return self.ignore_closed(id, self.fields.list_bytes());
         }
         if self.gone.has_ended(id) {
@@ -222,7 +226,7 @@ impl Connection {
         stream: Stream,
         block: Block,
         out: &mut Vec<u8>,
-    ) -> Result<Found, ConnectionError> {
+    ) -> Result<EventKind, ConnectionError> {
         let incoming = self.streams.get(stream).map(|slot| slot.incoming);
         let outcome = match (block.error, incoming) {
             (Some(error), _) => Err(error),
@@ -242,9 +246,9 @@ impl Connection {
     }
 
     /// Handles the head of a response, possibly interim (RFC 9113 8.1).
-    fn response(&mut self, stream: Stream, end: End) -> Result<Found, StreamError> {
-        let facts = Facts::of(&self.fields, Section::Response)?;
-        let found = Found::Head { stream, end };
+    fn response(&mut self, stream: Stream, end: End) -> Result<EventKind, StreamError> {
+        let facts = MessageInfo::of(&self.fields, Section::Response)?;
+        let found = EventKind::Head { stream, end };
         let slot = self.streams.get_mut(stream).ok_or(STREAM_CLOSED)?;
         if facts.is_interim() {
             return match end {
@@ -272,11 +276,11 @@ impl Connection {
     }
 
     /// Handles trailers (RFC 9113 8.1); they must end the stream.
-    fn trailers_block(&mut self, stream: Stream, end: End) -> Result<Found, StreamError> {
+    fn trailers_block(&mut self, stream: Stream, end: End) -> Result<EventKind, StreamError> {
         if end == End::Open {
             return Err(StreamError::protocol("trailers that do not end the stream"));
         }
-        Facts::of(&self.fields, Section::Trailers)?;
+        MessageInfo::of(&self.fields, Section::Trailers)?;
         let slot = self.streams.get(stream).ok_or(STREAM_CLOSED)?;
         if slot.content == Content::Tunnel {
             return Err(StreamError::protocol("fields in a tunnel"));
@@ -284,6 +288,6 @@ impl Connection {
         if slot.content_left != UNKNOWN && slot.content_left != 0 {
             return Err(StreamError::protocol("less data than Content-Length says"));
         }
-        Ok(Found::Trailers(stream))
+        Ok(EventKind::Trailers(stream))
     }
 }

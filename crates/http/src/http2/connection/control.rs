@@ -1,14 +1,14 @@
 //! Control frames: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM and priorities.
 
-use super::event::{Cause, Found, Progress};
+use super::event::{Cause, EventKind, Progress};
 use super::{Acknowledged, Connection, FRAME_OF_IDLE};
 use crate::http2::code::{Code, ConnectionError, StreamError};
+use crate::http2::flood_guard::Flood;
 use crate::http2::flow::Change;
 use crate::http2::frame::{
     self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, read_go_away, read_ping, read_priority,
     read_priority_update, read_reset, read_window_update,
 };
-use crate::http2::guard::Flood;
 use crate::http2::limits::{PRIORITIES_AHEAD_MAX, PRIORITY_BYTES_MAX, SETTINGS_PER_FRAME_MAX};
 use crate::http2::priority::Priority;
 use crate::http2::settings::{Role, WINDOW_DEFAULT};
@@ -40,7 +40,7 @@ impl Connection {
             Kind::Priority => self.priority_frame(&head, payload, out)?,
             Kind::PriorityUpdate => self.priority_update(payload)?,
             Kind::Data | Kind::Headers | Kind::PushPromise | Kind::Continuation | Kind::Unknown => {
-                Found::Nothing
+                EventKind::Nothing
             }
         };
         Ok(Progress::of(done, found))
@@ -69,7 +69,11 @@ impl Connection {
         }
     }
 
-    fn settings(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
+    fn settings(
+        &mut self,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<EventKind, ConnectionError> {
         self.guard.chatter(Flood::Settings)?;
         let window = self.peer.stream_window;
         let encoder = &mut self.encoder;
@@ -80,11 +84,11 @@ impl Connection {
             return Err(TOO_LARGE_WINDOW);
         }
         self.answer(out, frame::settings_ack)?;
-        Ok(Found::Settings)
+        Ok(EventKind::Settings)
     }
 
     /// The peer follows our settings from now on (RFC 9113 6.5.3).
-    fn settings_ack(&mut self) -> Result<Found, ConnectionError> {
+    fn settings_ack(&mut self) -> Result<EventKind, ConnectionError> {
         match self.acknowledged {
             Acknowledged::NotYet => {
                 self.acknowledged = Acknowledged::Yes;
@@ -94,43 +98,47 @@ impl Connection {
             }
             Acknowledged::Yes => self.guard.chatter(Flood::Settings)?,
         }
-        Ok(Found::Nothing)
+        Ok(EventKind::Nothing)
     }
 
-    fn ping_frame(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
+    fn ping_frame(
+        &mut self,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<EventKind, ConnectionError> {
         self.guard.chatter(Flood::Ping)?;
         self.answer(out, |out| frame::ping_ack(read_ping(payload), out))?;
-        Ok(Found::Nothing)
+        Ok(EventKind::Nothing)
     }
 
-    fn pong(&mut self, payload: &[u8]) -> Result<Found, ConnectionError> {
+    fn pong(&mut self, payload: &[u8]) -> Result<EventKind, ConnectionError> {
         self.guard.chatter(Flood::Ping)?;
-        Ok(Found::Pong(read_ping(payload)))
+        Ok(EventKind::Pong(read_ping(payload)))
     }
 
     /// GOAWAY (RFC 9113 6.8). A second one may lower the last stream id, never raise it.
-    fn going_away(&mut self, payload: &[u8]) -> Result<Found, ConnectionError> {
+    fn going_away(&mut self, payload: &[u8]) -> Result<EventKind, ConnectionError> {
         self.guard.chatter(Flood::Ignored)?;
         let (last, code) = read_go_away(payload);
-        let last = last.min(self.last_wanted.unwrap_or(NUMBER_MAX));
-        self.last_wanted = Some(last);
+        let last = last.min(self.last_opened.unwrap_or(NUMBER_MAX));
+        self.last_opened = Some(last);
         let own = self.next % 2;
         while let Some(stream) = self.streams.any(|id| id % 2 == own && id > last) {
             self.streams.remove(stream);
             self.gone.ended(stream.id);
         }
-        Ok(Found::GoAway { last, code })
+        Ok(EventKind::GoAway { last, code })
     }
 
-    fn window(&mut self, payload: &[u8]) -> Result<Found, ConnectionError> {
+    fn window(&mut self, payload: &[u8]) -> Result<EventKind, ConnectionError> {
         let increment = read_window_update(payload);
         self.guard.window(increment)?;
         if increment == 0 {
             return Err(ConnectionError::protocol("WINDOW_UPDATE by nothing"));
         }
         match self.sending.change(increment.into()) {
-            Ok(Change::Opened) => Ok(Found::Window(None)),
-            Ok(Change::Same) => Ok(Found::Nothing),
+            Ok(Change::Opened) => Ok(EventKind::Window(None)),
+            Ok(Change::Same) => Ok(EventKind::Nothing),
             Err(_) => Err(TOO_LARGE_WINDOW),
         }
     }
@@ -140,14 +148,14 @@ impl Connection {
         id: u32,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Found, ConnectionError> {
+    ) -> Result<EventKind, ConnectionError> {
         let increment = read_window_update(payload);
         self.guard.window(increment)?;
         let Some(stream) = self.streams.find(id) else {
             // A client may open the window after the stream has ended (RFC 9113 5.1); the guard above limits that.
             return match self.is_idle(id) {
                 true => Err(FRAME_OF_IDLE),
-                false => Ok(Found::Nothing),
+                false => Ok(EventKind::Nothing),
             };
         };
         if increment == 0 {
@@ -158,9 +166,9 @@ impl Connection {
         match slot.map(|slot| slot.sending.change(increment.into())) {
             Some(Ok(Change::Opened)) => {
                 self.streams.unblock(stream.slot);
-                Ok(Found::Window(Some(stream)))
+                Ok(EventKind::Window(Some(stream)))
             }
-            Some(Ok(Change::Same)) | None => Ok(Found::Nothing),
+            Some(Ok(Change::Same)) | None => Ok(EventKind::Nothing),
             Some(Err(_)) => {
                 let error = StreamError::new(TOO_LARGE_WINDOW.code, TOO_LARGE_WINDOW.reason);
                 self.fail_stream(stream, error, out)
@@ -169,7 +177,7 @@ impl Connection {
     }
 
     /// RST_STREAM. It takes no token if we have already sent the whole response.
-    fn reset_frame(&mut self, id: u32, payload: &[u8]) -> Result<Found, ConnectionError> {
+    fn reset_frame(&mut self, id: u32, payload: &[u8]) -> Result<EventKind, ConnectionError> {
         let Some(stream) = self.streams.find(id) else {
             return self.ignore_closed(id, (HEAD_BYTES + payload.len()) as u64);
         };
@@ -180,7 +188,7 @@ impl Connection {
         }
         self.streams.remove(stream);
         self.gone.ended(id);
-        Ok(Found::Reset {
+        Ok(EventKind::Reset {
             stream,
             cause: Cause::Peer(read_reset(payload)),
         })
@@ -192,10 +200,10 @@ impl Connection {
         head: &Head,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Found, ConnectionError> {
+    ) -> Result<EventKind, ConnectionError> {
         self.guard.chatter(Flood::Priority)?;
         let Err(error) = read_priority(head, payload) else {
-            return Ok(Found::Nothing);
+            return Ok(EventKind::Nothing);
         };
         if let Some(stream) = self.streams.find(head.stream) {
             return self.fail_stream(stream, error, out);
@@ -206,11 +214,11 @@ impl Connection {
             return Err(ConnectionError::new(error.code, error.reason));
         }
         self.fail_id(head.stream, error, out)?;
-        Ok(Found::Nothing)
+        Ok(EventKind::Nothing)
     }
 
     /// PRIORITY_UPDATE (RFC 9218 7.1).
-    fn priority_update(&mut self, payload: &[u8]) -> Result<Found, ConnectionError> {
+    fn priority_update(&mut self, payload: &[u8]) -> Result<EventKind, ConnectionError> {
         self.guard.chatter(Flood::Priority)?;
         let (id, value) = read_priority_update(payload);
         if self.role == Role::Client || id == 0 || self.is_own(id) {
@@ -224,16 +232,20 @@ impl Connection {
         } else if self.is_idle(id) {
             self.prioritize_ahead(id, priority);
         }
-        Ok(Found::Nothing)
+        Ok(EventKind::Nothing)
     }
 
     /// Stores the priority of a stream that is not open yet, and replaces an earlier one.
     fn prioritize_ahead(&mut self, id: u32, priority: Priority) {
-        if let Some(said) = self.ahead.iter_mut().find(|(ahead, _)| *ahead == id) {
+        if let Some(said) = self
+            .early_priorities
+            .iter_mut()
+            .find(|(ahead, _)| *ahead == id)
+        {
             said.1 = priority;
             return;
         }
-        self.ahead[usize::from(self.ahead_next)] = (id, priority);
+        self.early_priorities[usize::from(self.ahead_next)] = (id, priority);
         self.ahead_next = (self.ahead_next + 1) % PRIORITIES_AHEAD_MAX as u8;
     }
 }

@@ -3,12 +3,12 @@
 //! The whole frame is subtracted from the windows when its header is read. Padding is returned to them at once; content
 //! when the user releases it, or here if it is discarded.
 
-use super::event::{Found, Progress};
-use super::expect::{Data, Expect};
+use super::event::{EventKind, Progress};
+use super::parse_state::{Data, ParseState};
 use super::{Connection, STREAM_CLOSED};
 use crate::http2::code::{Code, ConnectionError, StreamError};
+use crate::http2::flood_guard::Flood;
 use crate::http2::frame::{self, Flags, HEAD_BYTES, Head, padded};
-use crate::http2::guard::Flood;
 use crate::http2::stream::{End, Incoming, Stream, UNKNOWN};
 
 impl Connection {
@@ -105,8 +105,8 @@ impl Connection {
         let bytes = (input.len() - start).min(rest.left as usize);
         let done = start + bytes;
         if bytes == 0 && rest.left > 0 {
-            self.expect = Expect::Data(rest);
-            return Ok(Progress::of(done, Found::Nothing));
+            self.expect = ParseState::Data(rest);
+            return Ok(Progress::of(done, EventKind::Nothing));
         }
         let stream = rest.stream;
         let all = rest.left;
@@ -119,18 +119,18 @@ impl Connection {
             // The user reset the stream in the middle of the frame.
             self.discard(all, out);
             self.skip(rest.left + rest.padding);
-            return Ok(Progress::of(done, Found::Nothing));
+            return Ok(Progress::of(done, EventKind::Nothing));
         }
         match rest.left {
             0 => self.skip(rest.padding),
-            _ => self.expect = Expect::Data(rest),
+            _ => self.expect = ParseState::Data(rest),
         }
         if end == End::Stream {
             self.end_incoming(stream);
         } else if bytes == 0 {
-            return Ok(Progress::of(done, Found::Nothing));
+            return Ok(Progress::of(done, EventKind::Nothing));
         }
-        Ok(Progress::of(done, Found::Data { stream, bytes, end }))
+        Ok(Progress::of(done, EventKind::Data { stream, bytes, end }))
     }
 
     #[inline]
@@ -142,18 +142,22 @@ impl Connection {
     }
 
     /// Handles DATA on a stream that is not open: sent before our RST_STREAM arrived, or an error (RFC 9113 5.1).
-    fn data_of_closed(&mut self, head: Head, out: &mut Vec<u8>) -> Result<Found, ConnectionError> {
+    fn data_of_closed(
+        &mut self,
+        head: Head,
+        out: &mut Vec<u8>,
+    ) -> Result<EventKind, ConnectionError> {
         if self.is_idle(head.stream) {
             return Err(ConnectionError::protocol("data of a stream that is idle"));
         }
         self.guard.late(head.length.into())?;
         self.discard(head.length, out);
         self.skip(head.length);
-        if self.gone.may_be_late(head.stream) || head.stream > self.last_taken {
-            return Ok(Found::Nothing);
+        if self.gone.may_be_in_transit(head.stream) || head.stream > self.last_accepted {
+            return Ok(EventKind::Nothing);
         }
         self.fail_id(head.stream, STREAM_CLOSED, out)?;
-        Ok(Found::DataOfClosed(head.stream))
+        Ok(EventKind::DataOfClosed(head.stream))
     }
 
     /// Returns discarded bytes to the connection's window. WINDOW_UPDATE is sent when half of the stream's window is
@@ -173,7 +177,7 @@ impl Connection {
     #[inline]
     pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         self.discard(bytes, out);
-        self.release_of_stream(stream, bytes, out);
+        self.release_stream_window(stream, bytes, out);
     }
 
     /// First half of [`Connection::release`]: `bytes` of content no longer count against the window of the connection.
@@ -184,7 +188,7 @@ impl Connection {
 
     /// Second half: `bytes` of content no longer count against the window of the stream.
     #[inline]
-    pub fn release_of_stream(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
+    pub fn release_stream_window(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         let window = self.local.stream_window;
         let Some(slot) = self.streams.get_mut(stream) else {
             return;

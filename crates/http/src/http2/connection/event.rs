@@ -83,24 +83,24 @@ pub enum Cause {
 /// [`Step`] without borrowed data.
 pub(crate) struct Progress {
     pub(crate) bytes: usize,
-    pub(crate) found: Found,
+    pub(crate) found: EventKind,
 }
 
 impl Progress {
     #[inline]
-    pub(crate) fn of(bytes: usize, found: Found) -> Self {
+    pub(crate) fn of(bytes: usize, found: EventKind) -> Self {
         Progress { bytes, found }
     }
 
     #[inline]
     pub(crate) fn need(bytes: usize) -> Self {
-        Progress::of(0, Found::NeedMore(bytes))
+        Progress::of(0, EventKind::NeedMore(bytes))
     }
 }
 
 /// [`Event`] without borrowed data.
 #[derive(Clone, Copy)]
-pub(crate) enum Found {
+pub(crate) enum EventKind {
     Head {
         stream: Stream,
         end: End,

@@ -1,11 +1,11 @@
 //! Parses received bytes step by step: one frame, or part of one, at a time.
 
 use super::Connection;
-use super::event::{Event, Found, Progress, Step};
-use super::expect::Expect;
+use super::event::{Event, EventKind, Progress, Step};
+use super::parse_state::ParseState;
 use crate::http2::code::ConnectionError;
+use crate::http2::flood_guard::Flood;
 use crate::http2::frame::{Flags, HEAD_BYTES, Head, Kind, PREFACE};
-use crate::http2::guard::Flood;
 
 impl Connection {
     /// Makes one step over `input`, which begins where the last step ended. Replies required by the protocol
@@ -20,7 +20,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Step<'c, 'i>, ConnectionError> {
         let outcome = match self.expect {
-            Expect::Frame => self.frame(input, out),
+            ParseState::Frame => self.frame(input, out),
             _ => self.other(input, out),
         };
         let Progress { bytes, found } = match outcome {
@@ -37,30 +37,30 @@ impl Connection {
     }
 
     #[inline]
-    fn event<'c, 'i>(&'c self, found: Found, done: &'i [u8]) -> Event<'c, 'i> {
+    fn event<'c, 'i>(&'c self, found: EventKind, done: &'i [u8]) -> Event<'c, 'i> {
         match found {
-            Found::Head { stream, end } => Event::Head {
+            EventKind::Head { stream, end } => Event::Head {
                 stream,
                 fields: &self.fields,
                 end,
             },
-            Found::Data { stream, bytes, end } => Event::Data {
+            EventKind::Data { stream, bytes, end } => Event::Data {
                 stream,
                 bytes: &done[done.len() - bytes..],
                 end,
             },
-            Found::Trailers(stream) => Event::Trailers {
+            EventKind::Trailers(stream) => Event::Trailers {
                 stream,
                 fields: &self.fields,
             },
-            Found::Reset { stream, cause } => Event::Reset { stream, cause },
-            Found::DataOfClosed(id) => Event::DataOfClosed(id),
-            Found::GoAway { last, code } => Event::GoAway { last, code },
-            Found::Window(stream) => Event::Window(stream),
-            Found::Settings => Event::Settings,
-            Found::Pong(payload) => Event::Pong(payload),
-            Found::Nothing => Event::Nothing,
-            Found::NeedMore(bytes) => Event::NeedMore(bytes),
+            EventKind::Reset { stream, cause } => Event::Reset { stream, cause },
+            EventKind::DataOfClosed(id) => Event::DataOfClosed(id),
+            EventKind::GoAway { last, code } => Event::GoAway { last, code },
+            EventKind::Window(stream) => Event::Window(stream),
+            EventKind::Settings => Event::Settings,
+            EventKind::Pong(payload) => Event::Pong(payload),
+            EventKind::Nothing => Event::Nothing,
+            EventKind::NeedMore(bytes) => Event::NeedMore(bytes),
         }
     }
 
@@ -70,18 +70,18 @@ impl Connection {
             return Ok(Progress::need(1));
         }
         match self.expect {
-            Expect::Preface => self.preface(input),
-            Expect::Settings => self.first_frame(input, out),
-            Expect::Frame => self.frame(input, out),
-            Expect::Data(rest) => self.more_data(input, 0, rest, out),
-            Expect::Fragment(rest) => self.fragment(input, 0, rest, out),
-            Expect::Continuation => self.continuation(input, out),
-            Expect::Skip(left) => {
+            ParseState::Preface => self.preface(input),
+            ParseState::Settings => self.first_frame(input, out),
+            ParseState::Frame => self.frame(input, out),
+            ParseState::Data(rest) => self.more_data(input, 0, rest, out),
+            ParseState::Fragment(rest) => self.fragment(input, 0, rest, out),
+            ParseState::Continuation => self.continuation(input, out),
+            ParseState::Skip(left) => {
                 let bytes = input.len().min(left as usize);
                 self.skip(left - bytes as u32);
-                Ok(Progress::of(bytes, Found::Nothing))
+                Ok(Progress::of(bytes, EventKind::Nothing))
             }
-            Expect::Nothing => Ok(Progress::of(input.len(), Found::Nothing)),
+            ParseState::Nothing => Ok(Progress::of(input.len(), EventKind::Nothing)),
         }
     }
 
@@ -94,8 +94,8 @@ impl Connection {
         if bytes < PREFACE.len() {
             return Ok(Progress::need(PREFACE.len()));
         }
-        self.expect = Expect::Settings;
-        Ok(Progress::of(bytes, Found::Nothing))
+        self.expect = ParseState::Settings;
+        Ok(Progress::of(bytes, EventKind::Nothing))
     }
 
     fn first_frame(
@@ -111,7 +111,7 @@ impl Connection {
         }
         let progress = self.frame(input, out)?;
         if progress.bytes > 0 {
-            self.expect = Expect::Frame;
+            self.expect = ParseState::Frame;
         }
         Ok(progress)
     }
@@ -130,7 +130,7 @@ impl Connection {
             Kind::Unknown => {
                 self.guard.chatter(Flood::Ignored)?;
                 self.skip(head.length);
-                Ok(Progress::of(HEAD_BYTES, Found::Nothing))
+                Ok(Progress::of(HEAD_BYTES, EventKind::Nothing))
             }
             Kind::Priority
             | Kind::Reset
@@ -145,8 +145,8 @@ impl Connection {
     #[inline]
     pub(super) fn skip(&mut self, bytes: u32) {
         self.expect = match bytes {
-            0 => Expect::Frame,
-            bytes => Expect::Skip(bytes),
+            0 => ParseState::Frame,
+            bytes => ParseState::Skip(bytes),
         };
     }
 }

@@ -8,7 +8,7 @@ use crate::http2::frame::{
 use crate::http2::hpack::Encoder;
 use crate::http2::priority::Priority;
 use crate::http2::settings::Role;
-use crate::http2::stream::{Content, End, Incoming, Outgoing, Stream, Turn};
+use crate::http2::stream::{Content, End, Incoming, Outgoing, SendState, Stream};
 
 /// Why a client cannot open a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Connection {
         fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) -> Result<Stream, CannotOpen> {
         assert_eq!(self.role, Role::Client, "servers open no streams");
-        if self.last_wanted.is_some() {
+        if self.last_opened.is_some() {
             return Err(CannotOpen::GoingAway);
         }
         if self.next > NUMBER_MAX {
@@ -169,8 +169,8 @@ impl Connection {
         slot.sending.take(bytes as u32);
         if end == End::Stream {
             self.end_outgoing(stream);
-        } else if slot.turn == Turn::Queued && slot.sending.room() == 0 {
-            self.streams.set_turn(stream, Turn::Blocked);
+        } else if slot.turn == SendState::Queued && slot.sending.room() == 0 {
+            self.streams.set_send_state(stream, SendState::Blocked);
         }
         Ok(())
     }
@@ -207,11 +207,11 @@ impl Connection {
             return;
         };
         let turn = match slot.sending.room() {
-            0 => Turn::Blocked,
-            _ => Turn::Queued,
+            0 => SendState::Blocked,
+            _ => SendState::Queued,
         };
         if slot.outgoing == Outgoing::Frames {
-            self.streams.set_turn(stream, turn);
+            self.streams.set_send_state(stream, turn);
         }
     }
 
@@ -219,7 +219,7 @@ impl Connection {
     #[inline]
     pub fn not_ready(&mut self, stream: Stream) {
         if self.is_open(stream) {
-            self.streams.set_turn(stream, Turn::None);
+            self.streams.set_send_state(stream, SendState::None);
         }
     }
 
@@ -290,8 +290,8 @@ impl Connection {
 
     /// Announces a graceful shutdown (RFC 9113 6.8). Streams in transit are still accepted until
     /// [`Connection::go_away`], which should follow at least a round trip later; a PING can measure that.
-    pub fn go_away_soon(&mut self, out: &mut Vec<u8>) {
-        if self.last_taken == NUMBER_MAX {
+    pub fn announce_shutdown(&mut self, out: &mut Vec<u8>) {
+        if self.last_accepted == NUMBER_MAX {
             frame::go_away(NUMBER_MAX, Code::NO_ERROR, "", out);
         }
     }
@@ -299,13 +299,13 @@ impl Connection {
     /// Accepts no new streams from now on; streams that the peer opens are ignored, as the last id in GOAWAY tells it.
     /// Open streams continue. A client opens no more streams.
     pub fn go_away(&mut self, code: Code, out: &mut Vec<u8>) {
-        self.last_taken = self.last_taken.min(self.newest);
+        self.last_accepted = self.last_accepted.min(self.last_peer_stream);
         let last_opened = self.next.saturating_sub(2);
-        self.last_wanted = Some(
-            self.last_wanted
+        self.last_opened = Some(
+            self.last_opened
                 .map_or(last_opened, |last| last.min(last_opened)),
         );
-        frame::go_away(self.last_taken, code, "", out);
+        frame::go_away(self.last_accepted, code, "", out);
     }
 
     #[inline]

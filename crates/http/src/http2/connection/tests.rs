@@ -73,7 +73,7 @@ fn settings() -> Vec<u8> {
 
 /// Event, reduced to what the tests compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
+enum TestEvent {
     Head(u32, End),
     Data(u32, Vec<u8>, End),
     Trailers(u32),
@@ -87,21 +87,21 @@ enum Seen {
 }
 
 /// One end of a connection; the test is its peer.
-struct Side {
+struct TestConnection {
     connection: Connection,
     out: Vec<u8>,
     input: Vec<u8>,
-    seen: Vec<Seen>,
+    seen: Vec<TestEvent>,
     streams: Vec<Stream>,
     error: Option<ConnectionError>,
     /// Maximum of `NeedMore`.
     needed_max: usize,
 }
 
-impl Side {
+impl TestConnection {
     fn new(role: Role, local: LocalSettings) -> Self {
         let mut out = Vec::new();
-        Side {
+        TestConnection {
             connection: Connection::new(role, local, &mut out),
             out,
             input: Vec::new(),
@@ -114,7 +114,7 @@ impl Side {
 
     /// Server that has received the preface and SETTINGS.
     fn server() -> Self {
-        let mut side = Side::new(Role::Server, LocalSettings::DEFAULT);
+        let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
         side.hear(PREFACE);
         side.hear(&settings());
         side.hear(&frame(Kind::Settings, ACK, 0, b""));
@@ -124,7 +124,7 @@ impl Side {
 
     /// Client that has received SETTINGS.
     fn client() -> Self {
-        let mut side = Side::new(Role::Client, LocalSettings::DEFAULT);
+        let mut side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
         side.hear(&settings());
         side.forget();
         side
@@ -159,23 +159,23 @@ impl Side {
                 Event::Nothing => continue,
                 Event::Head { stream, end, .. } => {
                     self.streams.push(stream);
-                    Seen::Head(stream.id(), end)
+                    TestEvent::Head(stream.id(), end)
                 }
                 Event::Data { stream, bytes, end } => {
                     let length = bytes.len() as u32;
                     self.connection.release(stream, length, &mut self.out);
-                    Seen::Data(stream.id(), bytes.to_vec(), end)
+                    TestEvent::Data(stream.id(), bytes.to_vec(), end)
                 }
-                Event::Trailers { stream, .. } => Seen::Trailers(stream.id()),
+                Event::Trailers { stream, .. } => TestEvent::Trailers(stream.id()),
                 Event::Reset { stream, cause } => match cause {
-                    Cause::Peer(code) => Seen::Reset(stream.id(), code),
-                    Cause::Local(error) => Seen::Failed(stream.id(), error.code),
+                    Cause::Peer(code) => TestEvent::Reset(stream.id(), code),
+                    Cause::Local(error) => TestEvent::Failed(stream.id(), error.code),
                 },
-                Event::DataOfClosed(id) => Seen::DataOfClosed(id),
-                Event::GoAway { last, code } => Seen::GoAway(last, code),
-                Event::Window(stream) => Seen::Window(stream.map(Stream::id)),
-                Event::Settings => Seen::Settings,
-                Event::Pong(payload) => Seen::Pong(payload),
+                Event::DataOfClosed(id) => TestEvent::DataOfClosed(id),
+                Event::GoAway { last, code } => TestEvent::GoAway(last, code),
+                Event::Window(stream) => TestEvent::Window(stream.map(Stream::id)),
+                Event::Settings => TestEvent::Settings,
+                Event::Pong(payload) => TestEvent::Pong(payload),
             };
             self.see(seen);
         }
@@ -183,8 +183,8 @@ impl Side {
     }
 
     /// Joins pieces of data, so that the result does not depend on how they were split.
-    fn see(&mut self, seen: Seen) {
-        if let (Some(Seen::Data(id, bytes, end @ End::Open)), Seen::Data(next, more, now)) =
+    fn see(&mut self, seen: TestEvent) {
+        if let (Some(TestEvent::Data(id, bytes, end @ End::Open)), TestEvent::Data(next, more, now)) =
             (self.seen.last_mut(), &seen)
             && id == next
         {

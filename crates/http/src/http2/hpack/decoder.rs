@@ -1,6 +1,6 @@
 //! Decodes blocks to fields (RFC 7541 3, 6).
 
-use super::decoded::Decoded;
+use super::block_cache::BlockCache;
 use super::encoder::Indexing;
 use super::error::Error;
 use super::sensitivity::Sensitivity;
@@ -8,7 +8,7 @@ use super::static_table::{Entry, Name};
 use super::table::{Field, Table};
 use super::{huffman, integer};
 use crate::http2::fields::FieldSection;
-use crate::http2::flaw::{judge, value_of};
+use crate::http2::flaw::{validate, value_of};
 use crate::http2::limits::EXCESS_PER_BLOCK_MAX;
 use crate::limits::{HPACK_COPIED_BYTES_MAX, HPACK_STRING_BYTES_KEPT, HPACK_TABLE_BYTES_INITIAL};
 
@@ -21,7 +21,7 @@ pub struct Decoder {
     /// Buffers for decoded strings and copied names; between two blocks <= HPACK_STRING_BYTES_KEPT each.
     name: Vec<u8>,
     value: Vec<u8>,
-    last: Option<Box<Decoded>>,
+    last: Option<Box<BlockCache>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Decoder {
     }
 
     /// Frees memory that the table's entries do not need.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_memory(&mut self) {
         self.table.compact();
         (self.name, self.value) = (Vec::new(), Vec::new());
         self.last = None;
@@ -186,7 +186,7 @@ impl Decoder {
             }
         };
         let (value, rest) = string(rest, &mut self.value)?;
-        let flaw = judge(name, value_of(name, value));
+        let flaw = validate(name, value_of(name, value));
         section.push(name, value, flaw);
         match literal {
             Literal::Inserted => self.table.insert(name, value, flaw),

@@ -166,7 +166,7 @@ impl Encoder {
 
     /// Appends a field with the indexing of [`Indexing::of`].
     #[inline]
-    pub fn usual_field(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    pub fn field_with_default_indexing(&mut self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let name = Name::of(name);
         self.put(name, value, Indexing::of_name(name, value), out);
     }

@@ -112,22 +112,22 @@ static LENGTHS: [Length; CODE_BITS_MAX + 1] = {
 ///  | second  |  first   |  count   |  bits   |
 /// ```
 #[derive(Clone, Copy)]
-struct Look(u32);
+struct LookupEntry(u32);
 
-impl Look {
+impl LookupEntry {
     /// A code longer than a lookup.
-    const LONG: Look = Look(0);
+    const LONG: LookupEntry = LookupEntry(0);
 
     /// `count` symbols, with codes of `bits` bits in total.
-    const fn new(symbols: [u8; 2], count: u8, bits: u32) -> Look {
-        Look(u32::from_le_bytes([
+    const fn new(symbols: [u8; 2], count: u8, bits: u32) -> LookupEntry {
+        LookupEntry(u32::from_le_bytes([
             bits as u8, count, symbols[0], symbols[1],
         ]))
     }
 
     #[inline]
     fn is_long(self) -> bool {
-        self.0 == Look::LONG.0
+        self.0 == LookupEntry::LONG.0
     }
 
     #[inline]
@@ -147,20 +147,20 @@ impl Look {
     }
 }
 
-static LOOKS: [Look; 1 << PEEK_BITS] = {
-    let mut looks = [Look::LONG; 1 << PEEK_BITS];
+static LOOKUP_TABLE: [LookupEntry; 1 << PEEK_BITS] = {
+    let mut looks = [LookupEntry::LONG; 1 << PEEK_BITS];
     // Symbols are sorted by code length, so those that fit come first.
     let mut one = 0;
     while CODE_BITS[SYMBOLS[one] as usize] as u32 <= PEEK_BITS {
         let symbol = SYMBOLS[one] as usize;
         let bits = CODE_BITS[symbol] as u32;
-        let look = Look::new([symbol as u8, 0], 1, bits);
+        let look = LookupEntry::new([symbol as u8, 0], 1, bits);
         let start = fill(&mut looks, CODES[symbol], bits, look);
         let mut two = 0;
         while CODE_BITS[SYMBOLS[two] as usize] as u32 + bits <= PEEK_BITS {
             let second = SYMBOLS[two] as usize;
             let both_bits = bits + CODE_BITS[second] as u32;
-            let look = Look::new([symbol as u8, second as u8], 2, both_bits);
+            let look = LookupEntry::new([symbol as u8, second as u8], 2, both_bits);
             let code = (start >> (PEEK_BITS - both_bits)) as u32 | CODES[second];
             fill(&mut looks, code, both_bits, look);
             two += 1;
@@ -171,7 +171,7 @@ static LOOKS: [Look; 1 << PEEK_BITS] = {
 };
 
 /// Stores `look` at all indices that begin with `code` and returns the first index.
-const fn fill(looks: &mut [Look], code: u32, bits: u32, look: Look) -> usize {
+const fn fill(looks: &mut [LookupEntry], code: u32, bits: u32, look: LookupEntry) -> usize {
     let spare = PEEK_BITS - bits;
     let start = (code as usize) << spare;
     let mut at = start;
@@ -202,7 +202,7 @@ pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
     loop {
         bits.refill();
         while bits.held >= PEEK_BITS {
-            let look = LOOKS[(bits.window >> (64 - PEEK_BITS)) as usize];
+            let look = LOOKUP_TABLE[(bits.window >> (64 - PEEK_BITS)) as usize];
             if look.is_long() {
                 break;
             }
@@ -230,7 +230,7 @@ pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<usize, Error> {
 fn decode_last(mut bits: Bits<'_>, out: &mut [u8], mut written: usize) -> Result<usize, Error> {
     // The bits after the end are zeros, so each match is checked against `held`.
     loop {
-        let look = LOOKS[(bits.window >> (64 - PEEK_BITS)) as usize];
+        let look = LOOKUP_TABLE[(bits.window >> (64 - PEEK_BITS)) as usize];
         let [first, _] = look.symbols();
         let first_bits = u32::from(CODE_BITS[usize::from(first)]);
         if look.is_long() || first_bits > bits.held {

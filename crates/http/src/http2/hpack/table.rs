@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::static_table::{COUNT, Known, Name};
-use crate::http2::flaw::Flaw;
+use crate::http2::flaw::FieldError;
 
 /// Overhead of an entry (RFC 7541 4.1).
 const ENTRY_OVERHEAD: u32 = 32;
@@ -43,7 +43,7 @@ struct Entry {
     name_bytes: u32,
     value_bytes: u32,
     known: Option<Known>,
-    flaw: Option<Flaw>,
+    flaw: Option<FieldError>,
 }
 
 impl Entry {
@@ -63,7 +63,7 @@ impl Entry {
 pub(super) struct Field<'t> {
     pub(super) name: Name<'t>,
     pub(super) value: &'t [u8],
-    pub(super) flaw: Option<Flaw>,
+    pub(super) flaw: Option<FieldError>,
 }
 
 impl Table {
@@ -122,7 +122,7 @@ impl Table {
 
     /// Inserts an entry (RFC 7541 4.4); one that does not fit clears the table.
     #[inline]
-    pub(super) fn insert(&mut self, name: Name<'_>, value: &[u8], flaw: Option<Flaw>) {
+    pub(super) fn insert(&mut self, name: Name<'_>, value: &[u8], flaw: Option<FieldError>) {
         self.changes += 1;
         self.inserted = self.inserted.wrapping_add(1);
         let (name_bytes, value_bytes) = (name.bytes(), value.len());
@@ -250,7 +250,7 @@ mod tests {
                 assert!(section.iter().eq(wanted.iter()), "{number}");
                 assert_eq!(section.iter().next(), Some((&name[..], value.as_bytes())));
                 if number % every == 0 {
-                    decoder.rest();
+                    decoder.release_memory();
                 }
                 if number % (every * 5) == 0 {
                     encoder.rest();

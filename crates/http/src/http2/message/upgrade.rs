@@ -6,12 +6,12 @@ use crate::HeaderSlots;
 use crate::Limits;
 use crate::Refusal;
 use crate::http2::fields::FieldSection;
-use crate::http2::flaw::judge;
+use crate::http2::flaw::validate;
 use crate::http2::hpack::static_table::Name;
 
 /// What the request asks for, as determined by [`as_upgrade`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum RequestKind {
     /// A response; the section is unchanged.
     Response,
     /// A tunnel after a successful response; the section is now a GET with Upgrade.
@@ -28,10 +28,10 @@ pub fn as_upgrade(
     section: &mut FieldSection,
     key: impl FnOnce() -> [u8; 24],
     limits: &Limits,
-) -> Result<Asks, Rejection> {
+) -> Result<RequestKind, Rejection> {
     match section.is_connect() {
         true => convert(section, key, limits),
-        false => Ok(Asks::Response),
+        false => Ok(RequestKind::Response),
     }
 }
 
@@ -40,12 +40,12 @@ fn convert(
     section: &mut FieldSection,
     key: impl FnOnce() -> [u8; 24],
     limits: &Limits,
-) -> Result<Asks, Rejection> {
+) -> Result<RequestKind, Rejection> {
     let mut slots = HeaderSlots::new();
     let allowed = ExtendedConnect::Allowed;
     let request = request(section, &mut slots, Follows::More, allowed, limits)?;
     let Some(protocol) = request.protocol else {
-        return Ok(Asks::Response);
+        return Ok(RequestKind::Response);
     };
     if !protocol.eq_ignore_ascii_case("websocket") {
         return Err(Refusal::new(501, "no protocol but websocket is passed on").into());
@@ -58,8 +58,8 @@ fn convert(
     push(b"upgrade", b"websocket");
     // Over HTTP/2 a client sends no key (RFC 8441 5); any that it does send was removed.
     let (name, key) = (Name::Other(b"sec-websocket-key"), key());
-    section.push(name, &key, judge(name, &key));
-    Ok(Asks::Tunnel)
+    section.push(name, &key, validate(name, &key));
+    Ok(RequestKind::Tunnel)
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
         section.begin(16 * 1024);
         for (name, value) in fields.iter().chain(more) {
             let name = Name::of(name.as_bytes());
-            section.push(name, value.as_bytes(), judge(name, value.as_bytes()));
+            section.push(name, value.as_bytes(), validate(name, value.as_bytes()));
         }
         section.end();
         section
@@ -94,18 +94,21 @@ mod tests {
         let limits = Limits::DEFAULT;
         let asks = as_upgrade(section, || KEY, &limits)?;
         let follows = match asks {
-            Asks::Response => Follows::More,
-            Asks::Tunnel => Follows::Nothing,
+            RequestKind::Response => Follows::More,
+            RequestKind::Tunnel => Follows::Nothing,
         };
         let mut slots = HeaderSlots::new();
         let unknown = ExtendedConnect::Unknown;
         let head = request(section, &mut slots, follows, unknown, &limits)?.head;
         assert_eq!(
-            upgrade::asked(&head).is_some(),
-            asks == Asks::Tunnel,
+            upgrade::requested_protocols(&head).is_some(),
+            asks == RequestKind::Tunnel,
             "{head:?}"
         );
-        assert_eq!(head.method == Method::Connect, asks == Asks::Response);
+        assert_eq!(
+            head.method == Method::Connect,
+            asks == RequestKind::Response
+        );
         let mut text = format!("{} {}", head.method_text, head.target);
         for header in head.headers {
             text.push_str(&format!(

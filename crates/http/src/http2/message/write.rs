@@ -14,8 +14,8 @@ pub fn field(name: &str, value: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>)
         Some(lower) => {
             lower.copy_from_slice(name);
             lower.make_ascii_lowercase();
-            encoder.usual_field(lower, value, out);
+            encoder.field_with_default_indexing(lower, value, out);
         }
-        None => encoder.usual_field(&name.to_ascii_lowercase(), value, out),
+        None => encoder.field_with_default_indexing(&name.to_ascii_lowercase(), value, out),
     }
 }

@@ -1,8 +1,8 @@
 //! Open streams of a connection in reused slots, with lookup by id or slot, and their send queues.
 
 use super::index::Index;
-use super::ready::Ready;
-use super::{NOWHERE, Slot, Stream, Turn};
+use super::send_queue::SendQueue;
+use super::{NO_SLOT, SendState, Slot, Stream};
 use crate::http2::flow::{Change, Overflow};
 use crate::http2::priority::Priority;
 
@@ -14,17 +14,17 @@ pub(crate) struct Streams {
     free: u32,
     open: u32,
     index: Index,
-    ready: Ready,
+    ready: SendQueue,
 }
 
 impl Streams {
     pub(crate) fn new() -> Self {
         Streams {
             slots: Vec::new(),
-            free: NOWHERE,
+            free: NO_SLOT,
             open: 0,
             index: Index::default(),
-            ready: Ready::new(),
+            ready: SendQueue::new(),
         }
     }
 
@@ -37,7 +37,7 @@ impl Streams {
     pub(crate) fn insert(&mut self, slot: Slot) -> Stream {
         let id = slot.id;
         let at = match self.free {
-            NOWHERE => {
+            NO_SLOT => {
                 self.slots.push(slot);
                 self.slots.len() as u32 - 1
             }
@@ -73,7 +73,7 @@ impl Streams {
 
     #[inline]
     pub(crate) fn remove(&mut self, stream: Stream) {
-        self.set_turn(stream, Turn::None);
+        self.set_send_state(stream, SendState::None);
         self.index.remove(stream.id);
         self.open -= 1;
         let slot = &mut self.slots[stream.slot as usize];
@@ -118,33 +118,33 @@ impl Streams {
 
     /// Queues a stream whose window opened, if it was blocked.
     pub(crate) fn unblock(&mut self, at: u32) {
-        if self.slots[at as usize].turn == Turn::Blocked {
+        if self.slots[at as usize].turn == SendState::Blocked {
             self.ready.push(&mut self.slots, at);
         }
     }
 
     /// Sets whether an open stream waits to send.
     #[inline]
-    pub(crate) fn set_turn(&mut self, stream: Stream, turn: Turn) {
+    pub(crate) fn set_send_state(&mut self, stream: Stream, turn: SendState) {
         let at = stream.slot;
         let old = self.slots[at as usize].turn;
         if old == turn {
             return;
         }
-        if old == Turn::Queued {
+        if old == SendState::Queued {
             self.ready.remove(&mut self.slots, at, turn);
         }
         match turn {
-            Turn::Queued => self.ready.push(&mut self.slots, at),
-            Turn::None | Turn::Blocked => self.slots[at as usize].turn = turn,
+            SendState::Queued => self.ready.push(&mut self.slots, at),
+            SendState::None | SendState::Blocked => self.slots[at as usize].turn = turn,
         }
     }
 
     pub(crate) fn prioritize(&mut self, stream: Stream, priority: Priority) {
         let turn = self.slots[stream.slot as usize].turn;
-        self.set_turn(stream, Turn::None);
+        self.set_send_state(stream, SendState::None);
         self.slots[stream.slot as usize].priority = priority;
-        self.set_turn(stream, turn);
+        self.set_send_state(stream, turn);
     }
 
     /// Whether a stream has something to send and is not blocked.
@@ -161,7 +161,7 @@ impl Streams {
     }
 
     /// Frees the memory if no stream is open.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_memory(&mut self) {
         if self.open == 0 {
             *self = Streams::new();
         }
@@ -171,10 +171,10 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http2::flow::{Receiving, Sending};
+    use crate::http2::flow::{ReceiveWindow, SendWindow};
 
     fn slot(id: u32) -> Slot {
-        Slot::new(id, Sending::new(10), Receiving::new(10))
+        Slot::new(id, SendWindow::new(10), ReceiveWindow::new(10))
     }
 
     #[test]
@@ -196,11 +196,11 @@ mod tests {
     fn a_blocked_stream_is_queued_when_its_window_opens() {
         let mut streams = Streams::new();
         let stream = streams.insert(slot(1));
-        streams.set_turn(stream, Turn::Queued);
+        streams.set_send_state(stream, SendState::Queued);
         assert_eq!(streams.next_ready(), Some(stream));
         let window = &mut streams.get_mut(stream).expect("it is open").sending;
         window.take(10);
-        streams.set_turn(stream, Turn::Blocked);
+        streams.set_send_state(stream, SendState::Blocked);
         assert_eq!(streams.next_ready(), None);
         assert_eq!(streams.change_windows(5), Ok(Change::Opened));
         assert_eq!(streams.next_ready(), Some(stream));

@@ -34,7 +34,8 @@ pub(crate) fn chunked(input: &[u8]) {
     for sender in [Sender::Client, Sender::Server] {
         let whole = pieces_agree(sender, Framing::Chunked, input, &Limits::DEFAULT);
         if within_bounds(input) {
-            let passed = drive::passed(sender, Framing::Chunked, [input], &Limits::DEFAULT);
+            let passed =
+                drive::forwarded_bytes(sender, Framing::Chunked, [input], &Limits::DEFAULT);
             let read =
                 (whole.end == End::Complete).then_some((whole.payload, whole.consumed, passed));
             let reference = reference::chunked(input, sender == Sender::Server)
@@ -179,9 +180,9 @@ fn passes_normalised(
     input: &[u8],
     limits: &Limits,
 ) {
-    let passed = drive::passed(sender, framing, [input], limits);
+    let passed = drive::forwarded_bytes(sender, framing, [input], limits);
     same(
-        &drive::passed(sender, framing, input.chunks(1), limits),
+        &drive::forwarded_bytes(sender, framing, input.chunks(1), limits),
         &passed,
         input,
     );
@@ -192,7 +193,7 @@ fn passes_normalised(
         input,
     );
     same(
-        &drive::passed(Sender::Client, framing, [&passed[..]], limits),
+        &drive::forwarded_bytes(Sender::Client, framing, [&passed[..]], limits),
         &passed,
         input,
     );

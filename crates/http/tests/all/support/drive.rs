@@ -193,7 +193,7 @@ pub(crate) fn skipped<'p>(
 }
 
 /// Bytes to forward; empty after a refusal.
-pub(crate) fn passed<'p>(
+pub(crate) fn forwarded_bytes<'p>(
     sender: Sender,
     framing: Framing,
     pieces: impl IntoIterator<Item = &'p [u8]>,

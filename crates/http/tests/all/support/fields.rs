@@ -25,7 +25,7 @@ pub(crate) fn value(input: &[u8]) -> Option<&[u8]> {
 pub(crate) fn forwarded(value: &[u8]) {
     let [peer, address]: [IpAddr; 2] =
         ["10.0.0.1", "192.0.2.1"].map(|text| text.parse().expect("an address"));
-    let told = forwarded::Told {
+    let told = forwarded::ForwardedInfo {
         address: Some(address),
         scheme: Scheme::Https,
         host: Some("a:1"),
@@ -238,7 +238,10 @@ pub(crate) fn basic_auth(value: &[u8]) {
     assert_eq!(found, fits.then(|| (b"user".to_vec(), value.to_vec())));
 }
 
-fn credentials<'r>(value: &[u8], room: &'r mut basic_auth::Room) -> Option<Credentials<'r>> {
+fn credentials<'r>(
+    value: &[u8],
+    room: &'r mut basic_auth::CredentialsBuffer,
+) -> Option<Credentials<'r>> {
     let headers = [Header {
         name: "Authorization",
         value,
@@ -312,7 +315,7 @@ pub(crate) fn upgrade(value: &[u8]) {
     let (Parsed::Complete(request), Parsed::Complete(response)) = (request, response) else {
         return;
     };
-    let asked: Option<Vec<_>> = upgrade::asked(&request).map(Iterator::collect);
+    let asked: Option<Vec<_>> = upgrade::requested_protocols(&request).map(Iterator::collect);
     let judged = upgrade::judge(&response, request.headers);
     assert_eq!(asked.is_some(), judged.is_ok(), "{}", value.escape_ascii());
     let mut out = vec![0; value.len() * 2 + 64];

@@ -47,7 +47,7 @@ pub(crate) fn encoded(encoder: &mut Encoder, fields: &Fields) -> Vec<u8> {
     let mut block = Vec::new();
     encoder.begin(&mut block);
     for (name, value) in fields {
-        encoder.usual_field(name, value, &mut block);
+        encoder.field_with_default_indexing(name, value, &mut block);
     }
     block
 }

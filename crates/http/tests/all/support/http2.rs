@@ -205,7 +205,7 @@ impl Program {
     }
 
     /// Takes the output since the last call; it counts as sent.
-    pub(crate) fn said(&mut self) -> Vec<u8> {
+    pub(crate) fn take_output(&mut self) -> Vec<u8> {
         self.connection.sent();
         std::mem::take(&mut self.out)
     }
@@ -229,7 +229,7 @@ fn owned<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<(String, 
 
 /// Result of receiving bytes after preface and SETTINGS: formatted events, output and error.
 #[derive(Debug, PartialEq, Eq)]
-struct Heard {
+struct ReceiveResult {
     events: Vec<String>,
     out: Vec<u8>,
     error: Option<ConnectionError>,
@@ -258,7 +258,7 @@ pub(crate) fn check(input: &[u8]) {
     }
 }
 
-fn heard(role: Role, input: &[u8], piece: usize) -> Heard {
+fn heard(role: Role, input: &[u8], piece: usize) -> ReceiveResult {
     let mut out = Vec::new();
     let local = LocalSettings {
         concurrent_streams_max: 4,
@@ -281,7 +281,7 @@ fn heard(role: Role, input: &[u8], piece: usize) -> Heard {
             assert!(opened.is_ok());
         }
     }
-    let mut heard = Heard {
+    let mut heard = ReceiveResult {
         events: Vec::new(),
         out,
         error: None,
@@ -300,7 +300,7 @@ fn heard(role: Role, input: &[u8], piece: usize) -> Heard {
     heard
 }
 
-fn hear(connection: &mut Connection, bytes: &[u8], heard: &mut Heard) {
+fn hear(connection: &mut Connection, bytes: &[u8], heard: &mut ReceiveResult) {
     loop {
         let input = &bytes[heard.consumed..];
         let step = match connection.receive(input, &mut heard.out) {

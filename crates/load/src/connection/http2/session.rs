@@ -6,7 +6,7 @@ mod send;
 
 use onrush_engine::Instant;
 use onrush_http::http2::code::Code;
-use onrush_http::http2::message::RepeatedHead;
+use onrush_http::http2::message::HeadCache;
 use onrush_http::http2::{Connection, LocalSettings, Role};
 
 use super::lane::Passed;
@@ -24,7 +24,7 @@ const SETTINGS: LocalSettings = LocalSettings {
 pub(super) struct Session {
     connection: Connection,
     /// Cache of request heads.
-    heads: Box<[RepeatedHead]>,
+    heads: Box<[HeadCache]>,
     out: Vec<u8>,
     lane_of_slot: Box<[u32]>,
     /// Lanes whose requests are in `out`, and those whose requests were sent by the last flush.

@@ -61,7 +61,7 @@ fn section(lines: &[u8]) -> FieldSection {
         let colon = line.iter().position(|byte| *byte == b':');
         let (name, value) = line.split_at(colon.unwrap_or(line.len()));
         let value = value.strip_prefix(b":").unwrap_or_default();
-        encoder.usual_field(name, value.trim_ascii(), &mut block);
+        encoder.field_with_default_indexing(name, value.trim_ascii(), &mut block);
     }
     let mut section = FieldSection::default();
     // Too many malformed fields are a connection error; the fields before the error still form a section.

@@ -108,7 +108,9 @@ impl<'c> Incoming<'c> {
     #[inline]
     pub(crate) fn unseen(&self) -> u64 {
         match &self.state {
-            State::ExpectBody(body) if body.search.is_none() => body.reader.left().unwrap_or(0),
+            State::ExpectBody(body) if body.search.is_none() => {
+                body.reader.remaining().unwrap_or(0)
+            }
             State::ExpectHead(_) | State::ExpectBody(_) => 0,
         }
     }

@@ -3,26 +3,26 @@
 use onrush_engine::Error;
 use onrush_http::http2::code::{Code, ConnectionError};
 
-use super::{Http2, Rests, Stage, Waits};
-use crate::connection::ending::Behind;
+use super::{ClientAction, Http2, IdleMemory, Stage};
+use crate::connection::ending::LastEvent;
 use crate::limits::LINGER_BYTES;
-use crate::limits::http2::HTTP2_LEAVING_MAX;
-use crate::observe::cuts::Cut;
+use crate::limits::http2::HTTP2_GOAWAY_WAIT;
+use crate::observe::close_counts::CloseReason;
 use crate::worker::connections::{ConnectionState, note};
 
 impl Http2 {
     /// Announces the close with a first GOAWAY (RFC 9113 6.8). Requests are accepted until the client has received it.
-    pub(super) fn leave_soon(&mut self) {
+    pub(super) fn announce_close(&mut self) {
         if self.stage == Stage::Open {
-            self.stage = Stage::LeavingSoon;
-            self.leave_at = Some(self.service.worker.core.now() + HTTP2_LEAVING_MAX);
-            self.session.go_away_soon();
+            self.stage = Stage::GoAwaySent;
+            self.leave_at = Some(self.service.worker.core.now() + HTTP2_GOAWAY_WAIT);
+            self.session.announce_shutdown();
         }
     }
 
     /// Accepts no more requests, and sends the last stream ID to the client.
-    pub(super) fn leave(&mut self) {
-        if matches!(self.stage, Stage::Open | Stage::LeavingSoon) {
+    pub(super) fn stop_accepting(&mut self) {
+        if matches!(self.stage, Stage::Open | Stage::GoAwaySent) {
             self.stage = Stage::Leaving;
             self.leave_at = None;
             self.session.go_away(Code::NO_ERROR);
@@ -30,18 +30,18 @@ impl Http2 {
     }
 
     /// Handles a deadline: of the client, of the announced close, or of the idle time before memory is freed.
-    pub(super) fn be_late(&mut self) {
+    pub(super) fn handle_deadline(&mut self) {
         // A timer set during a turn may fire before the turn's time reaches its deadline, so read the clock.
         let now = self.service.worker.core.now_exact();
         if self.leave_at.is_some_and(|leave_at| leave_at <= now) {
-            return self.leave();
+            return self.stop_accepting();
         }
         let client_idle = self.service.site().settings.timeouts.client_idle;
-        if self.waits == Waits::Request
-            && self.rests == Rests::NotYet
+        if self.waits == ClientAction::Request
+            && self.rests == IdleMemory::NotYet
             && self.since + client_idle > now
         {
-            self.rests = Rests::Already;
+            self.rests = IdleMemory::Already;
             return self.session.rest();
         }
         match self.client_by.is_some_and(|by| by <= now) {
@@ -53,23 +53,23 @@ impl Http2 {
     fn give_up(&mut self) {
         self.session.go_away(Code::NO_ERROR);
         match self.waits {
-            Waits::Rest => self.cut(Cut::Head),
-            Waits::Window => self.cut(Cut::Window),
-            Waits::Request | Waits::Nothing => self.fail(),
+            ClientAction::Rest => self.cut(CloseReason::Head),
+            ClientAction::Window => self.cut(CloseReason::Window),
+            ClientAction::Request | ClientAction::Nothing => self.fail(),
         }
     }
 
     /// Fails the connection because of the client, and counts it.
-    pub(super) fn cut(&mut self, cut: Cut) {
-        self.account(cut);
+    pub(super) fn cut(&mut self, cut: CloseReason) {
+        self.record_close(cut);
         self.fail();
     }
 
     /// Counts a close of this kind, and logs a violated limit or rule.
-    pub(super) fn account(&self, cut: Cut) {
+    pub(super) fn record_close(&self, cut: CloseReason) {
         let worker = &self.service.worker;
         worker.registry.cuts.count(cut);
-        let Cut::Error(ConnectionError { code, reason, .. }) = cut else {
+        let CloseReason::Error(ConnectionError { code, reason, .. }) = cut else {
             return;
         };
         let peer = self.session.client().peer(self.session.transport());
@@ -90,11 +90,11 @@ impl Http2 {
 
     /// Closes the sending side, and reads until the client closes its side or the time is over: closing with unread
     /// bytes would reset the connection and lose the last bytes sent.
-    pub(super) async fn say_goodbye(&mut self) -> Result<(), Error> {
+    pub(super) async fn close_gracefully(&mut self) -> Result<(), Error> {
         let transport = self.session.transport();
-        transport.change_note(|note| note::at(note, ConnectionState::Closing));
+        transport.change_note(|note| note::with_state(note, ConnectionState::Closing));
         transport.shutdown().await?;
-        let until = self.service.worker.linger_until(Behind::Response);
+        let until = self.service.worker.linger_until(LastEvent::Response);
         transport.set_deadline(Some(until));
         let mut discarded = 0;
         while discarded < LINGER_BYTES {

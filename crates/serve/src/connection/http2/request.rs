@@ -9,28 +9,28 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::message::Rejection;
 use onrush_http::{HeaderSlots, Method, Refusal};
 
-use crate::dispatch::chosen::{Responded, respond};
+use crate::dispatch::route_action::{DispatchResult, respond};
 use crate::exchange::Exchange;
 use crate::exchange::downstream::http2::Stream;
-use crate::exchange::downstream::http2::flow::gone;
+use crate::exchange::downstream::http2::flow::stream_reset_error;
 use crate::exchange::downstream::http2::session::Session;
-use crate::exchange::downstream::{Downstream, Side};
+use crate::exchange::downstream::{ClientProtocol, Downstream};
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Reply;
 use crate::exchange::request_context::Source;
-use crate::observe::live::Stage;
-use crate::observe::record::End;
+use crate::observe::in_flight::Stage;
+use crate::observe::record::RequestEnd;
 use crate::observe::work::{CLIENT, TUNNEL};
 use crate::proxy::forward;
+use crate::proxy::forward::complete_response::{Passed, relay_complete};
 use crate::proxy::forward::request::Forward;
-use crate::proxy::forward::whole::{Passed, pass_whole};
-use crate::rules::error_page::Form;
+use crate::rules::error_page::ErrorFormat;
 use crate::site::Site;
 use crate::site::service::Service;
 use crate::worker::Worker;
 use crate::worker::connections::note;
 
-use super::waiting::{finish_behind, wait};
+use super::parked_requests::{finish_when_sent, wait};
 
 pub(super) struct Request {
     session: Rc<Session>,
@@ -57,7 +57,7 @@ impl Request {
             session: Rc::clone(session),
             service: Rc::clone(service),
             site: service.site(),
-            exchange: Exchange::of_listener(listener, now),
+            exchange: Exchange::for_listener(listener, now),
             stream: Stream::new(session, opened, fields),
         }
     }
@@ -67,19 +67,19 @@ impl Request {
         if self.stream.is_reset() {
             // The client has reset the stream before the response started.
             self.exchange.start(&self.site.settings);
-            return self.finish(Err(gone()));
+            return self.finish(Err(stream_reset_error()));
         }
         match self.respond(is_first) {
             Ok(None) => {}
-            Ok(Some(Responded::Whole)) => finish_behind(self),
-            Ok(Some(Responded::Forwarded(forward))) => wait(self, forward),
+            Ok(Some(DispatchResult::Whole)) => finish_when_sent(self),
+            Ok(Some(DispatchResult::Forwarded(forward))) => wait(self, forward),
             Ok(Some(responded)) => self.spawn(responded),
             Err(error) => self.finish(Err(error)),
         }
     }
 
     /// Responds as far as possible without waiting; `None` if the request was malformed or refused.
-    fn respond(&mut self, is_first: &mut bool) -> Result<Option<Responded>, Error> {
+    fn respond(&mut self, is_first: &mut bool) -> Result<Option<DispatchResult>, Error> {
         let Request {
             session,
             service,
@@ -89,11 +89,11 @@ impl Request {
         } = self;
         let worker = &service.worker;
         let mut slots = HeaderSlots::new();
-        let judged = stream.judge(&mut slots, &site.settings.request_limits, &worker.chance);
+        let judged = stream.validate(&mut slots, &site.settings.request_limits, &worker.random);
         let (head, arrived, to) = match judged {
             Ok(request) => request,
             Err(Rejection::Malformed(reason)) => {
-                worker.meter.garbage();
+                worker.meter.invalid_input();
                 stream.reject(reason);
                 return Ok(None);
             }
@@ -109,7 +109,7 @@ impl Request {
         if let Some(stage) = responded.goes_on() {
             let client = source.of(exchange).address(head.headers);
             let client = (client, session.transport().number());
-            exchange.goes_on((head.method_text, head.target), client, stage);
+            exchange.list_in_flight((head.method_text, head.target), client, stage);
         }
         let bytes_max = exchange.request_body_max();
         stream.limit_body(bytes_max);
@@ -127,47 +127,52 @@ impl Request {
         exchange.start(&site.settings);
         exchange.record().refuse();
         let peer = || session.client().peer(session.transport());
-        exchange.keep_client(|| peer().map(|(address, _)| address));
-        let mut reply = Reply::new(&service.worker, exchange, Method::Get, stream.to());
+        exchange.start_log_entry_without_head(|| peer().map(|(address, _)| address));
+        let mut reply = Reply::new(
+            &service.worker,
+            exchange,
+            Method::Get,
+            stream.reply_writer(),
+        );
         let what = (refusal.status, refusal.reason);
-        refuse(what, &[], Form::Text, &mut reply)?;
+        refuse(what, &[], ErrorFormat::Text, &mut reply)?;
         reply.end()?;
-        exchange.finish(End::Complete, stream.written());
+        exchange.finish(RequestEnd::Complete, stream.written());
         Ok(())
     }
 
     /// Continues in a new task, which may wait.
-    pub(super) fn spawn(mut self, mut responded: Responded) {
+    pub(super) fn spawn(mut self, mut responded: DispatchResult) {
         let core = self.service.worker.core.clone();
         // Counts the task as one beside its connection's.
-        self.service.worker.begin_aside();
+        self.service.worker.begin_background();
         // Not an `async fn`, which would also store its arguments.
         core.spawn_as(CLIENT, async move {
             let mut outcome = self.go_on(&mut responded).await;
-            if outcome.is_ok() && (!self.stream.is_written() || self.stream.is_reset()) {
+            if outcome.is_ok() && (!self.stream.is_flushed() || self.stream.is_reset()) {
                 outcome = self.stream.flush().await;
             }
             let worker = Rc::clone(&self.service.worker);
             self.finish(outcome);
-            worker.end_aside();
+            worker.end_background();
         });
     }
 
     /// Continues after a part of the response has arrived: at once, if it is complete.
-    pub(super) fn go_on_with(mut self, mut forward: Forward) {
+    pub(super) fn continue_with(mut self, mut forward: Forward) {
         if self.stream.is_reset() {
-            return self.spawn(Responded::Forwarded(forward));
+            return self.spawn(DispatchResult::Forwarded(forward));
         }
-        match pass_whole(&mut forward, self.downstream()) {
-            Ok(Passed::Whole) => finish_behind(self),
-            Ok(Passed::Nothing) => self.spawn(Responded::Forwarded(forward)),
+        match relay_complete(&mut forward, self.downstream()) {
+            Ok(Passed::Whole) => finish_when_sent(self),
+            Ok(Passed::Nothing) => self.spawn(DispatchResult::Forwarded(forward)),
             Err(error) => self.finish(Err(error)),
         }
     }
 
     /// Records that the rest of the response waits for the client's windows.
     #[cold]
-    pub(super) fn leaves_late(&mut self) {
+    pub(super) fn record_late_end(&mut self) {
         let worker = &self.service.worker;
         let source = Source {
             worker,
@@ -180,8 +185,9 @@ impl Request {
         let address = source.of(&self.exchange).address(head.headers);
         let client = (address, self.session.transport().number());
         let line = (head.method_text, head.target);
-        self.exchange.goes_on(line, client, Stage::Responding);
-        self.exchange.tell_first_byte(worker);
+        self.exchange
+            .list_in_flight(line, client, Stage::Responding);
+        self.exchange.record_first_byte(worker);
         // The written part may be all that the client needs.
         self.session.wake();
     }
@@ -198,16 +204,16 @@ impl Request {
         &self.stream
     }
 
-    async fn go_on(&mut self, responded: &mut Responded) -> Result<(), Error> {
+    async fn go_on(&mut self, responded: &mut DispatchResult) -> Result<(), Error> {
         let core = self.service.worker.core.clone();
         loop {
             match responded {
-                Responded::Whole => return Ok(()),
-                Responded::Begun(rest) => {
+                DispatchResult::Whole => return Ok(()),
+                DispatchResult::Begun(rest) => {
                     self.stream.take_head();
                     return core.in_block(rest.send(self.downstream())).await;
                 }
-                Responded::Forwarded(forward) => {
+                DispatchResult::Forwarded(forward) => {
                     let exchange = forward::exchange(forward, self.downstream());
                     let Some(tunnel) = core.in_block(exchange).await? else {
                         return Ok(());
@@ -220,9 +226,10 @@ impl Request {
                     self.exchange.finish_with_client(ended, sent);
                     return Ok(());
                 }
-                Responded::Pending(pending) => {
+                DispatchResult::Pending(pending) => {
                     let outcome = pending.outcome().await;
-                    self.exchange.verified(outcome, &self.service.worker);
+                    self.exchange
+                        .store_login_outcome(outcome, &self.service.worker);
                 }
             }
             match self.respond(&mut false)? {
@@ -237,7 +244,7 @@ impl Request {
             worker: &self.service.worker,
             client: self.session.client(),
             exchange: &mut self.exchange,
-            side: Side::Http2(&mut self.stream),
+            side: ClientProtocol::Http2(&mut self.stream),
             origin: OnceCell::new(),
         }
     }
@@ -245,7 +252,7 @@ impl Request {
     pub(super) fn finish(mut self, outcome: Result<(), Error>) {
         let sent = self.stream.written();
         match outcome {
-            Ok(()) => self.exchange.finish(End::Complete, sent),
+            Ok(()) => self.exchange.finish(RequestEnd::Complete, sent),
             Err(_) => self.exchange.finish_with_client(outcome, sent),
         }
     }

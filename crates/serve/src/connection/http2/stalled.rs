@@ -9,13 +9,13 @@ use crate::exchange::downstream::http2::stalled::Stalled;
 use crate::limits::http2::HTTP2_STALLED_MIN;
 
 impl Http2 {
-    pub(super) fn look_at_stalled(&mut self, now: Instant) -> Stalled {
+    pub(super) fn update_stalled(&mut self, now: Instant) -> Stalled {
         if !self.session.has_streams() {
             self.count_stalled(0);
             return Stalled::default();
         }
         let patience = self.service.site().settings.timeouts.client_send;
-        let mut stalled = self.session.look_at_stalled(patience, now);
+        let mut stalled = self.session.update_stalls(patience, now);
         if self.count_stalled(stalled.count) > 0 {
             let due = stalled.since.map(|since| since + HTTP2_STALLED_MIN);
             stalled.late_at = stalled.late_at.min(due);
@@ -26,11 +26,11 @@ impl Http2 {
     /// Resets streams past their deadline, and those in excess of the address's limit.
     pub(super) fn end_stalled(&mut self, now: Instant) {
         let patience = self.service.site().settings.timeouts.client_send;
-        self.session.end_late(patience, now);
-        let left = self.session.look_at_stalled(patience, now).count;
+        self.session.reset_late_streams(patience, now);
+        let left = self.session.update_stalls(patience, now).count;
         let excess = self.count_stalled(left);
         let until = now.before(HTTP2_STALLED_MIN);
-        self.session.end_longest_stalled(excess, until);
+        self.session.reset_longest_stalled(excess, until);
     }
 
     /// Sets the number of stalled streams. Returns by how many its address exceeds the limit, at most `count`.

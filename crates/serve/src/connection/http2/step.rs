@@ -7,9 +7,9 @@ use onrush_http::http2::message::{lines_of_fields, request_trailers};
 use onrush_http::http2::{Event, Stream};
 
 use super::request::Request;
-use super::{Http2, Left, Stage, Waits};
-use crate::exchange::downstream::http2::session::LEAVING;
-use crate::observe::cuts::Cut;
+use super::{ClientAction, Http2, Stage, StepResult};
+use crate::exchange::downstream::http2::session::SHUTDOWN_PING;
+use crate::observe::close_counts::CloseReason;
 
 impl Http2 {
     /// Responds to a request that has arrived. Body data that arrived with the head is processed first: complete
@@ -18,7 +18,7 @@ impl Http2 {
         while self.stage != Stage::Failed
             && request
                 .stream()
-                .goes_on()
+                .awaiting_body()
                 .is_some_and(|stream| begins_with_data(self.input.bytes(), stream))
         {
             match self.step_once(&mut None) {
@@ -32,30 +32,30 @@ impl Http2 {
     }
 
     /// Processes the input, and responds as far as possible without waiting.
-    pub(super) fn step(&mut self) -> Left {
+    pub(super) fn step(&mut self) -> StepResult {
         loop {
             if self.stage == Stage::Failed || self.input.is_empty() {
-                return Left::Nothing;
+                return StepResult::Nothing;
             }
             if self.session.is_choked() {
-                return Left::Input;
+                return StepResult::Input;
             }
             let mut opened = None;
             match self.step_once(&mut opened) {
                 Some(bytes) => self.input.consume(bytes),
-                None => return Left::Nothing,
+                None => return StepResult::Nothing,
             }
             if let Some(request) = opened {
                 self.respond(request);
             }
-            if self.waits == Waits::Rest && !self.session.is_amid_block() {
+            if self.waits == ClientAction::Rest && !self.session.is_in_field_block() {
                 // An incomplete frame is now a different one, with a new timeout.
-                self.waits = Waits::Nothing;
+                self.waits = ClientAction::Nothing;
             }
             if self.stage != Stage::Failed
                 && let Some(error) = self.session.failure()
             {
-                self.cut(Cut::Error(error));
+                self.cut(CloseReason::Error(error));
             }
         }
     }
@@ -72,8 +72,8 @@ impl Http2 {
             Ok(step) => step,
             Err(error) => {
                 drop(state);
-                self.service.worker.meter.garbage();
-                self.cut(Cut::Error(error));
+                self.service.worker.meter.invalid_input();
+                self.cut(CloseReason::Error(error));
                 return None;
             }
         };
@@ -82,7 +82,7 @@ impl Http2 {
             Event::NeedMore(_) => return None,
             Event::Head { stream, end, .. } => {
                 let mut fields = state_now.spare_fields();
-                state_now.http.exchange_fields(&mut fields);
+                state_now.http.swap_fields(&mut fields);
                 drop(state);
                 let of = (&self.session, &self.service);
                 *opened = Some(Request::new(of, self.listener, (stream, end), fields));
@@ -93,16 +93,16 @@ impl Http2 {
                 end,
             } => {
                 drop(state);
-                session.arrive(stream, data, end);
+                session.receive_data(stream, data, end);
             }
             Event::Trailers { stream, fields } => {
                 let trailers = request_trailers(fields, &self.service.worker.limits);
                 let lines = trailers.map(lines_of_fields);
                 drop(state);
                 match lines {
-                    Ok(lines) => session.arrive_trailers(stream, &lines),
+                    Ok(lines) => session.receive_trailers(stream, &lines),
                     Err(rejection) => {
-                        self.service.worker.meter.garbage();
+                        self.service.worker.meter.invalid_input();
                         session.reject(stream, rejection.reason());
                         session.was_reset(stream);
                     }
@@ -114,15 +114,15 @@ impl Http2 {
             }
             Event::GoAway { .. } => {
                 drop(state);
-                self.leave();
+                self.stop_accepting();
             }
             Event::Window(_) | Event::Settings => {
                 drop(state);
                 session.windows_opened();
             }
-            Event::Pong(LEAVING) if self.stage == Stage::LeavingSoon => {
+            Event::Pong(SHUTDOWN_PING) if self.stage == Stage::GoAwaySent => {
                 drop(state);
-                self.leave();
+                self.stop_accepting();
             }
             Event::DataOfClosed(_) | Event::Pong(_) | Event::Nothing => {}
         }

@@ -12,13 +12,13 @@ use onrush_http::basic_auth::{self, Credentials};
 use onrush_http::limits::BASIC_CREDENTIALS_BYTES_MAX;
 use onrush_http::request::RequestHead;
 
+use super::password_verifier::{Outcome, Pending, Verifier};
 use super::users::Users;
-use super::verify::{Outcome, Pending, Verifier};
 use crate::limits::{LOGIN_IDLE, LOGINS_MAX};
 
 /// Basic authentication of one route, prepared for one core.
 #[derive(Debug)]
-pub(super) struct Login {
+pub(super) struct BasicAuthenticator {
     challenge: String,
     users: Arc<Users>,
     verifier: Verifier,
@@ -37,7 +37,7 @@ pub(super) enum Step {
     Busy,
 }
 
-impl Login {
+impl BasicAuthenticator {
     pub(super) fn new(realm: &str, users: &Arc<Users>, verifier: &Verifier) -> Self {
         Self {
             // RFC 7617 2.1: `charset` makes clients send UTF-8.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_is_known_while_it_is_used() {
+    fn cached_login_expires_when_unused() {
         let known = Known::default();
         let ali = mark(&known, "ali", "open sesame");
         let start = Instant::from_nanoseconds(1);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_name_and_password_are_the_same_login() {
+    fn cached_login_needs_same_name_and_password() {
         let known = Known::default();
         let now = Instant::from_nanoseconds(1);
         known.remember(mark(&known, "ali", "baba"), now);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_what_is_in_use_stays() {
+    fn login_cache_evicts_least_recently_used() {
         let known = Known::default();
         let ali = mark(&known, "ali", "open sesame");
         for number in 0..10 * LOGINS_MAX as u64 {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_that_others_made_are_checked() {
+    fn hashes_of_other_tools_verify() {
         for (hash, password) in HASHES {
             let users = users(&[("ali", hash)], None).expect("a hash");
             assert!(users.verify(b"ali", password.as_bytes()), "{hash}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_a_user_in_each_line() {
+    fn users_file_has_one_user_per_line() {
         let text = format!("# staff\r\n\nali:{}\nb\u{e4}r:{}\r\n", CHEAP, HASHES[2].0);
         let users = users(&[("inline", CHEAP)], Some(&text)).expect("three users");
         for name in ["ali", "b\u{e4}r", "inline"] {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    fn users_file_errors_have_line_numbers() {
         let twice = format!("ali:{0}\nali:{0}\n", CHEAP);
         for (text, said) in [
             ("ali", "htpasswd:1: expected NAME:HASH"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_everybody_can_read_is_warned_of() {
+    fn world_readable_users_file_warns() {
         let directory = tempfile::tempdir().expect("a directory");
         for (mode, count) in [(0o640, 0), (0o644, 1)] {
             let path = directory.path().join(format!("{mode:o}"));

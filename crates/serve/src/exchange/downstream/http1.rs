@@ -8,10 +8,10 @@ use onrush_http::request::{self, RequestHead};
 use onrush_http::{Framing, HeaderSlots, Limits, Parsed, Version};
 use onrush_tls::Transport;
 
-use super::request_body::{Arrived, RequestBody};
+use super::request_body::{ReceivedBody, RequestBody};
 use crate::exchange::output::{BodyFraming, Output};
 use crate::exchange::reply;
-use crate::exchange::reply::http1::{Asked, Ending, Reply};
+use crate::exchange::reply::http1::{Ending, Reply, RequestConnection};
 use crate::worker::Worker;
 
 pub(crate) struct Http1 {
@@ -27,7 +27,7 @@ pub(crate) struct Http1 {
     head_bytes: u32,
     version: Version,
     /// Whether the current request wants a persistent connection.
-    asks_to_keep: bool,
+    keep_alive: bool,
     /// What happens to the connection after all output is sent.
     pub(crate) ending: Ending,
 }
@@ -35,14 +35,14 @@ pub(crate) struct Http1 {
 /// A request whose head is complete.
 pub(crate) struct Request<'h, 'b> {
     pub(crate) head: RequestHead<'h, 'b>,
-    pub(crate) arrived: Arrived<'b>,
+    pub(crate) arrived: ReceivedBody<'b>,
     pub(crate) stream: &'b Transport,
     /// Writer of the response.
-    pub(crate) to: reply::To<'b>,
+    pub(crate) to: reply::ReplyWriter<'b>,
 }
 
 /// No limit for reading an unwanted body.
-pub(crate) const ALL_OF_IT: u32 = u32::MAX;
+pub(crate) const UNREAD_UNLIMITED: u32 = u32::MAX;
 
 impl Http1 {
     pub(crate) fn new(stream: Transport, input: Input) -> Self {
@@ -51,17 +51,17 @@ impl Http1 {
             input,
             output: Output::default(),
             unread: BodyReader::new(Framing::None),
-            unread_max: ALL_OF_IT,
+            unread_max: UNREAD_UNLIMITED,
             head_bytes: 0,
             version: Version::Http11,
-            asks_to_keep: false,
+            keep_alive: false,
             ending: Ending::Open,
         }
     }
 
     /// Parses the next head at the start of the input and makes its request the current one.
     #[inline]
-    pub(crate) fn next<'h, 'b>(
+    pub(crate) fn next_request<'h, 'b>(
         &'b mut self,
         slots: &'h mut HeaderSlots<'b>,
         limits: &Limits,
@@ -72,21 +72,21 @@ impl Http1 {
             Parsed::Refused(refusal) => return Parsed::Refused(refusal),
         };
         self.version = head.version;
-        self.asks_to_keep = head.keep_alive;
+        self.keep_alive = head.keep_alive;
         self.head_bytes = head.bytes as u32;
         self.unread = BodyReader::new(head.framing);
-        self.unread_max = ALL_OF_IT;
+        self.unread_max = UNREAD_UNLIMITED;
         self.output.begin_response();
-        let asked = Asked {
+        let asked = RequestConnection {
             version: head.version,
             keep_alive: head.keep_alive,
             is_followed: head.framing == Framing::None && self.input.bytes().len() > head.bytes,
         };
         Parsed::Complete(Request {
-            arrived: Arrived::Framed(self.unread, &self.input.bytes()[head.bytes..]),
+            arrived: ReceivedBody::Framed(self.unread, &self.input.bytes()[head.bytes..]),
             head,
             stream: &self.stream,
-            to: reply::To::Http1(Reply::new(
+            to: reply::ReplyWriter::Http1(Reply::new(
                 &self.stream,
                 &mut self.output,
                 &mut self.ending,
@@ -98,16 +98,16 @@ impl Http1 {
     /// Prepares a response in HTTP/1.1 to input that is not a request.
     pub(crate) fn begin_refusal(&mut self) {
         self.version = Version::Http11;
-        self.asks_to_keep = false;
+        self.keep_alive = false;
         self.output.begin_response();
     }
 
     /// Facts about the connection from the current request.
     #[inline]
-    fn asked(&self) -> Asked {
-        Asked {
+    fn asked(&self) -> RequestConnection {
+        RequestConnection {
             version: self.version,
-            keep_alive: self.asks_to_keep,
+            keep_alive: self.keep_alive,
             is_followed: self.unread.is_complete()
                 && self.input.bytes().len() > self.head_bytes as usize,
         }
@@ -126,8 +126,8 @@ impl Http1 {
         }
     }
 
-    pub(super) fn arrived(&self) -> Arrived<'_> {
-        Arrived::Framed(self.unread, &self.input.bytes()[self.head_bytes as usize..])
+    pub(super) fn arrived(&self) -> ReceivedBody<'_> {
+        ReceivedBody::Framed(self.unread, &self.input.bytes()[self.head_bytes as usize..])
     }
 
     /// Releases the head of the current request.
@@ -150,14 +150,14 @@ impl Http1 {
             // The response is already written, so only close.
             Err(refusal) => {
                 if refusal.status != 413 {
-                    worker.meter.garbage();
+                    worker.meter.invalid_input();
                 }
                 self.close();
                 return false;
             }
         };
         self.input.consume(bytes);
-        if self.unread_max != ALL_OF_IT {
+        if self.unread_max != UNREAD_UNLIMITED {
             self.unread_max = self.unread_max.saturating_sub(bytes as u32);
         }
         let is_complete = self.unread.is_complete();
@@ -188,7 +188,7 @@ impl Http1 {
         self.output.flush(&self.stream)
     }
 
-    pub(super) fn split(&mut self) -> (RequestBody<'_>, reply::To<'_>) {
+    pub(super) fn split(&mut self) -> (RequestBody<'_>, reply::ReplyWriter<'_>) {
         let asked = self.asked();
         let Self {
             stream,
@@ -204,7 +204,7 @@ impl Http1 {
             reader: unread,
         };
         let to = Reply::new(stream, output, ending, asked);
-        (body, reply::To::Http1(to))
+        (body, reply::ReplyWriter::Http1(to))
     }
 
     /// Waits up to `idle` for the next request instead of the usual time.

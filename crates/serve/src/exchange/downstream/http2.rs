@@ -1,10 +1,10 @@
 //! The client side of one HTTP/2 stream (RFC 9113): a request with decoded fields, and the received part of its body.
 
-mod arrival;
 mod body;
 pub(crate) mod flow;
 pub(crate) mod last_heads;
 pub(crate) mod output;
+mod receive;
 mod rendered;
 pub(crate) mod session;
 pub(crate) mod stalled;
@@ -19,13 +19,13 @@ use onrush_engine::random::Random;
 use onrush_http::body::BodyReader;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::message::{self, Asks, ExtendedConnect, Follows, Rejection};
+use onrush_http::http2::message::{self, ExtendedConnect, Follows, Rejection, RequestKind};
 use onrush_http::http2::{self, End};
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Limits};
 use onrush_tls::Transport;
 
-use super::request_body::{Arrived, RequestBody};
+use super::request_body::{ReceivedBody, RequestBody};
 use crate::exchange::reply;
 use crate::exchange::reply::http2::Reply;
 use crate::exchange::websocket;
@@ -44,7 +44,7 @@ pub(crate) struct Stream {
     follows: Follows,
     framing: Framing,
     /// A small body that arrived with its head. Kept while the request may have to be sent again.
-    whole: Vec<u8>,
+    complete_body: Vec<u8>,
 }
 
 impl Stream {
@@ -64,12 +64,12 @@ impl Stream {
             fields: Some(fields),
             follows: end.into(),
             framing: Framing::None,
-            whole: Vec::new(),
+            complete_body: Vec::new(),
         }
     }
 
     /// The stream, if more of a small body may still arrive together with the head.
-    pub(crate) fn goes_on(&self) -> Option<http2::Stream> {
+    pub(crate) fn awaiting_body(&self) -> Option<http2::Stream> {
         let incoming = &self.flow.incoming;
         if incoming.state.get() != Receiving::Open || self.flow.is_reset.get() {
             return None;
@@ -83,28 +83,35 @@ impl Stream {
     /// # Errors
     /// Why the fields are not a valid request.
     #[inline]
-    pub(crate) fn judge<'h, 'b>(
+    pub(crate) fn validate<'h, 'b>(
         &'b mut self,
         slots: &'h mut HeaderSlots<'b>,
         limits: &Limits,
         chance: &Random,
-    ) -> Result<(RequestHead<'h, 'b>, Arrived<'b>, reply::To<'b>), Rejection> {
+    ) -> Result<
+        (
+            RequestHead<'h, 'b>,
+            ReceivedBody<'b>,
+            reply::ReplyWriter<'b>,
+        ),
+        Rejection,
+    > {
         let key = || websocket::key(chance);
         let Some(fields) = &mut self.fields else {
             unreachable!("it is not dropped");
         };
-        if message::as_upgrade(fields, key, limits)? == Asks::Tunnel {
+        if message::as_upgrade(fields, key, limits)? == RequestKind::Tunnel {
             self.follows = Follows::Nothing;
         }
         let unknown = ExtendedConnect::Unknown;
         let request = message::request(fields, slots, self.follows, unknown, limits)?;
         self.framing = request.head.framing;
-        if let Some(whole) = self.flow.take_whole(self.framing) {
-            self.whole = whole;
+        if let Some(whole) = self.flow.take_complete_body(self.framing) {
+            self.complete_body = whole;
         }
-        let arrived = arrived(self.framing, &self.whole);
+        let arrived = arrived(self.framing, &self.complete_body);
         let to = Reply::new(&self.session, &self.flow);
-        Ok((request.head, arrived, reply::To::Http2(to)))
+        Ok((request.head, arrived, reply::ReplyWriter::Http2(to)))
     }
 
     pub(crate) fn transport(&self) -> &Transport {
@@ -126,24 +133,24 @@ impl Stream {
         }
     }
 
-    pub(super) fn arrived(&self) -> Arrived<'_> {
-        arrived(self.framing, &self.whole)
+    pub(super) fn arrived(&self) -> ReceivedBody<'_> {
+        arrived(self.framing, &self.complete_body)
     }
 
     /// Releases the head; a body that arrived with it is then read like any other.
     pub(crate) fn take_head(&mut self) {
-        if !self.whole.is_empty() {
-            let whole = std::mem::take(&mut self.whole);
+        if !self.complete_body.is_empty() {
+            let whole = std::mem::take(&mut self.complete_body);
             self.flow.incoming.body().bytes.replace(whole);
         }
     }
 
     /// Releases the head and the body that arrived with it.
     pub(super) fn take_request(&mut self) {
-        if self.whole.is_empty() {
+        if self.complete_body.is_empty() {
             return;
         }
-        let bytes = std::mem::take(&mut self.whole).len() as u32; // at most HTTP2_WHOLE_MAX
+        let bytes = std::mem::take(&mut self.complete_body).len() as u32; // at most HTTP2_WHOLE_MAX
         self.flow.incoming.state.set(Receiving::Whole);
         self.session.release_quietly(&self.flow, bytes);
     }
@@ -159,8 +166,8 @@ impl Stream {
     }
 
     /// Whether no written bytes wait for the client's windows.
-    pub(crate) fn is_written(&self) -> bool {
-        self.flow.has_left()
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.flow.is_flushed()
     }
 
     /// Waits without a task, for the server or the end of the stream.
@@ -175,15 +182,15 @@ impl Stream {
         }
     }
 
-    pub(crate) fn split(&mut self) -> (RequestBody<'_>, reply::To<'_>) {
+    pub(crate) fn split(&mut self) -> (RequestBody<'_>, reply::ReplyWriter<'_>) {
         let body = Body::new(&self.session, &self.flow, self.framing);
         let to = Reply::new(&self.session, &self.flow);
-        (RequestBody::Http2(body), reply::To::Http2(to))
+        (RequestBody::Http2(body), reply::ReplyWriter::Http2(to))
     }
 
     /// Writer of a response that is not from a route.
-    pub(crate) fn to(&self) -> reply::To<'_> {
-        reply::To::Http2(Reply::new(&self.session, &self.flow))
+    pub(crate) fn reply_writer(&self) -> reply::ReplyWriter<'_> {
+        reply::ReplyWriter::Http2(Reply::new(&self.session, &self.flow))
     }
 
     /// Bytes of the response written so far.
@@ -206,10 +213,10 @@ impl Stream {
 }
 
 /// The part of a body that arrived with its head: all of it (`whole`) or nothing.
-fn arrived(framing: Framing, whole: &[u8]) -> Arrived<'_> {
+fn arrived(framing: Framing, whole: &[u8]) -> ReceivedBody<'_> {
     match whole {
-        b"" => Arrived::Framed(BodyReader::new(framing), b""),
-        whole => Arrived::Whole(framing, whole),
+        b"" => ReceivedBody::Framed(BodyReader::new(framing), b""),
+        whole => ReceivedBody::Whole(framing, whole),
     }
 }
 
@@ -217,7 +224,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.take_head();
         if let Some(fields) = self.fields.take() {
-            self.session.leave(&self.flow, fields);
+            self.session.end_request(&self.flow, fields);
         }
     }
 }

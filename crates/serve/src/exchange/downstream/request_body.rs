@@ -9,25 +9,25 @@ use onrush_http::{Framing, Limits, Refusal};
 use onrush_tls::Transport;
 
 use super::http2;
+use crate::exchange::forward_body::{self, TrailerFilter};
 use crate::exchange::output::Output;
-use crate::exchange::portion::{self, Keeps};
 
 /// The part of a body that arrived with the head.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Arrived<'b> {
+pub(crate) enum ReceivedBody<'b> {
     /// Bytes with the client's framing, none of them read by the reader yet.
     Framed(BodyReader, &'b [u8]),
     /// A complete body without framing, and the framing it needs.
     Whole(Framing, &'b [u8]),
 }
 
-impl<'b> Arrived<'b> {
+impl<'b> ReceivedBody<'b> {
     /// Whether the body is already known to be longer than `max` bytes.
     pub(crate) fn exceeds(self, framing: Framing, max: u64, limits: &Limits) -> bool {
         match (framing, self) {
             (Framing::Length(length), _) => length > max,
-            (Framing::Chunked, Arrived::Whole(_, bytes)) => bytes.len() as u64 > max,
-            (Framing::Chunked, Arrived::Framed(mut reader, bytes)) => {
+            (Framing::Chunked, ReceivedBody::Whole(_, bytes)) => bytes.len() as u64 > max,
+            (Framing::Chunked, ReceivedBody::Framed(mut reader, bytes)) => {
                 reader.limit_chunks(max);
                 reader.skip(bytes, limits).is_err()
             }
@@ -41,13 +41,13 @@ impl<'b> Arrived<'b> {
         self,
         out: &mut Buffer,
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Option<usize> {
         match self {
-            Arrived::Framed(mut reader, bytes) => {
-                portion::put_whole(&mut reader, bytes, out, limits, keeps)
+            ReceivedBody::Framed(mut reader, bytes) => {
+                forward_body::put_whole(&mut reader, bytes, out, limits, keeps)
             }
-            Arrived::Whole(framing, bytes) => {
+            ReceivedBody::Whole(framing, bytes) => {
                 let framed = framed(framing, bytes);
                 out.put(&framed).then_some(bytes.len())
             }
@@ -57,12 +57,12 @@ impl<'b> Arrived<'b> {
     /// The payload of a complete body without trailers, and the number of bytes consumed.
     pub(crate) fn payload(self, limits: &Limits) -> Option<(Vec<u8>, usize)> {
         let (mut reader, arrived) = match self {
-            Arrived::Framed(reader, bytes) => (reader, bytes),
-            Arrived::Whole(_, bytes) => return Some((bytes.to_vec(), bytes.len())),
+            ReceivedBody::Framed(reader, bytes) => (reader, bytes),
+            ReceivedBody::Whole(_, bytes) => return Some((bytes.to_vec(), bytes.len())),
         };
         let (mut data, mut trailers) = (Vec::new(), Vec::new());
         let to = (&mut data, &mut trailers);
-        let bytes = portion::append_payload(&mut reader, arrived, to, limits, &|_| true);
+        let bytes = forward_body::append_payload(&mut reader, arrived, to, limits, &|_| true);
         let is_bare = trailers.is_empty() || trailers == b"\r\n";
         let bytes = bytes.ok().filter(|_| is_bare && reader.is_complete())?;
         Some((data, bytes))
@@ -73,11 +73,11 @@ impl<'b> Arrived<'b> {
         self,
         core: &Core,
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Option<Cow<'b, [u8]>> {
         let (mut reader, bytes) = match self {
-            Arrived::Framed(reader, bytes) => (reader, bytes),
-            Arrived::Whole(framing, bytes) => return Some(framed(framing, bytes)),
+            ReceivedBody::Framed(reader, bytes) => (reader, bytes),
+            ReceivedBody::Whole(framing, bytes) => return Some(framed(framing, bytes)),
         };
         let passing = reader.pass(bytes, limits, keeps).ok()?;
         if passing.surplus.is_empty() {
@@ -113,7 +113,7 @@ pub(crate) enum RequestBody<'a> {
 
 impl<'a> RequestBody<'a> {
     /// Whether received bytes are waiting to be read.
-    pub(crate) fn has_arrived(&self) -> bool {
+    pub(crate) fn has_unread(&self) -> bool {
         match self {
             RequestBody::Http1 { input, .. } => !input.is_empty(),
             RequestBody::Http2(body) => body.has_arrived(),
@@ -136,9 +136,9 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Number of bytes still to come, if known.
-    pub(crate) fn left(&self) -> Option<u64> {
+    pub(crate) fn remaining(&self) -> Option<u64> {
         match self {
-            RequestBody::Http1 { reader, .. } => reader.left(),
+            RequestBody::Http1 { reader, .. } => reader.remaining(),
             RequestBody::Http2(body) => body.left(),
         }
     }
@@ -152,7 +152,7 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Counts bytes that were forwarded without passing through user space; only with [`RequestBody::as_plain`].
-    pub(crate) fn pass_unseen(&mut self, count: u64) {
+    pub(crate) fn count_spliced(&mut self, count: u64) {
         match self {
             RequestBody::Http1 { reader, .. } => reader.pass_unseen(count),
             RequestBody::Http2(_) => unreachable!("it has frames"),
@@ -168,11 +168,11 @@ impl<'a> RequestBody<'a> {
         &mut self,
         (output, server): (&mut Output, &Transport),
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<Result<(), Error>, Refusal> {
         match self {
             RequestBody::Http1 { input, reader, .. } => {
-                portion::pass(reader, input, output, server, limits, keeps)
+                forward_body::pass(reader, input, output, server, limits, keeps)
             }
             RequestBody::Http2(body) => body.pass((output, server), keeps),
         }
@@ -186,12 +186,12 @@ impl<'a> RequestBody<'a> {
         &mut self,
         (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
         limits: &Limits,
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<(), Refusal> {
         match self {
             RequestBody::Http1 { input, reader, .. } => {
                 let to = (data, trailers);
-                let bytes = portion::append_payload(reader, input.bytes(), to, limits, keeps)?;
+                let bytes = forward_body::append_payload(reader, input.bytes(), to, limits, keeps)?;
                 if bytes > 0 {
                     input.consume(bytes);
                 }

@@ -19,14 +19,14 @@ pub(crate) enum BodyLength {
 
 /// The inputs that determine the fields of a server's response, so that an encoded head can be reused.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum MadeOf {
+pub(crate) enum HeadInputs {
     /// The head, this date and this body length: with the same inputs, the fields are the same.
     Head {
         date: [u8; DATE_BYTES],
         length: Option<BodyLength>,
     },
     /// Further inputs; the head cannot be reused.
-    More,
+    Other,
 }
 
 pub(crate) struct Fields<'b> {

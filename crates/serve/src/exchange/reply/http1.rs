@@ -13,14 +13,14 @@ use super::outcome::{Interim, Passage, Persistence, TooLarge};
 use crate::exchange::output::{BodyFraming, Output};
 use crate::exchange::rendered::{self, Rendered};
 use crate::limits::{CACHE_LINE_BYTES_MAX, RESPONSE_LINES_BYTES_MAX};
-use crate::rules::response_edits::Applied;
+use crate::rules::response_edits::AppliedEdits;
 use crate::worker::Worker;
 
 pub(crate) struct Reply<'a> {
     stream: &'a Transport,
     output: &'a mut Output,
     ending: &'a mut Ending,
-    pub(super) asked: Asked,
+    pub(super) asked: RequestConnection,
     persistence: Persistence,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Ending {
 
 /// Facts about the connection from the request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestConnection {
     pub(crate) version: Version,
     /// Whether the client wants a persistent connection.
     pub(crate) keep_alive: bool,
@@ -57,7 +57,7 @@ impl<'a> Reply<'a> {
         stream: &'a Transport,
         output: &'a mut Output,
         ending: &'a mut Ending,
-        asked: Asked,
+        asked: RequestConnection,
     ) -> Self {
         Self {
             stream,
@@ -72,22 +72,22 @@ impl<'a> Reply<'a> {
     pub(super) fn persist(&mut self, persistence: Persistence, worker: &Worker) {
         let asked = self.asked;
         self.persistence = match persistence {
-            Persistence::AsAsked if !asked.keep_alive || *self.ending != Ending::Open => {
+            Persistence::AsRequested if !asked.keep_alive || *self.ending != Ending::Open => {
                 Persistence::Close
             }
-            Persistence::AsAsked | Persistence::Keep
-                if worker.ends_with_this(asked.is_followed, self.stream) =>
+            Persistence::AsRequested | Persistence::Keep
+                if worker.closes_after_response(asked.is_followed, self.stream) =>
             {
                 Persistence::Close
             }
-            Persistence::AsAsked => Persistence::Keep,
+            Persistence::AsRequested => Persistence::Keep,
             persistence => persistence,
         };
     }
 
     /// Whether the standard head can be used: HTTP/1.1 and a persistent connection need no `Connection` field.
     #[inline]
-    pub(super) fn is_usual(&self) -> bool {
+    pub(super) fn uses_standard_head(&self) -> bool {
         self.persistence == Persistence::Keep && self.asked.version == Version::Http11
     }
 
@@ -95,7 +95,7 @@ impl<'a> Reply<'a> {
         &mut self,
         (status, method): (u16, Method),
         worker: &Worker,
-        edits: Option<Applied<'_>>,
+        edits: Option<AppliedEdits<'_>>,
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), Error> {
         let room = HEAD_BYTES_MAX + edits.map_or(0, |_| RESPONSE_LINES_BYTES_MAX);
@@ -104,7 +104,7 @@ impl<'a> Reply<'a> {
         let date = worker.date();
         writer.status_line(status).raw(rendered::SERVER).date(&date);
         let (mut writer, body) = write_fields(writer, self.asked.version, fields);
-        self.persistence = self.persistence.before(body);
+        self.persistence = self.persistence.with_framing(body);
         write_connection(self.asked.version, self.persistence, &mut writer);
         let bytes = writer.end().finish();
         let bytes = bytes.expect("heads of our own are far shorter than a buffer");
@@ -127,7 +127,7 @@ impl<'a> Reply<'a> {
         &mut self,
         rendered: &Rendered,
         worker: &Worker,
-        edits: Option<Applied<'_>>,
+        edits: Option<AppliedEdits<'_>>,
     ) -> Result<(), Error> {
         if let Some(edits) = edits {
             return self.rendered_edited(rendered, worker, edits);
@@ -144,7 +144,7 @@ impl<'a> Reply<'a> {
         &mut self,
         rendered: &Rendered,
         worker: &Worker,
-        edits: Applied<'_>,
+        edits: AppliedEdits<'_>,
     ) -> Result<(), Error> {
         let Self { stream, output, .. } = self;
         rendered.with(worker, |head, body| {
@@ -165,7 +165,7 @@ impl<'a> Reply<'a> {
     pub(super) fn forwarded_head(
         &mut self,
         head: &ResponseHead<'_, '_>,
-        edits: Option<Applied<'_>>,
+        edits: Option<AppliedEdits<'_>>,
         room: usize,
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<Result<(), TooLarge>, Error> {
@@ -173,7 +173,7 @@ impl<'a> Reply<'a> {
         let mut writer = HeadWriter::new(buffer.spare());
         write_status_line(head, &mut writer);
         let (mut writer, body) = write_fields(writer, self.asked.version, fields);
-        self.persistence = self.persistence.before(body);
+        self.persistence = self.persistence.with_framing(body);
         write_connection(self.asked.version, self.persistence, &mut writer);
         if let Some(edits) = edits {
             edits.write(&mut writer);
@@ -201,7 +201,7 @@ impl<'a> Reply<'a> {
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<Interim, Error> {
         if self.asked.version != Version::Http11 {
-            return Ok(Interim::LeftOut);
+            return Ok(Interim::Skipped);
         }
         let buffer = self.output.room(self.stream, room)?;
         let mut writer = HeadWriter::new(buffer.spare());
@@ -368,7 +368,7 @@ fn write_connection(version: Version, persistence: Persistence, writer: &mut Hea
         (Persistence::Keep, Version::Http10) => {
             writer.keep_alive();
         }
-        (Persistence::Close | Persistence::AsAsked, _) => {
+        (Persistence::Close | Persistence::AsRequested, _) => {
             writer.connection_close();
         }
     }

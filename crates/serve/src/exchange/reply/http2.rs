@@ -10,7 +10,7 @@ use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::http2::message::write;
 use onrush_http::response::ResponseHead;
 
-use super::fields::{BodyLength, Fields, MadeOf, Pair};
+use super::fields::{BodyLength, Fields, HeadInputs, Pair};
 use super::outcome::{Interim, TooLarge};
 use super::pairs;
 use crate::exchange::downstream::http2::flow::Flow;
@@ -18,7 +18,7 @@ use crate::exchange::downstream::http2::session::Session;
 use crate::exchange::output::COPY_MAX;
 use crate::exchange::rendered::Rendered;
 use crate::limits::http2::{HTTP2_FILE_PIECE, HTTP2_FILE_PIECES};
-use crate::rules::response_edits::Applied;
+use crate::rules::response_edits::AppliedEdits;
 use crate::worker::Worker;
 
 /// Method passed for interim responses, which never have a body.
@@ -37,12 +37,12 @@ impl<'a> Reply<'a> {
 
     /// The body ends with an explicit end, not when its declared length is written.
     pub(super) fn ends_apart(&self) {
-        self.flow.expect(None);
+        self.flow.set_remaining(None);
     }
 
     /// The body ends after these bytes, which are written next.
     pub(super) fn ends_with(&self, bytes: usize) {
-        self.flow.expect(Some(bytes as u64));
+        self.flow.set_remaining(Some(bytes as u64));
     }
 
     #[inline]
@@ -50,7 +50,7 @@ impl<'a> Reply<'a> {
         &mut self,
         (status, method): (u16, Method),
         worker: &Worker,
-        edits: Option<Applied<'_>>,
+        edits: Option<AppliedEdits<'_>>,
         fields: impl FnOnce(&mut Fields<'_>),
     ) {
         if edits.is_some() {
@@ -96,7 +96,7 @@ impl<'a> Reply<'a> {
     pub(super) fn forwarded_head(
         &mut self,
         (head, method): (&ResponseHead<'_, '_>, Method),
-        (edits, made_of): (Option<Applied<'_>>, MadeOf),
+        (edits, made_of): (Option<AppliedEdits<'_>>, HeadInputs),
         fields: impl FnOnce(&mut Fields<'_>),
     ) -> Result<(), TooLarge> {
         let what = (head.status, method);

@@ -6,7 +6,7 @@ use crate::exchange::output::BodyFraming;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Persistence {
     /// The client's choice applies.
-    AsAsked,
+    AsRequested,
     /// It stays open.
     Keep,
     /// It is closed: the start of the next request is unknown, or the response has `Connection: close`.
@@ -18,7 +18,7 @@ pub(crate) enum Persistence {
 impl Persistence {
     /// The persistence of a connection with this framing of the body: a body that ends with the connection always
     /// closes it.
-    pub(super) fn before(self, body: BodyFraming) -> Self {
+    pub(super) fn with_framing(self, body: BodyFraming) -> Self {
         match body {
             BodyFraming::UntilClose => Persistence::Close,
             BodyFraming::Plain | BodyFraming::Chunked => self,
@@ -34,7 +34,7 @@ pub(crate) struct TooLarge;
 pub(crate) enum Interim {
     Written,
     /// The client's version has no interim responses (RFC 9110 15.2).
-    LeftOut,
+    Skipped,
 }
 
 /// How the body of a server's response reaches the client.

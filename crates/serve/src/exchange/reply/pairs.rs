@@ -4,14 +4,14 @@ use onrush_http::http2::message::fields_of_lines;
 use onrush_http::write::HeadWriter;
 
 use super::fields::{BodyLength, Fields, Pair};
-use crate::rules::cache_control::Said;
-use crate::rules::response_edits::Applied;
+use crate::rules::cache_control::CacheFields;
+use crate::rules::response_edits::AppliedEdits;
 use crate::worker::Worker;
 
 /// The fields of a generated response after `edits`, and the length of its body.
 pub(super) fn own(
     worker: &Worker,
-    edits: Option<Applied<'_>>,
+    edits: Option<AppliedEdits<'_>>,
     fields: impl FnOnce(&mut Fields<'_>),
 ) -> (Vec<Pair>, Option<BodyLength>) {
     let mut pairs = vec![("server".to_owned(), b"onrush".to_vec())];
@@ -20,9 +20,9 @@ pub(super) fn own(
     fields(&mut to);
     let length = to.body_length();
     if let Some(edits) = edits {
-        pairs.retain(|(name, _)| !edits.drops_ours(name));
-        let edits = edits.knowing(|| {
-            let mut said = Said::default();
+        pairs.retain(|(name, _)| !edits.removes_generated(name));
+        let edits = edits.with_cache_control(|| {
+            let mut said = CacheFields::default();
             pairs
                 .iter()
                 .for_each(|(name, value)| said.field(name, value));
@@ -36,7 +36,7 @@ pub(super) fn own(
 /// The fields of a server's response after `edits`, and the length of its body. `fields` omits the removed fields
 /// itself.
 pub(super) fn forwarded(
-    edits: Option<Applied<'_>>,
+    edits: Option<AppliedEdits<'_>>,
     fields: impl FnOnce(&mut Fields<'_>),
 ) -> (Vec<Pair>, Option<BodyLength>) {
     let mut pairs = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn forwarded(
     (pairs, length)
 }
 
-fn append(edits: Applied<'_>, pairs: &mut Vec<Pair>) {
+fn append(edits: AppliedEdits<'_>, pairs: &mut Vec<Pair>) {
     let mut room = vec![0; edits.growth()];
     let mut writer = HeadWriter::new(&mut room);
     edits.write(&mut writer);

@@ -151,7 +151,7 @@ impl Entry {
 
 /// The listener, route and group of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
+pub(crate) struct RoutingNames<'a> {
     pub(crate) listener: &'a str,
     pub(crate) route: Option<&'a str>,
     pub(crate) group: Option<&'a str>,

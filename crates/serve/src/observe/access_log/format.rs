@@ -8,18 +8,18 @@ use onrush_http::Version;
 use onrush_http::trace_context::write_hexadecimal;
 
 use super::clock::{Clock, write_fraction, write_moment};
-use super::entry::{Entry, Way};
+use super::entry::{Entry, RoutingNames};
 use super::escape::{Escape, write_escaped};
-use crate::observe::record::End;
+use crate::observe::record::RequestEnd;
 use crate::observe::trace::span::Trace;
-use crate::observe::traffic::Ended;
+use crate::observe::traffic::EndedRequest;
 
 /// Data of an ended request.
-pub(super) struct Facts<'a> {
-    pub(super) ended: Ended<'a>,
+pub(super) struct LogRecord<'a> {
+    pub(super) ended: EndedRequest<'a>,
     /// `None` if the input was not a request.
     pub(super) entry: Option<&'a Entry>,
-    pub(super) way: Way<'a>,
+    pub(super) way: RoutingNames<'a>,
     pub(super) trace: Option<&'a Trace>,
     pub(super) core: usize,
     /// The server it was last sent to, or an empty string.
@@ -30,7 +30,7 @@ pub(super) struct Facts<'a> {
 
 /// A compiled log format.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct LineFormat {
     pieces: Vec<Piece>,
     /// Text after the last piece.
     end: &'static [u8],
@@ -44,7 +44,7 @@ struct Piece {
     before: Vec<u8>,
     /// `before` after an unclosed JSON string.
     behind_string: Vec<u8>,
-    what: What,
+    what: FormatToken,
     value: Value,
     absent: Absent,
 }
@@ -77,7 +77,7 @@ impl<'a> Slot<'a> {
 
 /// Source of a value.
 #[derive(Debug)]
-enum What {
+enum FormatToken {
     Nothing,
     Field(LogField),
     /// The header field with this index in the entry.
@@ -99,21 +99,23 @@ enum Absent {
 /// `None` if there was no value.
 type Written = Option<()>;
 
-impl Form {
+impl LineFormat {
     /// Compiles a format; `headers` are the header fields in the entry.
-    pub(super) fn new(format: &LogFormat, headers: &[String]) -> Form {
+    pub(super) fn new(format: &LogFormat, headers: &[String]) -> LineFormat {
         match format {
-            LogFormat::Json => Form::json(headers),
-            LogFormat::Combined => Form::combined(),
-            LogFormat::Template(pieces) => Form::template(pieces, headers),
+            LogFormat::Json => LineFormat::json(headers),
+            LogFormat::Combined => LineFormat::combined(),
+            LogFormat::Template(pieces) => LineFormat::template(pieces, headers),
         }
     }
 
-    fn json(headers: &[String]) -> Form {
+    fn json(headers: &[String]) -> LineFormat {
         let known = LogField::all().iter();
-        let known = known.map(|(name, field)| ((*name).to_owned(), What::Field(field.clone())));
+        let known =
+            known.map(|(name, field)| ((*name).to_owned(), FormatToken::Field(field.clone())));
         let headers = headers.iter().enumerate();
-        let headers = headers.map(|(number, name)| (name.replace('-', "_"), What::Header(number)));
+        let headers =
+            headers.map(|(number, name)| (name.replace('-', "_"), FormatToken::Header(number)));
         let mut pieces: Vec<Piece> = Vec::new();
         for (name, what) in known.chain(headers) {
             let separator = if pieces.is_empty() { '{' } else { ',' };
@@ -132,24 +134,24 @@ impl Form {
                 absent: Absent::Piece,
             });
         }
-        Form {
+        LineFormat {
             pieces,
             end: b"}\n",
             end_behind_string: b"\"}\n",
         }
     }
 
-    fn combined() -> Form {
+    fn combined() -> LineFormat {
         let pieces = [
-            ("", What::Field(LogField::Client)),
-            (" - - [", What::CombinedTime),
-            ("] \"", What::RequestLine),
-            ("\" ", What::Field(LogField::Status)),
-            (" ", What::Field(LogField::BodySent)),
-            (" \"", What::Header(0)),
-            ("\" \"", What::Header(1)),
+            ("", FormatToken::Field(LogField::Client)),
+            (" - - [", FormatToken::CombinedTime),
+            ("] \"", FormatToken::RequestLine),
+            ("\" ", FormatToken::Field(LogField::Status)),
+            (" ", FormatToken::Field(LogField::BodySent)),
+            (" \"", FormatToken::Header(0)),
+            ("\" \"", FormatToken::Header(1)),
         ];
-        Form {
+        LineFormat {
             pieces: pieces
                 .map(|(before, what)| Piece::plain(before.as_bytes().to_vec(), what))
                 .into(),
@@ -158,7 +160,7 @@ impl Form {
         }
     }
 
-    fn template(parts: &[LogPiece], headers: &[String]) -> Form {
+    fn template(parts: &[LogPiece], headers: &[String]) -> LineFormat {
         let mut pieces = Vec::new();
         let mut before = Vec::new();
         for part in parts {
@@ -167,13 +169,13 @@ impl Form {
                 LogPiece::Field(field) => {
                     pieces.push(Piece::plain(
                         mem::take(&mut before),
-                        What::of(field, headers),
+                        FormatToken::of(field, headers),
                     ));
                 }
             }
         }
-        pieces.push(Piece::plain(before, What::Nothing));
-        Form {
+        pieces.push(Piece::plain(before, FormatToken::Nothing));
+        LineFormat {
             pieces,
             end: b"\n",
             end_behind_string: b"\n",
@@ -181,7 +183,7 @@ impl Form {
     }
 
     /// Writes one line.
-    pub(super) fn write(&self, facts: &Facts<'_>, clock: &mut Clock, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, facts: &LogRecord<'_>, clock: &mut Clock, out: &mut Vec<u8>) {
         let client = facts.entry.and_then(|entry| entry.client);
         let clock = clock.at(facts.began, client);
         let mut last = Value::Plain;
@@ -207,7 +209,7 @@ impl Form {
 }
 
 impl Piece {
-    fn plain(before: Vec<u8>, what: What) -> Piece {
+    fn plain(before: Vec<u8>, what: FormatToken) -> Piece {
         Piece {
             behind_string: Vec::new(),
             before,
@@ -234,20 +236,20 @@ impl Piece {
     }
 }
 
-impl What {
-    fn of(field: &LogField, headers: &[String]) -> What {
+impl FormatToken {
+    fn of(field: &LogField, headers: &[String]) -> FormatToken {
         let LogField::Header(name) = field else {
-            return What::Field(field.clone());
+            return FormatToken::Field(field.clone());
         };
         let place = headers.iter().position(|known| known == name);
-        What::Header(place.expect("what a template names is kept"))
+        FormatToken::Header(place.expect("what a template names is kept"))
     }
 
     /// Whether the value is a JSON string.
     fn is_text(&self) -> bool {
         !matches!(
             self,
-            What::Field(
+            FormatToken::Field(
                 LogField::Status
                     | LogField::Sent
                     | LogField::BodySent
@@ -262,13 +264,13 @@ impl What {
     }
 
     #[inline]
-    fn write(&self, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_>) -> Written {
+    fn write(&self, facts: &LogRecord<'_>, clock: &Clock, slot: Slot<'_>) -> Written {
         match self {
-            What::Nothing => write_own("", slot),
-            What::Field(field) => write_field(field, facts, clock, slot),
-            What::Header(number) => write_foreign(facts.entry?.header(*number), slot),
-            What::CombinedTime => write_own(clock.combined(), slot),
-            What::RequestLine => {
+            FormatToken::Nothing => write_own("", slot),
+            FormatToken::Field(field) => write_field(field, facts, clock, slot),
+            FormatToken::Header(number) => write_foreign(facts.entry?.header(*number), slot),
+            FormatToken::CombinedTime => write_own(clock.combined(), slot),
+            FormatToken::RequestLine => {
                 let entry = facts.entry.filter(|entry| entry.has_head())?;
                 let escape = slot.escape;
                 let out = slot.open();
@@ -284,8 +286,8 @@ impl What {
 }
 
 #[inline]
-fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_>) -> Written {
-    let Facts {
+fn write_field(field: &LogField, facts: &LogRecord<'_>, clock: &Clock, slot: Slot<'_>) -> Written {
+    let LogRecord {
         ended, entry, way, ..
     } = facts;
     let record = ended.record;
@@ -327,11 +329,11 @@ fn write_field(field: &LogField, facts: &Facts<'_>, clock: &Clock, slot: Slot<'_
         LogField::Retries => write_number(record.retries().into(), slot),
         LogField::End => write_own(
             match ended.end {
-                End::Complete => "complete",
-                End::Partial => "cut off",
-                End::GivenUp => "client left",
-                End::Broken => "connection broke",
-                End::CutOff => "server stopped",
+                RequestEnd::Complete => "complete",
+                RequestEnd::Partial => "cut off",
+                RequestEnd::GivenUp => "client left",
+                RequestEnd::Broken => "connection broke",
+                RequestEnd::CutOff => "server stopped",
             },
             slot,
         ),

@@ -19,7 +19,7 @@ const GATHERED_MAX: usize = 256 * 1024;
 pub(super) struct Lines {
     cores: Vec<Mutex<Waiting>>,
     lost: AtomicU64,
-    bell: Mutex<Bell>,
+    bell: Mutex<PendingWakeup>,
     rung: Condvar,
     ends: AtomicBool,
     /// Lines that the thread is writing.
@@ -35,14 +35,14 @@ pub(super) struct Waiting {
 
 /// Pending requests to the thread.
 #[derive(Debug, Default)]
-struct Bell {
+struct PendingWakeup {
     has_lines: bool,
     has_many: bool,
     reopens: bool,
 }
 
 /// Why the thread was woken.
-pub(super) enum Call {
+pub(super) enum Wakeup {
     Lines,
     /// Reopen the output after writing the queued lines.
     Reopen,
@@ -94,7 +94,7 @@ impl Lines {
         true
     }
 
-    fn ring(&self, tell: impl FnOnce(&mut Bell)) {
+    fn ring(&self, tell: impl FnOnce(&mut PendingWakeup)) {
         tell(&mut lock(&self.bell));
         self.rung.notify_one();
     }
@@ -118,7 +118,7 @@ impl Lines {
     }
 
     /// Sets the number of lines that the thread is writing.
-    pub(super) fn hold(&self, count: u64) {
+    pub(super) fn set_writing(&self, count: u64) {
         self.in_hand.store(count, Ordering::Relaxed);
     }
 
@@ -133,24 +133,24 @@ impl Lines {
     }
 
     /// Waits until the thread is woken, then a little longer to collect more lines.
-    pub(super) fn wait(&self) -> Call {
+    pub(super) fn wait(&self) -> Wakeup {
         let has_ended = || self.has_ended();
         let mut bell = lock(&self.bell);
         while !bell.has_lines && !bell.reopens && !has_ended() {
             bell = self.rung.wait(bell).unwrap_or_else(PoisonError::into_inner);
         }
         if has_ended() {
-            return Call::End;
+            return Wakeup::End;
         }
         if mem::take(&mut bell.reopens) {
-            return Call::Reopen;
+            return Wakeup::Reopen;
         }
         // Ending and reopening do not wait.
-        let waits = |bell: &mut Bell| !bell.has_many && !bell.reopens && !has_ended();
+        let waits = |bell: &mut PendingWakeup| !bell.has_many && !bell.reopens && !has_ended();
         let waited = self.rung.wait_timeout_while(bell, GATHERED, waits);
         let (mut bell, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (bell.has_lines, bell.has_many) = (false, false);
-        Call::Lines
+        Wakeup::Lines
     }
 
     /// Takes the lines of one core, leaving it the empty buffer in `room`.

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_wait_for_a_syslog_that_reads_nothing_until_the_log_ends() {
+    fn lines_wait_for_stalled_syslog_until_close() {
         const LINES: usize = 1000;
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("log");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_loses_lines_and_tears_one_at_most() {
+    fn full_disk_leaves_at_most_one_torn_line() {
         for room in 0..20 {
             let mut disk = Disk {
                 room,

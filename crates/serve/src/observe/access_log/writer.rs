@@ -11,7 +11,7 @@ use onrush_config::plan::LogTarget;
 use onrush_engine::Instant;
 use onrush_engine::clock::now;
 
-use super::lines::{Call, Lines, Waiting};
+use super::lines::{Lines, Waiting, Wakeup};
 use super::output::Output;
 
 /// Larger buffers are freed after use.
@@ -29,7 +29,7 @@ pub(super) struct Writer {
 
 /// Result of waiting for the thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waited {
+pub(super) enum WaitOutcome {
     Ended,
     /// It is blocked by an output that nobody reads.
     InVain,
@@ -64,12 +64,12 @@ impl Writer {
         })
     }
 
-    pub(super) fn wait(&self, patience: Duration) -> Waited {
+    pub(super) fn wait(&self, patience: Duration) -> WaitOutcome {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // Nothing is ever sent: either the channel disconnects or the wait times out.
         match ended.recv_timeout(patience) {
-            Err(RecvTimeoutError::Timeout) => Waited::InVain,
-            _ => Waited::Ended,
+            Err(RecvTimeoutError::Timeout) => WaitOutcome::InVain,
+            _ => WaitOutcome::Ended,
         }
     }
 }
@@ -82,9 +82,9 @@ fn write_all(mut output: Output, lines: &Lines) {
         for core in 0..lines.cores() {
             lines.take(core, &mut room);
             if !room.text.is_empty() {
-                lines.hold(room.count);
+                lines.set_writing(room.count);
                 let written = output.write(&room.text, || lines.has_ended());
-                lines.hold(0);
+                lines.set_writing(0);
                 health = said(written, health, &output, lines);
             }
             if room.text.capacity() > ROOM_KEPT {
@@ -92,8 +92,8 @@ fn write_all(mut output: Output, lines: &Lines) {
             }
         }
         match call {
-            Call::Lines => {}
-            Call::Reopen => match output.reopen() {
+            Wakeup::Lines => {}
+            Wakeup::Reopen => match output.reopen() {
                 Ok(()) => tracing::info!("{output} is open anew"),
                 Err(error) => {
                     tracing::error!(
@@ -101,7 +101,7 @@ fn write_all(mut output: Output, lines: &Lines) {
                     );
                 }
             },
-            Call::End => return,
+            Wakeup::End => return,
         }
     }
 }

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_sent_again_is_what_the_protocol_says() {
+    fn only_retryable_statuses_are_retried() {
         for status in [300, 301, 400, 401, 404, 408, 413, 500, 501, 505] {
             let refusal = judge(&head(status), b"").expect_err("no success");
             assert_eq!(refusal.again, Again::Never, "{status}");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_success_says_how_many_and_why() {
+    fn partial_success_has_count_and_reason() {
         // partial_success { rejected_spans: 3, error_message: "too\nold" }
         let body = b"\x0a\x0b\x08\x03\x12\x07too\nold";
         let taken = judge(&head(200), body).expect("a success");

@@ -17,12 +17,12 @@ use super::collector::{Again, Collector, Lookup, Refusal};
 use super::otlp;
 use super::sink::Sink;
 use super::span::Finished;
-use super::spans::Lost;
+use super::spans::SpanLoss;
 use crate::observe::trace::limits::SPANS_MESSAGE_BYTES_MAX;
 
 /// Minimum interval between log messages about the collector's state, so that occasional refusals do not flood the
 /// error log.
-const NEWS: Duration = Duration::from_secs(10);
+const STATE_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// First and longest pause before spans are sent again: a restarted collector is usually back within a second, and more
 /// than twelve attempts per minute are pointless.
@@ -94,7 +94,7 @@ fn run(core: &Core, sink: &Arc<Sink>, lookup: Lookup) {
     let waiting: u64 = sink.spans.take().iter().map(|it| it.span.count()).sum();
     let lost = left.get() + waiting;
     if lost > 0 {
-        sink.counts.lose(Lost::Ended, lost);
+        sink.counts.lose(SpanLoss::Ended, lost);
         tracing::warn!(
             lost,
             "{lost} spans were not sent to {} before the end",
@@ -157,7 +157,7 @@ impl Sender {
         let mut over = pin!(self.core.sleep_unless_stopping(self.sink.plan.interval));
         poll_fn(|context| {
             self.sink.spans.wait(context.waker());
-            if self.sink.spans.was_called() {
+            if self.sink.spans.take_wake_flag() {
                 return Poll::Ready(());
             }
             over.as_mut().poll(context)
@@ -187,13 +187,13 @@ impl Sender {
                 return;
             }
             let wait = match refusal.again {
-                Again::Never => break Lost::Refused,
+                Again::Never => break SpanLoss::Refused,
                 // Ignore shorter values: without a pause the retries would be a busy loop.
                 Again::After(wait) => wait.unwrap_or(pause).clamp(PAUSE_FIRST, RETRY_MAX),
             };
             self.core.sleep_unless_stopping(wait).await;
             if self.core.now_exact() > until {
-                break Lost::Unreachable;
+                break SpanLoss::Unreachable;
             }
             pause = (pause * 2).min(PAUSE_MAX);
         };
@@ -212,7 +212,7 @@ impl Sender {
                 false => &why,
             };
             self.refuses((refused, count), why);
-            self.sink.counts.lose(Lost::Refused, refused);
+            self.sink.counts.lose(SpanLoss::Refused, refused);
             return;
         }
         if !why.is_empty() {
@@ -225,7 +225,7 @@ impl Sender {
         else {
             return;
         };
-        if self.core.now_exact().since(said) < NEWS {
+        if self.core.now_exact().since(said) < STATE_LOG_INTERVAL {
             return;
         }
         self.health = Health::Works;
@@ -273,7 +273,7 @@ impl Sender {
                 lost_before,
                 trouble: known,
                 said,
-            } if known != trouble && now.since(said) >= NEWS => lost_before,
+            } if known != trouble && now.since(said) >= STATE_LOG_INTERVAL => lost_before,
             Health::Troubled { .. } => return false,
         };
         self.health = Health::Troubled {

@@ -10,7 +10,7 @@ use onrush_http::{Method, Version};
 
 use super::span::{Attempt, Finished};
 use crate::observe::protobuf::{Value, Writer, fields};
-use crate::observe::record::{Class, End};
+use crate::observe::record::{FailureClass, RequestEnd};
 use crate::observe::trace::limits::USER_AGENT_TRACED_MAX;
 
 /// `SpanKind`.
@@ -156,11 +156,11 @@ fn way_attributes(span: &mut Writer, request: &Finished) {
         seconds(span, "onrush.queue_time", queued);
     }
     let end = match request.end {
-        End::Complete => None,
-        End::Partial => Some("cut off"),
-        End::GivenUp => Some("client left"),
-        End::Broken => Some("connection broke"),
-        End::CutOff => Some("server stopped"),
+        RequestEnd::Complete => None,
+        RequestEnd::Partial => Some("cut off"),
+        RequestEnd::GivenUp => Some("client left"),
+        RequestEnd::Broken => Some("connection broke"),
+        RequestEnd::CutOff => Some("server stopped"),
     };
     if let Some(end) = end {
         text(span, 9, "onrush.end", end.as_bytes());
@@ -168,7 +168,10 @@ fn way_attributes(span: &mut Writer, request: &Finished) {
     if request.is_tunnel {
         truth(span, "onrush.tunnel");
     }
-    let failed_here = matches!(request.end, End::Partial | End::Broken | End::CutOff);
+    let failed_here = matches!(
+        request.end,
+        RequestEnd::Partial | RequestEnd::Broken | RequestEnd::CutOff
+    );
     let status = request.status.filter(|&status| status >= 500);
     error(span, request.failure, status, end.filter(|_| failed_here));
 }
@@ -271,15 +274,18 @@ fn authority_attributes(span: &mut Writer, authority: &[u8]) {
 }
 
 /// Writes `error.type` and the span status if the request failed.
-fn error(span: &mut Writer, failure: Option<Class>, status: Option<u16>, end: Option<&str>) {
+fn error(span: &mut Writer, failure: Option<FailureClass>, status: Option<u16>, end: Option<&str>) {
     let status = status.map(|status| status.to_string());
-    let why = failure.map(Class::name).or(status.as_deref()).or(end);
+    let why = failure
+        .map(FailureClass::name)
+        .or(status.as_deref())
+        .or(end);
     let Some(why) = why else {
         return;
     };
     text(span, 9, "error.type", why.as_bytes());
     // A client that disconnects is not an error of this server.
-    if failure != Some(Class::Client) {
+    if failure != Some(FailureClass::Client) {
         span.message(15, |status| status.varint(3, ERROR));
     }
 }

@@ -11,7 +11,7 @@ use onrush_http::trace_context::{TraceParent, write_trace_state};
 use onrush_http::write::HeadWriter;
 
 use crate::observe::access_log::entry::Entry;
-use crate::observe::record::{Class, End};
+use crate::observe::record::{FailureClass, RequestEnd};
 use crate::observe::trace::limits::ATTEMPTS_TRACED_MAX;
 
 /// Trace context of a request.
@@ -48,7 +48,7 @@ pub(super) struct Attempt {
     pub(super) responded: Option<(Instant, u16)>,
     /// When it ended; `None` for the attempt with which the request ends.
     pub(super) ended: Option<Instant>,
-    pub(super) failure: Option<Class>,
+    pub(super) failure: Option<FailureClass>,
 }
 
 /// An ended request, ready for export.
@@ -59,8 +59,8 @@ pub(super) struct Finished {
     pub(super) route: Option<String>,
     pub(super) group: Option<String>,
     pub(super) status: Option<u16>,
-    pub(super) failure: Option<Class>,
-    pub(super) end: End,
+    pub(super) failure: Option<FailureClass>,
+    pub(super) end: RequestEnd,
     pub(super) is_tunnel: bool,
     /// Start of the request on the core's clock.
     pub(super) began: Instant,
@@ -153,7 +153,7 @@ impl Span {
     }
 
     /// Ends the current attempt, which failed with `failure` or whose response is not used.
-    pub(crate) fn fail_attempt(&self, failure: Option<Class>, now: Instant) {
+    pub(crate) fn fail_attempt(&self, failure: Option<FailureClass>, now: Instant) {
         self.with_attempt(|attempt| {
             attempt.failure = failure;
             attempt.ended = Some(now);

@@ -10,7 +10,7 @@ use crate::observe::trace::limits::SPANS_WAITING_BYTES_MAX;
 
 /// Why a span did not reach the collector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lost {
+pub(crate) enum SpanLoss {
     /// The queue is full: spans are produced faster than the collector accepts them.
     Full,
     /// The collector was unreachable, or rejected the spans as temporary failure, for too long.
@@ -21,16 +21,21 @@ pub(crate) enum Lost {
     Ended,
 }
 
-impl Lost {
+impl SpanLoss {
     /// All reasons, in the order of their counters.
-    const ALL: [Lost; 4] = [Lost::Full, Lost::Unreachable, Lost::Refused, Lost::Ended];
+    const ALL: [SpanLoss; 4] = [
+        SpanLoss::Full,
+        SpanLoss::Unreachable,
+        SpanLoss::Refused,
+        SpanLoss::Ended,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Lost::Full => "queue_full",
-            Lost::Unreachable => "unreachable",
-            Lost::Refused => "refused",
-            Lost::Ended => "ended",
+            SpanLoss::Full => "queue_full",
+            SpanLoss::Unreachable => "unreachable",
+            SpanLoss::Refused => "refused",
+            SpanLoss::Ended => "ended",
         }
     }
 }
@@ -39,7 +44,7 @@ impl Lost {
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     exported: AtomicU64,
-    lost: [AtomicU64; Lost::ALL.len()],
+    lost: [AtomicU64; SpanLoss::ALL.len()],
 }
 
 /// Numbers of spans sent and lost since the process started.
@@ -56,7 +61,7 @@ impl SpanCounts {
         self.exported.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(super) fn lose(&self, why: Lost, count: u64) {
+    pub(super) fn lose(&self, why: SpanLoss, count: u64) {
         self.lost[why as usize].fetch_add(count, Ordering::Relaxed);
     }
 
@@ -68,7 +73,7 @@ impl SpanCounts {
     pub(crate) fn view(&self) -> SpansView {
         SpansView {
             exported: self.exported.load(Ordering::Relaxed),
-            lost: Lost::ALL.map(|why| {
+            lost: SpanLoss::ALL.map(|why| {
                 let count = &self.lost[why as usize];
                 (why.name(), count.load(Ordering::Relaxed))
             }),
@@ -137,7 +142,7 @@ impl Spans {
     }
 
     /// Returns whether enough requests have been queued since the last call.
-    pub(super) fn was_called(&self) -> bool {
+    pub(super) fn take_wake_flag(&self) -> bool {
         self.called.swap(false, Ordering::AcqRel)
     }
 

@@ -13,7 +13,7 @@ mod tests {
     use super::super::simulation::{Draws, Queues};
 
     #[test]
-    fn servers_are_filled_in_their_order() {
+    fn first_fills_in_order() {
         for (full, avoid, expected) in [
             (&[][..], &[][..], Some(0)),
             (&[0], &[], Some(1)),
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_servers_can_do_leaves_the_others_idle() {
+    fn first_leaves_last_servers_idle() {
         let queues = Queues {
             load_max: 10,
             ..Queues::even(Policy::First, 10, 0.15, 1)

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::limits::{SLICE_ITEMS, WEIGHT_SCALE};
     use crate::testing::harness::on_simulated_core;
-    use crate::worker::time_slice::at_once;
+    use crate::worker::time_slice::run_unsliced;
     use proptest::prelude::*;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn update(ring: &mut Ring, members: &[Member]) {
-        at_once(async |slice| ring.update(members, slice).await);
+        run_unsliced(async |slice| ring.update(members, slice).await);
     }
 
     fn members(weights: &[u32]) -> Vec<Member> {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_the_keys_follow_the_weights() {
+    fn key_shares_follow_weights() {
         for weights in [&[1; 3][..], &[1; 10], &[1; 100], &[5, 1, 3], &[1000, 500]] {
             let members = members(weights);
             let mut balancer = Balancer::new(FREE, &members, 0);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_server_leaves_only_its_own_keys_move_and_they_spread() {
+    fn removed_server_moves_only_its_keys() {
         let all = members(&[1; 20]);
         let mut balancer = Balancer::new(BOUNDED, &all, 0);
         let before = owners(&mut balancer);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_server_joins_the_group_keys_move_to_it_only() {
+    fn added_server_takes_keys() {
         let mut balancer = Balancer::new(BOUNDED, &members(&[2; 20]), 0);
         let mut larger = Balancer::new(BOUNDED, &members(&[2; 21]), 0);
         let (before, after) = (owners(&mut balancer), owners(&mut larger));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_starts_slowly_takes_keys_little_by_little_and_from_everyone() {
+    fn slow_start_moves_keys_gradually() {
         let mut all = members(&[1; 10]);
         let mut balancer = Balancer::new(BOUNDED, &all, 0);
         let full = owners(&mut balancer);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_server_determines_its_points_and_not_its_number() {
+    fn points_depend_on_name_not_index() {
         let mut one = Balancer::new(FREE, &members(&[1; 5]), 1);
         let renumbered: Vec<Member> = members(&[1; 5])
             .into_iter()
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_of_keys_are_the_same_in_every_release() {
+    fn key_owners_are_stable_across_releases() {
         // XXH3 of nothing and of an address, and the owners of some keys. A change of these moves the keys of all
         // users.
         assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn no_server_has_more_than_its_share_allows_even_of_a_single_key() {
+    fn load_bound_holds_for_hot_key() {
         let weights = [3, 1, 1, 1, 2, 1, 1];
         let draws = Draws::idle(BOUNDED, &weights, 0);
         let mut balancer = draws.balancer();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_the_bound_a_hot_key_stays_where_it_is() {
+    fn hot_key_stays_below_bound() {
         let draws = Draws::idle(BOUNDED, &[1; 10], 0);
         let mut balancer = draws.balancer();
         for key in 0..100 {
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_full_server_go_on_and_the_last_one_left_is_found() {
+    fn full_servers_are_skipped_on_ring() {
         let full: Vec<u32> = (0..200).filter(|&server| server != 151).collect();
         let draws = Draws {
             full: &full,
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn ring_of_many_members_is_updated_in_slices() {
+    fn large_ring_updates_in_slices() {
         on_simulated_core(1, |site| async move {
             let members = members(&[1; 2000]);
             let done: Rc<Cell<bool>> = Rc::default();
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_bounded_however_large_the_group_is() {
+    fn ring_size_is_bounded() {
         for (count, weight) in [(1, 1), (2, 1000), (256, 7), (4096, 1), (4096, 1000)] {
             let mut ring = Ring::new(None);
             update(&mut ring, &members(&vec![weight; count]));
@@ -497,7 +497,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_search_finds(
+        fn index_equals_binary_search(
             weights in prop::collection::vec(1..50_u32, 1..12),
             places in prop::collection::vec(any::<u64>(), 100),
         ) {

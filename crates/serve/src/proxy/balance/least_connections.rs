@@ -5,11 +5,11 @@
 
 use super::Member;
 use super::power_of_two::cost;
-use super::round_robin::Turns;
+use super::round_robin::SmoothRoundRobin;
 
 /// O(n), in two passes.
 pub(super) fn choose(
-    turns: &mut Turns,
+    turns: &mut SmoothRoundRobin,
     members: &[Member],
     fits: impl Fn(&Member) -> bool,
     load: impl Fn(&Member) -> u32,
@@ -31,7 +31,7 @@ mod tests {
     use super::super::simulation::{Draws, Queues, shares};
 
     #[test]
-    fn the_least_for_its_weight_is_chosen() {
+    fn least_load_per_weight_is_chosen() {
         for (weights, load, least) in [
             ([1, 1, 1], [3, 1, 2], 1),
             ([1, 1, 4], [1, 1, 3], 2),
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_come_in_turn_by_weight() {
+    fn equal_loads_take_turns_by_weight() {
         for (weights, load, expected) in [
             ([1, 1, 1], [0, 0, 0], [20, 20, 20]),
             ([1, 2, 3], [0, 0, 0], [10, 20, 30]),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn full_and_avoided_servers_are_passed_over() {
+    fn full_and_avoided_servers_are_skipped() {
         let draws = Draws {
             load: &[0, 0, 7, 7],
             full: &[0],
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_stay_much_shorter_than_with_random_choice() {
+    fn tail_latency_beats_random() {
         let queues = |policy| Queues::even(policy, 10, 0.9, 1).run();
         let (random, least) = (queues(Policy::Random), queues(Policy::LeastConnections));
         assert!(least.percentile(99) * 2 < random.percentile(99));

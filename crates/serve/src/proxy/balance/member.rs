@@ -14,7 +14,7 @@ pub(crate) struct Member {
 
 /// State of a request and of the servers that a policy may need.
 #[derive(Debug)]
-pub(crate) struct Question<'a, Load, Latency> {
+pub(crate) struct BalanceRequest<'a, Load, Latency> {
     /// The [`hash::key`](super::hash::key) of the request, for `Hash` only.
     pub(crate) key: u64,
     /// Returns a server's number of requests in flight.

@@ -31,7 +31,7 @@ mod tests {
     use super::super::simulation::{Draws, Queues, Slowdown, assert_shares, shares};
 
     #[test]
-    fn servers_of_which_nothing_is_known_get_their_shares_by_weight() {
+    fn unknown_latencies_share_by_weight() {
         for seed in 1..=4 {
             let weights = [3, 1, 2];
             let draws = Draws::idle(Policy::PeakEwma, &weights, seed);
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_is_latency_times_requests_by_weight() {
+    fn cost_is_latency_times_requests_per_weight() {
         for (weights, load, latency, expected) in [
             // 3 ms against 2 ms, both idle.
             ([1, 1], [0, 0], [3_000_000, 2_000_000], 1),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_stay_much_shorter_than_with_random_choice() {
+    fn tail_latency_beats_random() {
         for seed in 1..=3 {
             let queues = |policy| Queues::even(policy, 10, 0.9, seed).run();
             let (random, peak) = (queues(Policy::Random), queues(Policy::PeakEwma));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_turns_slow_is_left_and_one_that_recovers_is_found_again() {
+    fn slow_server_is_avoided_until_it_recovers() {
         for seed in 1..=3 {
             let queues = Queues {
                 slowdown: Some(Slowdown {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn with_a_slow_server_the_tail_is_shorter_than_when_only_requests_are_counted() {
+    fn peak_ewma_beats_power_of_two_with_slow_server() {
         for seed in 1..=3 {
             let queues = |policy| {
                 let queues = Queues::even(policy, 10, 0.5, seed);

@@ -7,7 +7,7 @@
 use onrush_engine::random::Random;
 
 use super::member::{Cost, Member};
-use super::random::Lots;
+use super::random::AliasTable;
 use crate::limits::DRAWS_MAX;
 
 /// Without the new request, so that idle servers are equal and the first one drawn, by weight, is chosen.
@@ -20,7 +20,7 @@ pub(super) fn cost(member: &Member, load: u32) -> Cost {
 
 /// Draws two members that fit; returns the cheaper one, or the first if equal. If hardly any fits, the cheapest of all.
 pub(super) fn choose(
-    lots: &Lots,
+    lots: &AliasTable,
     members: &[Member],
     chance: &Random,
     fits: impl Fn(&Member) -> bool,
@@ -53,7 +53,7 @@ pub(super) fn choose(
 }
 
 /// Draws two different members by weight; there must be at least two.
-fn draw_two(lots: &Lots, count: usize, chance: &Random) -> (usize, usize) {
+fn draw_two(lots: &AliasTable, count: usize, chance: &Random) -> (usize, usize) {
     let one = lots.draw(chance);
     for _ in 0..DRAWS_MAX {
         let other = lots.draw(chance);
@@ -72,7 +72,7 @@ mod tests {
     use super::super::simulation::{Draws, Queues, assert_shares, shares};
 
     #[test]
-    fn idle_servers_get_their_shares_by_weight() {
+    fn idle_servers_share_by_weight() {
         for seed in 1..=4 {
             for weights in [&[3, 1][..], &[1; 50], &[1000, 1, 500]] {
                 let draws = Draws::idle(Policy::PowerOfTwo, weights, seed);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_with_more_in_flight_for_its_weight_is_not_chosen() {
+    fn busier_server_is_not_chosen() {
         for (weights, load, expected) in [
             ([1, 1], [1, 0], [0, 1]),
             ([3, 1], [2, 1], [1, 0]),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_one_left_is_found_among_many() {
+    fn last_available_server_is_found() {
         let full: Vec<u32> = (0..100).filter(|&server| server != 73).collect();
         let draws = Draws {
             full: &full,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_stay_much_shorter_than_with_random_choice() {
+    fn tail_latency_beats_random() {
         for seed in 1..=3 {
             let queues = |policy| Queues::even(policy, 10, 0.9, seed).run();
             let (random, two) = (queues(Policy::Random), queues(Policy::PowerOfTwo));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn under_load_a_server_twice_as_fast_with_twice_the_weight_takes_twice_as_much() {
+    fn load_follows_weight_and_speed() {
         let queues = Queues {
             weights: vec![2, 1, 1],
             service: vec![500_000, 1_000_000, 1_000_000],

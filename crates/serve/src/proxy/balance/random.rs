@@ -20,7 +20,7 @@ use crate::limits::DRAWS_MAX;
 ///                     └───┴───┴───┘
 /// ```
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lots {
+pub(super) struct AliasTable {
     columns: Vec<Column>,
 }
 
@@ -33,7 +33,7 @@ struct Column {
     other: u32,
 }
 
-impl Lots {
+impl AliasTable {
     pub(super) fn update(&mut self, members: &[Member]) {
         let count = members.len() as u64;
         let height: u64 = members.iter().map(|member| u64::from(member.weight)).sum();
@@ -81,7 +81,7 @@ impl Lots {
 
 /// Constant time while enough members fit; otherwise O(n).
 pub(super) fn choose(
-    lots: &Lots,
+    lots: &AliasTable,
     members: &[Member],
     chance: &Random,
     fits: impl Fn(&Member) -> bool,
@@ -128,7 +128,7 @@ mod tests {
     use super::super::simulation::{Draws, assert_shares, shares};
 
     #[test]
-    fn shares_follow_the_weights_within_chance() {
+    fn random_shares_follow_weights() {
         for seed in [1, 2, 3, 1 << 40] {
             for weights in [&[3, 1][..], &[5, 1, 3], &[1; 100], &[1000, 1, 500, 1, 1]] {
                 let draws = Draws::idle(Policy::Random, weights, seed);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn full_and_avoided_servers_leave_their_share_to_the_others_by_weight() {
+    fn skipped_share_is_divided_by_weight() {
         for seed in 1..=4 {
             let draws = Draws {
                 full: &[0],

@@ -5,7 +5,7 @@ use super::Member;
 /// Smooth weighted round robin, as in nginx: every server earns its weight as credit; the one with the highest credit
 /// is chosen and pays the sum earned by all. Heavy servers are spread evenly instead of being chosen in bursts.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub(super) struct SmoothRoundRobin {
     /// Credit of each member. Invariant: the sum is 0.
     credits: Vec<i64>,
     /// The first index among equal credits, modulo the number of members. It differs between cores: otherwise the first
@@ -13,7 +13,7 @@ pub(super) struct Turns {
     start: u64,
 }
 
-impl Turns {
+impl SmoothRoundRobin {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             credits: Vec::new(),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_follows_the_weights_exactly_and_smoothly() {
+    fn order_is_smooth_weighted_round_robin() {
         let idle = |weights, seed| Draws::idle(Policy::RoundRobin, weights, seed);
         check(&idle(&[5, 1, 1], 0), &[0, 0, 1, 0, 2, 0, 0, 0, 0, 1]);
         check(&idle(&[1, 1, 1], 0), &[0, 1, 2, 0]);
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn each_core_begins_with_another_of_equal_servers() {
+    fn cores_start_with_different_servers() {
         let idle = |weights, seed| Draws::idle(Policy::RoundRobin, weights, seed);
         check(&idle(&[1, 1, 1], 1), &[1, 2, 0, 1]);
         check(&idle(&[5, 1, 1], 2), &[0, 0, 2, 0, 1, 0, 0]);
     }
 
     #[test]
-    fn full_and_avoided_servers_are_passed_over_and_owed_nothing() {
+    fn skipped_servers_earn_no_credit() {
         let draws = Draws {
             full: &[1],
             avoid: &[3],
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_returns_gets_no_more_and_no_less_than_its_share() {
+    fn returning_server_gets_its_share() {
         let both = [member(0, 1), member(1, 1)];
         let mut balancer = Balancer::new(Policy::RoundRobin, &both, 0);
         let idle = Draws::idle(Policy::RoundRobin, &[1, 1], 0);
@@ -148,18 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn a_server_alone_in_the_list_needs_no_turn() {
+    fn single_server_gets_all() {
         let draws = Draws::idle(Policy::RoundRobin, &[4], 9);
         assert_eq!(shares(&draws, 5), [5]);
     }
 
     proptest! {
         #[test]
-        fn nothing_is_owed_in_sum_whatever_comes_and_goes(
+        fn credits_sum_to_zero(
             steps in prop::collection::vec((prop::collection::vec(0..5_u32, 1..8), 0..20_usize), 1..20),
             seed: u64,
         ) {
-            let mut turns = Turns::new(seed);
+            let mut turns = SmoothRoundRobin::new(seed);
             let mut before: Vec<Member> = Vec::new();
             for (weights, choices) in steps {
                 let members: Vec<Member> = (0..)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use onrush_engine::Instant;
 use onrush_engine::random::{Random, mix};
 
-use super::{Balancer, Member, Policy, Question};
+use super::{BalanceRequest, Balancer, Member, Policy};
 use crate::limits::WEIGHT_SCALE;
 use crate::proxy::ewma::{Decay, Ewma};
 
@@ -65,7 +65,7 @@ impl<'a> Draws<'a> {
             self.load.get(server as usize).copied().unwrap_or(0)
         };
         let latency = |server: u32| self.latency.get(server as usize).copied().unwrap_or(0);
-        balancer.choose(&Question {
+        balancer.choose(&BalanceRequest {
             key,
             load: &load,
             load_sum: self.load.iter().sum(),
@@ -207,7 +207,7 @@ impl Queues {
     ) -> usize {
         let now = Instant::from_nanoseconds(now);
         let decay = Decay::new(TIME_CONSTANT);
-        let question = Question {
+        let question = BalanceRequest {
             key: now.nanoseconds(),
             load: &|server| queues[server as usize].len() as u32,
             load_sum: 0,

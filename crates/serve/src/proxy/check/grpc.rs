@@ -1,8 +1,8 @@
 //! The gRPC health checking protocol (`grpc.health.v1`), with a minimal encoder and decoder for its two messages. Pure.
 
-use super::http2::Answer;
+use super::http2::CheckResponse;
 use crate::observe::protobuf::Writer;
-use crate::proxy::health::Fault;
+use crate::proxy::health::CheckFault;
 
 pub(super) const PATH: &str = "/grpc.health.v1.Health/Check";
 
@@ -23,19 +23,19 @@ pub(super) fn request(service: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// The fault of the answer.
-pub(super) fn judge(answer: &Answer) -> Result<(), Fault> {
+pub(super) fn evaluate(answer: &CheckResponse) -> Result<(), CheckFault> {
     if answer.status != 200 {
-        return Err(Fault::Status(answer.status));
+        return Err(CheckFault::Status(answer.status));
     }
     match answer.grpc_status {
-        None => return Err(Fault::NoGrpcStatus),
+        None => return Err(CheckFault::NoGrpcStatus),
         Some(0) => {}
-        Some(status) => return Err(Fault::GrpcStatus(status)),
+        Some(status) => return Err(CheckFault::GrpcStatus(status)),
     }
     match serving_status(&answer.body) {
         Some(SERVING) => Ok(()),
-        Some(other) => Err(Fault::NotServing(other)),
-        None => Err(Fault::NoGrpcMessage),
+        Some(other) => Err(CheckFault::NotServing(other)),
+        None => Err(CheckFault::NoGrpcMessage),
     }
 }
 
@@ -58,8 +58,8 @@ fn serving_status(framed: &[u8]) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn answer(body: &[u8], grpc_status: Option<u16>) -> Answer {
-        Answer {
+    fn answer(body: &[u8], grpc_status: Option<u16>) -> CheckResponse {
+        CheckResponse {
             status: 200,
             body: body.to_vec(),
             grpc_status,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_a_message_behind_its_prefix() {
+    fn grpc_request_has_length_prefix() {
         assert_eq!(request(""), [0, 0, 0, 0, 0]);
         assert_eq!(request("ab"), [0, 0, 0, 0, 4, 0x0a, 2, b'a', b'b']);
         let long = request(&"a".repeat(200));
@@ -77,9 +77,9 @@ mod tests {
     }
 
     #[test]
-    fn only_serving_is_well() {
+    fn only_serving_passes() {
         let serving = [0, 0, 0, 0, 2, 8, 1];
-        assert!(judge(&answer(&serving, Some(0))).is_ok());
+        assert!(evaluate(&answer(&serving, Some(0))).is_ok());
         for (body, status, said) in [
             (&[0, 0, 0, 0, 2, 8, 2][..], Some(0), "says NOT_SERVING"),
             (&[0, 0, 0, 0, 0], Some(0), "says UNKNOWN"),
@@ -89,7 +89,7 @@ mod tests {
             (&[1, 0, 0, 0, 2, 8, 1], Some(0), "is no HealthCheckResponse"),
             (&[0, 0, 0, 0, 3, 8, 1], Some(0), "is no HealthCheckResponse"),
         ] {
-            let fault = judge(&answer(body, status)).expect_err(said);
+            let fault = evaluate(&answer(body, status)).expect_err(said);
             assert!(fault.to_string().ends_with(said), "{fault}: {said}");
         }
     }

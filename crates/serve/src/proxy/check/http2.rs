@@ -13,7 +13,7 @@ use onrush_tls::Transport;
 use crate::limits::CHECK_BYTES_MAX;
 use crate::proxy::failure::Failure;
 
-pub(super) struct Question<'q> {
+pub(super) struct CheckRequest<'q> {
     /// The head as HTTP/1.1 text.
     pub(super) head: &'q str,
     pub(super) scheme: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Question<'q> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct CheckResponse {
     /// 0 before it has arrived.
     pub(super) status: u16,
     /// The first bytes of the body.
@@ -35,10 +35,10 @@ pub(super) struct Answer {
 /// Sends the request on a new `transport` and reads the response, as far as necessary, by `until`.
 pub(super) async fn ask(
     transport: &Transport,
-    question: &Question<'_>,
+    question: &CheckRequest<'_>,
     limits: &Limits,
     until: Instant,
-) -> Result<Answer, Failure> {
+) -> Result<CheckResponse, Failure> {
     transport.set_deadline(Some(until));
     let mut out = Vec::new();
     let mut http = Connection::new(Role::Client, LocalSettings::DEFAULT, &mut out);
@@ -55,11 +55,11 @@ pub(super) async fn ask(
         let sent = http.send_body(stream, question.body, End::Stream, &mut out);
         sent.expect("it was opened for a body");
     }
-    let mut asking = Asking {
+    let mut asking = CheckExchange {
         http,
         out,
         stream,
-        answer: Answer::default(),
+        answer: CheckResponse::default(),
         limits,
     };
     let mut received = Vec::new();
@@ -87,18 +87,18 @@ pub(super) async fn ask(
     }
 }
 
-struct Asking<'l> {
+struct CheckExchange<'l> {
     http: Connection,
     out: Vec<u8>,
     stream: Stream,
-    answer: Answer,
+    answer: CheckResponse,
     limits: &'l Limits,
 }
 
-impl Asking<'_> {
+impl CheckExchange<'_> {
     /// Processes received frames. Returns the number of bytes consumed.
     fn take(&mut self, received: &[u8]) -> Result<usize, Failure> {
-        if self.http.is_answered_in_http1(received) {
+        if self.http.is_http1_response(received) {
             return Err(Failure::BadResponse("it speaks HTTP/1".into()));
         }
         let mut at = 0;

@@ -13,8 +13,8 @@ use std::time::Duration;
 use onrush_config::plan::{self, EjectOn};
 use onrush_engine::Instant;
 
-use super::absence::Cause;
 use super::outcome::Outcome;
+use super::recheck_delay::Cause;
 use crate::limits::{EJECT_LATENCY_MARGIN, EJECT_REQUESTS_MIN, EJECT_WINDOW, WINDOW_SLICES};
 use crate::proxy::window::Window;
 
@@ -59,9 +59,9 @@ pub(crate) enum Reason {
 
 /// Counts of a group's servers, backups included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Census {
+pub(crate) struct GroupSnapshot {
     /// Servers with an address.
-    pub(crate) located: usize,
+    pub(crate) with_address: usize,
     /// Servers that are ejected, draining or disabled.
     pub(crate) out: usize,
     /// Servers that may get requests.
@@ -75,7 +75,7 @@ pub(crate) struct Ejector {
     /// Consecutive failures of each server since its last response.
     failures_in_row: Vec<u32>,
     /// Number of servers whose count is not 0.
-    suspects: usize,
+    failing_servers: usize,
     /// Outcomes in the window for each server; empty if no rule needs them, because they take most of the memory.
     counts: Vec<Window<Counts>>,
     /// Median of the servers' mean latencies in nanoseconds, computed once per slice of the window.
@@ -95,11 +95,11 @@ struct Counts {
 
 impl Ejector {
     pub(crate) fn new(rules: Rules, servers: usize) -> Self {
-        let counted = if rules.looks_back() { servers } else { 0 };
+        let counted = if rules.needs_window() { servers } else { 0 };
         Self {
             rules,
             failures_in_row: vec![0; servers],
-            suspects: 0,
+            failing_servers: 0,
             counts: vec![Window::new(rules.window); counted],
             median: None,
             median_due: Instant::default(),
@@ -130,7 +130,7 @@ impl Ejector {
 
     /// Whether a successful response would change any count.
     pub(crate) fn wants_responses(&self) -> bool {
-        self.suspects > 0 || self.rules.looks_back()
+        self.failing_servers > 0 || self.rules.needs_window()
     }
 
     /// Counts the outcome of a request at a server in service. Returns the reason to take it out, if any, and then
@@ -162,8 +162,8 @@ impl Ejector {
 
     fn set_failures_in_row(&mut self, server: u32, failures: u32) {
         let before = std::mem::replace(&mut self.failures_in_row[server as usize], failures);
-        self.suspects += usize::from(failures > 0);
-        self.suspects -= usize::from(before > 0);
+        self.failing_servers += usize::from(failures > 0);
+        self.failing_servers -= usize::from(before > 0);
     }
 
     fn count(&mut self, server: u32, outcome: Outcome, now: Instant) {
@@ -252,14 +252,14 @@ impl Ejector {
 
 impl Rules {
     /// Whether any rule needs the window.
-    fn looks_back(&self) -> bool {
+    fn needs_window(&self) -> bool {
         self.failure_share.is_some() || self.latency.is_some()
     }
 
     /// Whether one more server may be taken out. One may always be out, but never the last in service, backups
     /// included.
-    pub(crate) fn may_take_out(&self, census: Census) -> bool {
-        let out_max = census.located * self.out_percent_max as usize / 100;
+    pub(crate) fn may_take_out(&self, census: GroupSnapshot) -> bool {
+        let out_max = census.with_address * self.out_percent_max as usize / 100;
         census.in_service > 1 && census.out < out_max.max(1)
     }
 }
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_take_a_server_out() {
+    fn consecutive_failures_eject() {
         check(IN_ROW, "xx", None);
         check(IN_ROW, "xxx", Some("3 requests in a row failed"));
         check(IN_ROW, "xx.xx.xx.", None);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn one_connection_that_failed_is_enough_where_connections_count() {
+    fn failed_connection_ejects_on_connections() {
         let rules = Rules {
             on: EjectOn::Connections,
             ..IN_ROW
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_needed_only_where_they_could_change_anything() {
+    fn responses_are_observed_only_if_needed() {
         let mut ejector = Ejector::new(IN_ROW, 3);
         assert!(!ejector.wants_responses());
         for server in [1, 2, 1] {
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_server_goes_on_counting_by_the_next_rules() {
+    fn counts_survive_rule_change() {
         let patient = Rules {
             failures_in_row: Some(5),
             ..IN_ROW
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_failures_takes_a_server_out_when_there_are_enough_requests() {
+    fn failure_share_ejects() {
         check(SHARE, "xxxxxxxxx", None);
         check(
             SHARE,
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_window_counts_no_more() {
+    fn old_failures_expire() {
         let mut ejector = Ejector::new(SHARE, 2);
         for _ in 0..9 {
             assert_eq!(ejector.observe(0, Outcome::Failed, at(0)), None);
@@ -501,14 +501,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_much_slower_than_the_others_is_taken_out() {
+    fn slow_server_is_ejected() {
         let reason = "it responds after 50.0ms in the mean, the others after 10.0ms".to_owned();
         assert_eq!(slow(&[10, 12, 50, 9], 20), [(2, reason.clone())]);
         assert_eq!(slow(&[50, 10], 20), [(0, reason)]);
     }
 
     #[test]
-    fn a_little_slower_or_slower_by_less_than_the_margin_is_no_reason() {
+    fn small_latency_difference_is_ignored() {
         assert!(slow(&[10, 12, 29, 9], 20).is_empty());
         assert!(slow(&[1, 1, 10, 1], 20).is_empty());
         assert!(slow(&[500], 20).is_empty());
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_share_is_out_at_once_but_one_always_may_be_and_the_last_stays() {
+    fn ejected_share_is_limited() {
         for (located, percent, out_max) in [
             (10, 50, 5),
             (10, 0, 1),
@@ -530,8 +530,8 @@ mod tests {
                 ..IN_ROW
             };
             let may_go = |out| {
-                rules.may_take_out(Census {
-                    located,
+                rules.may_take_out(GroupSnapshot {
+                    with_address: located,
                     out,
                     in_service: located - out,
                 })
@@ -542,9 +542,9 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_are_down_for_other_reasons_count_as_out_of_service() {
-        let census = |in_service| Census {
-            located: 5,
+    fn down_servers_count_as_out_of_service() {
+        let census = |in_service| GroupSnapshot {
+            with_address: 5,
             out: 0,
             in_service,
         };
@@ -554,7 +554,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn servers_that_change_their_positions_are_judged_as_before(
+        fn reordered_servers_keep_counts(
             events in prop::collection::vec((0..4_usize, 0..3_usize, 0..2_000_u64), 1..200),
             configurations in prop::collection::vec(Just(vec![0, 1, 2, 3]).prop_shuffle(), 200),
         ) {
@@ -570,7 +570,7 @@ mod tests {
                 let place = place.expect("all are in every configuration");
                 let expected = steady.observe(server as u32, outcome, at(now));
                 prop_assert_eq!(moving.observe(place as u32, outcome, at(now)), expected);
-                prop_assert_eq!(moving.suspects, steady.suspects);
+                prop_assert_eq!(moving.failing_servers, steady.failing_servers);
                 let positions: Vec<Option<usize>> = next
                     .iter()
                     .map(|server| order.iter().position(|known| known == server))
@@ -582,7 +582,7 @@ mod tests {
         }
 
         #[test]
-        fn suspects_are_always_those_with_failures_since_their_last_response(
+        fn failing_servers_count_is_exact(
             events in prop::collection::vec((0..6_u32, 0..3_u32, 0..3_000_u64), 1..400),
         ) {
             let rules = Rules { failures_in_row: Some(4), latency: LATENCY.latency, ..SHARE };
@@ -593,7 +593,7 @@ mod tests {
                 let outcome = [responded(pause), Outcome::Failed, Outcome::Unreachable][outcome as usize];
                 let reason = ejector.observe(server, outcome, at(now));
                 let suspects = ejector.failures_in_row.iter().filter(|failures| **failures > 0);
-                prop_assert_eq!(suspects.count(), ejector.suspects);
+                prop_assert_eq!(suspects.count(), ejector.failing_servers);
                 prop_assert!(ejector.failures_in_row[server as usize] < 4);
                 if reason.is_some() {
                     prop_assert_eq!(ejector.failures_in_row[server as usize], 0);

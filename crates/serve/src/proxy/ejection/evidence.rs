@@ -6,10 +6,10 @@ use onrush_config::plan::{EjectOn, Timeouts};
 use onrush_engine::Instant;
 
 use super::Ejection;
-use super::absence::Cause;
-use super::outcome::{Outcome, is_our_own};
-use super::presence::Presence;
-use super::transitions::Out;
+use super::outcome::{Outcome, is_caused_locally};
+use super::presence::EjectionPhase;
+use super::recheck_delay::Cause;
+use super::transitions::EjectionStart;
 use crate::proxy::endpoints::Endpoints;
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
@@ -28,7 +28,7 @@ pub(crate) enum Purpose {
 /// A change of a server's state, with the text that follows the server's name in the log.
 pub(crate) enum Change {
     /// The server has been taken out; the caller starts the task that brings it back.
-    TakenOut(Out, String),
+    TakenOut(EjectionStart, String),
     Back(&'static str),
     /// The server fails and stays in service.
     Failing(String),
@@ -62,7 +62,7 @@ impl Ejection {
         worker: &Worker,
     ) -> Option<Outcome> {
         let outcome = Outcome::of_failure(failure, self.on())?;
-        (!is_our_own(failure, timeouts, worker)).then_some(outcome)
+        (!is_caused_locally(failure, timeouts, worker)).then_some(outcome)
     }
 
     /// Counts an outcome, with the failure that it was. Returns a change of the server's state, if any.
@@ -152,7 +152,7 @@ impl Ejection {
         (cause, why): (Cause, &str),
         now: Instant,
     ) -> Option<Change> {
-        let out = endpoints.take_out(server, cause, &self.terms, now)?;
+        let out = endpoints.eject_server(server, cause, &self.terms, now)?;
         let how = match cause {
             Cause::Unreachable => format!("is out until it accepts connections: {why}"),
             Cause::Unreliable => format!("is out for {:.0} s: {why}", out.wait.as_secs_f64()),

@@ -40,11 +40,11 @@ impl Outcome {
             // With CANCEL the deadline of the call has passed at its client (gRPC); with NO_ERROR the server needs no
             // more of the request (RFC 9113 8.1). Neither is a failure of the server.
             Failure::StreamReset(Code::CANCEL | Code::NO_ERROR)
-            | Failure::CutByReset(Code::CANCEL | Code::NO_ERROR) => None,
+            | Failure::TruncatedByReset(Code::CANCEL | Code::NO_ERROR) => None,
             Failure::BadResponse(_)
             | Failure::Cut(_)
             | Failure::StreamReset(_)
-            | Failure::CutByReset(_) => match on {
+            | Failure::TruncatedByReset(_) => match on {
                 EjectOn::Responses => Some(Outcome::Failed),
                 EjectOn::Connections => None,
             },
@@ -54,7 +54,7 @@ impl Outcome {
             | Failure::Unprocessed(_)
             | Failure::NoWebSocket
             | Failure::Intercepted(_)
-            | Failure::Unwanted
+            | Failure::RefusedField
             | Failure::Unavailable(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => None,
@@ -80,12 +80,12 @@ fn of_connect(error: &Error) -> Option<Outcome> {
 }
 
 /// Whether a timeout is caused by this core, which was stalled for much of the time.
-pub(super) fn is_our_own(failure: &Failure, timeouts: &Timeouts, worker: &Worker) -> bool {
+pub(super) fn is_caused_locally(failure: &Failure, timeouts: &Timeouts, worker: &Worker) -> bool {
     let patience = match failure {
         Failure::Connect(_) => timeouts.connect,
         _ => timeouts.upstream_first_byte,
     };
-    failure.is_timeout() && worker.was_held_up(patience)
+    failure.is_timeout() && worker.was_stalled(patience)
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     use onrush_http::Refusal;
 
     #[test]
-    fn a_missing_resource_of_ours_says_nothing_about_the_server() {
+    fn local_shortage_is_no_evidence() {
         let connect = |errno| Failure::Connect(Error::new(Op::Connect, Kind::Os(errno)));
         let late = Error::new(Op::Recv, Kind::TimedOut);
         for (failure, on_connections, on_responses) in [

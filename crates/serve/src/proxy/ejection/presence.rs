@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard};
 
 use onrush_engine::Instant;
 
-use super::absence::Absence;
+use super::recheck_delay::EjectionHistory;
 
 /// State of ejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Presence {
+pub(crate) enum EjectionPhase {
     In,
     Out,
     /// The next suitable request goes to it and shows whether it responds again.
@@ -31,7 +31,7 @@ pub(crate) struct EjectionState {
 
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    pub(super) absence: Absence,
+    pub(super) absence: EjectionHistory,
     /// Number of the current absence, so that a task started for one absence cannot end the next.
     pub(super) term: u32,
     /// Time from which a response shows that a failing server works again.
@@ -39,12 +39,12 @@ pub(super) struct Record {
 }
 
 impl EjectionState {
-    pub(crate) fn presence(&self) -> Presence {
+    pub(crate) fn presence(&self) -> EjectionPhase {
         match self.presence.load(Ordering::Relaxed) {
-            0 => Presence::In,
-            1 => Presence::Out,
-            2 => Presence::OnTrial,
-            3 => Presence::Tried,
+            0 => EjectionPhase::In,
+            1 => EjectionPhase::Out,
+            2 => EjectionPhase::OnTrial,
+            3 => EjectionPhase::Tried,
             other => unreachable!("{other} was never stored"),
         }
     }
@@ -54,11 +54,11 @@ impl EjectionState {
     }
 
     /// Resets the state, because the address now has another server, or because ejection begins to apply to this one.
-    pub(crate) fn begin_anew(&self) {
+    pub(crate) fn reset_state(&self) {
         let mut record = self.record();
-        record.absence = Absence::default();
+        record.absence = EjectionHistory::default();
         record.term = record.term.wrapping_add(1);
-        self.set_presence(Presence::In);
+        self.set_presence(EjectionPhase::In);
     }
 
     pub(super) fn record(&self) -> MutexGuard<'_, Record> {
@@ -72,7 +72,7 @@ impl EjectionState {
         self.is_failing.store(is_failing, Ordering::Relaxed);
     }
 
-    pub(super) fn set_presence(&self, presence: Presence) {
+    pub(super) fn set_presence(&self, presence: EjectionPhase) {
         self.set_failing(false);
         self.presence.store(presence as u8, Ordering::Relaxed);
     }
@@ -81,7 +81,7 @@ impl EjectionState {
 impl Default for EjectionState {
     fn default() -> Self {
         Self {
-            presence: AtomicU8::new(Presence::In as u8),
+            presence: AtomicU8::new(EjectionPhase::In as u8),
             is_failing: AtomicBool::new(false),
             record: Mutex::default(),
         }

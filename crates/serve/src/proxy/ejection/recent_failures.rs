@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use onrush_engine::Instant;
 
-use crate::limits::SUSPICION;
+use crate::limits::AVOID_TIME;
 
 #[derive(Debug, Default)]
 pub(crate) struct RecentFailures {
@@ -36,7 +36,7 @@ impl RecentFailures {
     pub(crate) fn add(&self, server: u32, now: Instant) {
         let mut until = self.until.borrow_mut();
         until.retain(|(known, _)| *known != server);
-        until.push((server, now + SUSPICION));
+        until.push((server, now + AVOID_TIME));
     }
 
     /// The servers to avoid now, or `None`. O(n) in their number.
@@ -57,29 +57,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_avoided_for_a_while_after_its_last_failure() {
+    fn recent_failure_is_avoided_for_a_while() {
         let failures = RecentFailures::default();
         let start = Instant::from_nanoseconds(1);
-        let half = SUSPICION / 2;
+        let half = AVOID_TIME / 2;
         assert_eq!(failures.at(start), None);
         failures.add(3, start);
         failures.add(1, start);
         assert_eq!(failures.at(start), Some(vec![3, 1]));
         failures.add(3, start + half);
         assert_eq!(failures.at(start + half), Some(vec![1, 3]));
-        assert_eq!(failures.at(start + SUSPICION), Some(vec![3]));
-        assert_eq!(failures.at(start + half + SUSPICION), None);
+        assert_eq!(failures.at(start + AVOID_TIME), Some(vec![3]));
+        assert_eq!(failures.at(start + half + AVOID_TIME), None);
     }
 
     #[test]
-    fn a_server_is_avoided_at_its_next_position_too() {
+    fn avoided_servers_survive_reordering() {
         let failures = RecentFailures::default();
         let start = Instant::from_nanoseconds(1);
         failures.add(3, start);
         failures.add(1, start);
         let next = failures.in_positions(&[None, Some(0), Some(3)]);
         assert_eq!(next.at(start), Some(vec![2]));
-        assert_eq!(next.at(start + SUSPICION), None);
+        assert_eq!(next.at(start + AVOID_TIME), None);
         assert_eq!(failures.at(start), Some(vec![3, 1]));
     }
 }

@@ -8,22 +8,27 @@ use onrush_engine::Error;
 use onrush_http::proxy_protocol::Origin;
 use onrush_tls::Transport;
 
-use super::absence::Cause;
-use super::transitions::Out;
+use super::recheck_delay::Cause;
+use super::transitions::EjectionStart;
 use crate::limits::RECHECK_TIMEOUT;
 use crate::proxy::group::{Event, Group};
 use crate::worker::Worker;
 
 /// Brings an ejected server back. Ends when the server is back or on trial, or when the core stops.
-pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: Rc<Worker>) {
-    let Out { term, cause, wait } = out;
+pub(crate) async fn bring_back(
+    group: Rc<Group>,
+    server: u32,
+    out: EjectionStart,
+    worker: Rc<Worker>,
+) {
+    let EjectionStart { term, cause, wait } = out;
     let (core, endpoints) = (&worker.core, group.endpoints());
     let Some(ejection) = group.ejection() else {
         return;
     };
     // After a failed connection the server counts as unreachable, even if another rule took it out.
     let stays_out = || {
-        let wait = endpoints.stays_out(server, term, &ejection.terms)?;
+        let wait = endpoints.extend_absence(server, term, &ejection.terms)?;
         Some((Cause::Unreachable, wait))
     };
     let endpoint = &endpoints.all()[server as usize];
@@ -38,7 +43,7 @@ pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: 
     while let Some((cause, duration)) = wait {
         core.sleep_unless_stopping(duration).await;
         // No configuration has the server any more.
-        let is_forgotten = group.retirement.has_begun() && endpoint.is_alone();
+        let is_forgotten = group.retirement.has_begun() && endpoint.is_unshared();
         if core.is_stopping() || !endpoints.is_out(server, term) || is_forgotten {
             return;
         }
@@ -47,7 +52,7 @@ pub(crate) async fn bring_back(group: Rc<Group>, server: u32, out: Out, worker: 
             (Ok(transport), Cause::Unreachable) => {
                 let now = core.now_exact();
                 if endpoints.bring_back(server, Some(term), now) {
-                    group.tell(server, Event::Back, &"is back: it accepts connections");
+                    group.log_event(server, Event::Back, &"is back: it accepts connections");
                     if group.plan.reuse != Reuse::Never {
                         group.server(server).pool.put(transport, now);
                     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 
-use super::absence::{Cause, Terms};
-use super::presence::Presence;
+use super::presence::EjectionPhase;
+use super::recheck_delay::{Cause, RecheckDelays};
 use crate::proxy::endpoints::Endpoints;
 
 /// A new ejection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Out {
+pub(crate) struct EjectionStart {
     /// Number of the absence, which identifies it.
     pub(crate) term: u32,
     pub(crate) cause: Cause,
@@ -21,26 +21,26 @@ pub(crate) struct Out {
 impl Endpoints {
     /// Takes a server out for the time given by `terms`. Returns `None` if it is already out or waits for its trial. A
     /// `Tried` server fails its trial.
-    pub(in crate::proxy) fn take_out(
+    pub(in crate::proxy) fn eject_server(
         &self,
         endpoint: u32,
         cause: Cause,
-        terms: &Terms,
+        terms: &RecheckDelays,
         now: Instant,
-    ) -> Option<Out> {
+    ) -> Option<EjectionStart> {
         let state = self.all()[endpoint as usize].ejection();
         let mut record = state.record();
         let wait = match state.presence() {
-            Presence::In => record.absence.begin(cause, terms, now),
-            Presence::Tried => record.absence.go_on(cause, terms),
-            Presence::Out | Presence::OnTrial => return None,
+            EjectionPhase::In => record.absence.begin(cause, terms, now),
+            EjectionPhase::Tried => record.absence.go_on(cause, terms),
+            EjectionPhase::Out | EjectionPhase::OnTrial => return None,
         };
         record.term = record.term.wrapping_add(1);
-        state.set_presence(Presence::Out);
+        state.set_presence(EjectionPhase::Out);
         let term = record.term;
         drop(record);
         self.changed();
-        Some(Out { term, cause, wait })
+        Some(EjectionStart { term, cause, wait })
     }
 
     /// Marks a server in service as failing, for at least the time that it would be out. Returns whether that is new.
@@ -80,14 +80,19 @@ impl Endpoints {
     /// Whether the server is still in absence `term`.
     pub(in crate::proxy) fn is_out(&self, endpoint: u32, term: u32) -> bool {
         let state = self.all()[endpoint as usize].ejection();
-        state.record().term == term && state.presence() == Presence::Out
+        state.record().term == term && state.presence() == EjectionPhase::Out
     }
 
     /// A recheck could not connect to a server. Returns the time before the next one; `None` when absence `term` has ended.
-    pub(super) fn stays_out(&self, endpoint: u32, term: u32, terms: &Terms) -> Option<Duration> {
+    pub(super) fn extend_absence(
+        &self,
+        endpoint: u32,
+        term: u32,
+        terms: &RecheckDelays,
+    ) -> Option<Duration> {
         let state = self.all()[endpoint as usize].ejection();
         let mut record = state.record();
-        let lasts = record.term == term && state.presence() == Presence::Out;
+        let lasts = record.term == term && state.presence() == EjectionPhase::Out;
         lasts.then(|| record.absence.go_on(Cause::Unreachable, terms))
     }
 
@@ -96,9 +101,9 @@ impl Endpoints {
         let endpoint = &self.all()[endpoint as usize];
         let state = endpoint.ejection();
         let record = state.record();
-        if record.term == term && state.presence() == Presence::Out {
+        if record.term == term && state.presence() == EjectionPhase::Out {
             endpoint.set_since(now);
-            state.set_presence(Presence::OnTrial);
+            state.set_presence(EjectionPhase::OnTrial);
             drop(record);
             self.changed();
         }
@@ -106,17 +111,17 @@ impl Endpoints {
 
     /// Claims the trial request of a server. Returns `false` if another request has it.
     pub(crate) fn claim_trial(&self, endpoint: u32) -> bool {
-        self.transition(endpoint, Presence::OnTrial, Presence::Tried)
+        self.transition(endpoint, EjectionPhase::OnTrial, EjectionPhase::Tried)
     }
 
     /// Releases a trial that ended without an outcome, so that another request can be the trial.
-    pub(crate) fn give_trial_back(&self, endpoint: u32) {
-        if self.transition(endpoint, Presence::Tried, Presence::OnTrial) {
+    pub(crate) fn release_trial(&self, endpoint: u32) {
+        if self.transition(endpoint, EjectionPhase::Tried, EjectionPhase::OnTrial) {
             self.changed();
         }
     }
 
-    fn transition(&self, endpoint: u32, from: Presence, to: Presence) -> bool {
+    fn transition(&self, endpoint: u32, from: EjectionPhase, to: EjectionPhase) -> bool {
         let state = self.all()[endpoint as usize].ejection();
         let _record = state.record();
         let fits = state.presence() == from;
@@ -137,13 +142,13 @@ impl Endpoints {
         let state = endpoint.ejection();
         let mut record = state.record();
         let lasts = term.is_none_or(|term| term == record.term);
-        if !lasts || state.presence() == Presence::In {
+        if !lasts || state.presence() == EjectionPhase::In {
             return false;
         }
         record.absence.end(now);
         record.term = record.term.wrapping_add(1);
         endpoint.set_since(now);
-        state.set_presence(Presence::In);
+        state.set_presence(EjectionPhase::In);
         drop(record);
         self.changed();
         true

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use super::super::line::{Line, Position};
-use super::state::WAITED_FOR;
+use super::super::wait_queue::{Position, WaitQueue};
+use super::state::HAS_WAITERS;
 use super::{Availability, Endpoint, Endpoints};
 
 impl Endpoints {
-    pub(crate) fn line(&self) -> &Line {
+    pub(crate) fn line(&self) -> &WaitQueue {
         &self.notice.line
     }
 
@@ -27,7 +27,7 @@ impl Endpoints {
             endpoint
                 .state
                 .in_flight
-                .fetch_or(WAITED_FOR, Ordering::AcqRel);
+                .fetch_or(HAS_WAITERS, Ordering::AcqRel);
         }
         passed
     }
@@ -50,10 +50,10 @@ impl Endpoints {
     /// Releases a connection that was [acquired](Endpoint::acquire), and calls a waiting queue, if any.
     pub(crate) fn release(&self, server: u32) {
         let in_flight = &self.all[server as usize].state.in_flight;
-        if in_flight.fetch_sub(1, Ordering::AcqRel) & WAITED_FOR != 0 {
+        if in_flight.fetch_sub(1, Ordering::AcqRel) & HAS_WAITERS != 0 {
             self.line().call(|| {
                 // A queue that enters the line after this marks the endpoint again.
-                in_flight.fetch_and(!WAITED_FOR, Ordering::AcqRel);
+                in_flight.fetch_and(!HAS_WAITERS, Ordering::AcqRel);
             });
         }
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_that_is_released_on_one_core_wakes_a_queue_of_another() {
+    fn release_wakes_queue_of_other_core() {
         for io in [Io::Epoll, Io::IoUring] {
             if onrush_engine::choose(io).is_ok() {
                 assert_eq!(take_turns(io), [TASKS * ROUNDS; 2]);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_that_is_released_through_one_configuration_wakes_a_queue_of_another() {
+    fn release_wakes_queue_of_other_configuration() {
         on_simulated_core(|core| async move {
             let before = group(&[1], None);
             let after = group(&[1], Some(before.endpoints()));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_called_for_a_server_of_the_other_configuration_passes_the_call_on() {
+    fn unusable_call_is_passed_on() {
         on_simulated_core(|core| async move {
             let before = group(&[1, 2], None);
             let after = group(&[2, 3], Some(before.endpoints()));

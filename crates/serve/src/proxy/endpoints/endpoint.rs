@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::{Address, Instant};
 
-use super::state::{Duty, Location, State, WAITED_FOR};
-use crate::proxy::ejection::{EjectionState, Presence};
+use super::state::{AdminState, HAS_WAITERS, Location, State};
+use crate::proxy::ejection::{EjectionPhase, EjectionState};
 
 /// One address of a server, configured or resolved from its name.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Endpoint {
     fixed: Option<Location>,
     /// Result of active checks.
     pub(super) is_healthy: Arc<AtomicBool>,
-    deciders: Deciders,
+    deciders: EjectionPolicy,
     /// Whether the previous configuration has active checks, too, which are continued.
     was_checked: bool,
     pub(super) state: Arc<State>,
@@ -26,7 +26,7 @@ pub(crate) struct Endpoint {
 
 /// The mechanisms that may take servers of a configuration out of service.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deciders {
+pub(super) struct EjectionPolicy {
     checks: bool,
     /// Ejection because of request outcomes; never applies to the only endpoint of a group.
     requests: bool,
@@ -65,7 +65,7 @@ pub(super) fn endpoints_max(server: &plan::Server) -> usize {
     }
 }
 
-impl Deciders {
+impl EjectionPolicy {
     pub(super) fn of(upstream: &Upstream) -> Self {
         let endpoints: usize = upstream.servers.iter().map(endpoints_max).sum();
         Self {
@@ -82,7 +82,7 @@ impl Endpoint {
     pub(super) fn new(
         server: &plan::Server,
         fixed: Option<Location>,
-        deciders: Deciders,
+        deciders: EjectionPolicy,
         known: Option<&Endpoint>,
     ) -> Self {
         let checked = known.filter(|known| known.deciders.checks && deciders.checks);
@@ -92,7 +92,7 @@ impl Endpoint {
             let was_out = ejection.presence() != Presence::In && !known.deciders.requests;
             let was_failing = ejection.is_failing() && !known.deciders.counts;
             if deciders.requests && was_out || deciders.counts && was_failing {
-                ejection.begin_anew();
+                ejection.reset_state();
             }
         }
         Self {
@@ -122,7 +122,7 @@ impl Endpoint {
         Some(location)
     }
 
-    pub(crate) fn duty(&self) -> Duty {
+    pub(crate) fn duty(&self) -> AdminState {
         self.state.duty()
     }
 
@@ -132,10 +132,10 @@ impl Endpoint {
     }
 
     /// State of ejection; always `In` if this configuration does not eject.
-    pub(crate) fn presence(&self) -> Presence {
+    pub(crate) fn presence(&self) -> EjectionPhase {
         match self.deciders.requests {
             true => self.state.ejection.presence(),
-            false => Presence::In,
+            false => EjectionPhase::In,
         }
     }
 
@@ -165,7 +165,7 @@ impl Endpoint {
     }
 
     /// Whether no other configuration has this server.
-    pub(in crate::proxy) fn is_alone(&self) -> bool {
+    pub(in crate::proxy) fn is_unshared(&self) -> bool {
         Arc::strong_count(&self.state) == 1
     }
 
@@ -185,7 +185,10 @@ impl Endpoint {
 
     /// Whether it may get requests, provided it has an address.
     pub(crate) fn availability(&self) -> Availability {
-        if !self.is_healthy() || self.presence() != Presence::In || self.duty() != Duty::Serve {
+        if !self.is_healthy()
+            || self.presence() != EjectionPhase::In
+            || self.duty() != AdminState::Serve
+        {
             return Availability::Out;
         }
         Availability::In {
@@ -194,14 +197,14 @@ impl Endpoint {
     }
 
     /// Whether it accepts requests of clients that stick to it.
-    pub(crate) fn takes_its_clients(&self) -> bool {
-        self.is_healthy() && self.presence() == Presence::In && self.duty() != Duty::Rest
+    pub(crate) fn accepts_sticky_clients(&self) -> bool {
+        self.is_healthy() && self.presence() == EjectionPhase::In && self.duty() != AdminState::Rest
     }
 
     /// Requests in flight of all cores; counted only if the group has a limit.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.state.in_flight.load(Ordering::Relaxed) & !WAITED_FOR
+        self.state.in_flight.load(Ordering::Relaxed) & !HAS_WAITERS
     }
 
     /// Reserves a connection, if the limit allows one more.
@@ -209,7 +212,7 @@ impl Endpoint {
         self.state
             .in_flight
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-                (count & !WAITED_FOR < self.connections_max).then(|| count + 1)
+                (count & !HAS_WAITERS < self.connections_max).then(|| count + 1)
             })
             .is_ok()
     }

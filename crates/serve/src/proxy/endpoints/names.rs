@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_at_any_position_and_equal_ones_in_their_order() {
+    fn names_are_matched_by_occurrence() {
         for (before, now, positions) in [
             (&[1, 2, 3][..], &[3, 1][..], &[Some(2), Some(0)][..]),
             (&[1], &[2, 1], &[None, Some(0)]),

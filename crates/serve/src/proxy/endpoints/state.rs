@@ -8,7 +8,7 @@ use onrush_engine::{Address, Instant};
 use crate::proxy::ejection::EjectionState;
 
 /// Bit of `in_flight` that is set while requests may be waiting for capacity.
-pub(super) const WAITED_FOR: u32 = 1 << 31;
+pub(super) const HAS_WAITERS: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -37,7 +37,7 @@ pub(crate) struct Location {
 /// Administrative state of a server, from the most to the least available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Duty {
+pub enum AdminState {
     /// It gets requests, if it is up.
     Serve,
     /// It gets requests of clients that stick to it, and no others.
@@ -46,16 +46,16 @@ pub enum Duty {
     Rest,
 }
 
-impl Duty {
+impl AdminState {
     /// All states.
-    pub const ALL: [Duty; 3] = [Duty::Serve, Duty::Drain, Duty::Rest];
+    pub const ALL: [AdminState; 3] = [AdminState::Serve, AdminState::Drain, AdminState::Rest];
 
     /// Name in the admin interface: as in HAProxy, which calls the last one `maint`.
     pub fn name(self) -> &'static str {
         match self {
-            Duty::Serve => "up",
-            Duty::Drain => "drain",
-            Duty::Rest => "down",
+            AdminState::Serve => "up",
+            AdminState::Drain => "drain",
+            AdminState::Rest => "down",
         }
     }
 }
@@ -68,12 +68,12 @@ impl State {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(super) fn duty(&self) -> Duty {
+    pub(super) fn duty(&self) -> AdminState {
         let duty = self.duty.load(Ordering::Relaxed);
-        Duty::ALL[usize::from(duty)]
+        AdminState::ALL[usize::from(duty)]
     }
 
-    pub(super) fn set_duty(&self, duty: Duty) {
+    pub(super) fn set_duty(&self, duty: AdminState) {
         self.duty.store(duty as u8, Ordering::Relaxed);
     }
 
@@ -94,7 +94,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             found: Mutex::default(),
-            duty: AtomicU8::new(Duty::Serve as u8),
+            duty: AtomicU8::new(AdminState::Serve as u8),
             weight: AtomicU32::new(0),
             ejection: EjectionState::default(),
             since: AtomicU64::new(0),

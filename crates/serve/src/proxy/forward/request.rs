@@ -15,16 +15,16 @@ use onrush_tls::Transport;
 
 use crate::exchange::Exchange;
 use crate::exchange::downstream::Downstream;
-use crate::exchange::downstream::request_body::Arrived;
+use crate::exchange::downstream::request_body::ReceivedBody;
 use crate::exchange::request_context::RequestContext;
 use crate::exchange::websocket::Accept;
 use crate::proxy::ejection::Purpose;
-use crate::proxy::group::{FOREVER, Group, Reservation, Server};
+use crate::proxy::group::{Group, NO_DEADLINE, Reservation, Server};
 use crate::proxy::lease::{Lease, Queued};
-use crate::proxy::multiplexed::{self, Body, Patience, Submission};
+use crate::proxy::multiplexed::{self, Body, RequestTimeouts, Submission};
 use crate::proxy::{rewrite, upgrade};
-use crate::rules::compress::Wish;
-use crate::rules::error_page::Form;
+use crate::rules::compress::AcceptedCompression;
+use crate::rules::error_page::ErrorFormat;
 use crate::worker::admit::key::Key;
 
 /// A request to be forwarded. Its head stays in the client's input as long as the request may have to be sent again.
@@ -54,9 +54,9 @@ pub(crate) struct Forward {
     /// Whether the client waits for 100 (Continue) before it sends the body.
     pub(super) expects_continue: bool,
     /// Format of error responses that the client prefers, if it may be needed after the head is gone.
-    pub(crate) form: Form,
+    pub(crate) form: ErrorFormat,
     /// The compression that the client accepts, if the route compresses.
-    pub(crate) wish: Wish,
+    pub(crate) wish: AcceptedCompression,
     /// Whether the head has left the client's input, so that the request cannot be repeated.
     pub(super) is_consumed: bool,
     /// Whether this is the first request on the client's connection.
@@ -79,7 +79,7 @@ pub(super) struct Seldom {
 
 /// Destination of a request.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct ForwardTarget {
     pub(crate) group: Rc<Group>,
     pub(crate) is_first: bool,
     pub(crate) key: u64,
@@ -92,23 +92,23 @@ impl Forward {
     /// If the core is out of buffers.
     pub(crate) fn new(
         context: RequestContext<'_>,
-        way: Way,
+        way: ForwardTarget,
         head: &RequestHead<'_, '_>,
-        arrived: Arrived<'_>,
+        arrived: ReceivedBody<'_>,
     ) -> Result<Self, Error> {
         let worker = context.worker;
         let group = &way.group;
         let now = worker.core.now();
-        let asks_for_tunnel = upgrade::is_asked(head);
+        let asks_for_tunnel = upgrade::is_tunnel_request(head);
         let is_judged_here = head.version == Version::Http2 || group.speaks_http2();
         let mut forward = Self {
             reservation: None,
             lease: None,
             key: way.key,
-            sticks_to: group.sticks_to(head),
+            sticks_to: group.sticky_server(head),
             until: match context.exchange.timeouts().request {
                 Some(timeout) => now + timeout,
-                None => FOREVER,
+                None => NO_DEADLINE,
             },
             sent: Cell::default(),
             seldom: (asks_for_tunnel && is_judged_here).then(|| {
@@ -128,13 +128,15 @@ impl Forward {
             },
             expects_continue: head.expect_continue,
             form: match head.framing != Framing::None || context.exchange.may_intercept() {
-                true => Form::of(head.headers),
-                false => Form::Text,
+                true => ErrorFormat::of(head.headers),
+                false => ErrorFormat::Text,
             },
             wish: context
                 .exchange
                 .offer()
-                .map_or(Wish::default(), |offer| Wish::of(head, offer)),
+                .map_or(AcceptedCompression::default(), |offer| {
+                    AcceptedCompression::of(head, offer)
+                }),
             is_consumed: false,
             is_first: way.is_first,
             asks_for_tunnel,
@@ -165,7 +167,7 @@ impl Forward {
         reservation: &Reservation,
         group: &Rc<Group>,
         head: &RequestHead<'_, '_>,
-        arrived: Arrived<'_>,
+        arrived: ReceivedBody<'_>,
         context: RequestContext<'_>,
     ) -> Result<Option<Lease>, Error> {
         let server = reservation.server();
@@ -188,7 +190,7 @@ impl Forward {
     pub(super) fn submit(
         &self,
         head: &RequestHead<'_, '_>,
-        arrived: Arrived<'_>,
+        arrived: ReceivedBody<'_>,
         (to, bounds): ((&Rc<Group>, u32), Multiplexing),
         context: RequestContext<'_>,
     ) -> Result<(Submission, Queued), Error> {
@@ -217,13 +219,13 @@ impl Forward {
             }
         };
         let timeouts = context.exchange.timeouts();
-        self.is_sent_now(&worker.core);
+        self.record_sent(&worker.core);
         let request = multiplexed::Request {
             text: &text,
             method: self.sent_method(),
             sensitivity: head.sensitivity,
             body,
-            patience: Patience {
+            patience: RequestTimeouts {
                 settings: timeouts.connect,
                 stream: timeouts.queue,
                 response: timeouts.upstream_first_byte,
@@ -244,9 +246,9 @@ impl Forward {
     }
 
     /// Sets the server in the exchange's record.
-    pub(crate) fn goes_to(&self, exchange: &Exchange) {
+    pub(crate) fn assign_server(&self, exchange: &Exchange) {
         if let Some(reservation) = &self.reservation {
-            exchange.goes_to(reservation.shared_server());
+            exchange.set_server(reservation.shared_server());
         }
     }
 
@@ -270,13 +272,13 @@ impl Forward {
 
     /// Consumes the request's head from the client's input.
     pub(super) fn consume_head(&mut self, client: &mut Downstream<'_>) {
-        client.head_is_sent();
+        client.release_head();
         self.is_consumed = true;
     }
 
     /// Consumes the whole request; `bytes` of its body arrived with the head.
     pub(super) fn consume(&mut self, client: &mut Downstream<'_>, bytes: u32) {
-        client.request_is_sent(bytes);
+        client.release_request(bytes);
         self.is_consumed = true;
     }
 
@@ -302,10 +304,10 @@ impl Forward {
         group.plan.reuse != Reuse::Never && !self.asks_for_tunnel
     }
 
-    pub(super) fn error_form(&self, client: &Downstream<'_>) -> Form {
+    pub(super) fn error_form(&self, client: &Downstream<'_>) -> ErrorFormat {
         match self.is_consumed {
             true => self.form,
-            false => Form::of(client.head(&mut HeaderSlots::new()).headers),
+            false => ErrorFormat::of(client.head(&mut HeaderSlots::new()).headers),
         }
     }
 
@@ -321,7 +323,7 @@ impl Forward {
 
     /// Records that the request leaves now. Latency is measured with the time of the core's turn: at the response, an
     /// exact reading would be the time when it is processed, not when it arrived.
-    pub(crate) fn is_sent_now(&self, core: &Core) {
+    pub(crate) fn record_sent(&self, core: &Core) {
         self.sent.set(core.now());
     }
 }
@@ -344,7 +346,7 @@ fn client_of(
 /// Queues the head for the server, with the body if it has arrived completely.
 pub(super) fn queue_request(
     head: &RequestHead<'_, '_>,
-    arrived: Arrived<'_>,
+    arrived: ReceivedBody<'_>,
     stream: &Transport,
     server: &Server,
     context: RequestContext<'_>,
@@ -371,5 +373,5 @@ pub(super) fn origin(group: &Group, client: &Downstream<'_>) -> Origin<'static> 
     }
     let mut slots = HeaderSlots::new();
     let head = client.head(&mut slots);
-    client.context().introduction(head.headers)
+    client.context().proxy_header_origin(head.headers)
 }

@@ -18,11 +18,11 @@ use crate::exchange::downstream::Downstream;
 use crate::limits::SERVERS_TRIED_MAX;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;
-use crate::proxy::group::{Group, Reach, Server};
+use crate::proxy::group::{Group, RetryScope, Server};
 use crate::proxy::progress::{Progress, ResponseSide};
 
 /// Records that an attempt at `server` has failed and another one starts there.
-pub(super) fn try_again(failure: &Failure, server: &Server, client: &Downstream<'_>) {
+pub(super) fn record_retry(failure: &Failure, server: &Server, client: &Downstream<'_>) {
     client.exchange.retries(failure.class());
     client
         .exchange
@@ -43,7 +43,7 @@ impl Forward {
     /// The server may have closed the connection just when it was taken (RFC 9112 9.3.1). The request is repeated
     /// unless it may have had an effect (RFC 9110 9.2.2), which the server may have ruled out (RFC 9113 8.7). Only
     /// once: a request that crashes servers must not go through all idle connections.
-    pub(super) fn survives(&self, failure: &Failure, progress: &Progress) -> bool {
+    pub(super) fn is_repeatable_after(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_harmless = match failure {
             Failure::Unprocessed(_) => true,
             failure => failure.is_stale_connection() && self.is_idempotent(),
@@ -53,15 +53,22 @@ impl Forward {
 
     /// [`Forward::survives`] for a reused HTTP/1 connection. On it, bytes that are not a response may belong to the
     /// previous response, such as the body of a 304.
-    pub(super) fn survives_in_turn(&self, failure: &Failure, progress: &Progress) -> bool {
+    pub(super) fn is_repeatable_after_reuse(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_leftover = matches!(failure, Failure::BadResponse(_))
             && progress.response() < ResponseSide::Interim;
-        self.survives(failure, progress) || is_leftover && self.is_idempotent() && !self.is_consumed
+        self.is_repeatable_after(failure, progress)
+            || is_leftover && self.is_idempotent() && !self.is_consumed
     }
 
     /// Whether another server than `last` may be tried: no part of a response was relayed, and the head is in the
     /// input.
-    fn may_try_again(&self, group: &Group, last: u32, reach: Reach, progress: &Progress) -> bool {
+    fn may_try_again(
+        &self,
+        group: &Group,
+        last: u32,
+        reach: RetryScope,
+        progress: &Progress,
+    ) -> bool {
         group.plan.retries.count > 0
             && !self.is_consumed
             && progress.response() < ResponseSide::Interim
@@ -72,7 +79,7 @@ impl Forward {
     /// Whether an HTTP/2 client's stream is reset with the [code](Failure::code) of `failure`: if the response has
     /// begun, the server has cancelled, or the request was not processed, so that the client may repeat it (RFC 9113
     /// 8.7).
-    pub(super) fn is_told_by_code(failure: &Failure, progress: &Progress) -> bool {
+    pub(super) fn is_reported_by_code(failure: &Failure, progress: &Progress) -> bool {
         match failure {
             Failure::Unprocessed(_) => progress.response() < ResponseSide::Interim,
             _ => true,
@@ -80,13 +87,13 @@ impl Forward {
     }
 
     /// Whether connecting failed only because the deadline of the request was near, which is not the server's fault.
-    pub(super) fn has_hurried(&self, failure: &Failure, now: Instant) -> bool {
+    pub(super) fn failed_by_deadline(&self, failure: &Failure, now: Instant) -> bool {
         let is_late = |error: &Error| error.kind == Kind::TimedOut && now >= self.until;
         matches!(failure, Failure::Connect(error) if is_late(error))
     }
 
     /// Counts a retry, if the limit allows one more.
-    fn spends_attempt(&self, group: &Group) -> bool {
+    fn take_attempt(&self, group: &Group) -> bool {
         let may = self.attempts.get() < group.plan.retries.count;
         self.attempts.set(self.attempts.get() + u8::from(may));
         may
@@ -96,7 +103,7 @@ impl Forward {
     ///
     /// The budget keeps retries from multiplying the load of overloaded servers. Attempts that were never sent cost no
     /// server anything and are free. So are attempts lost with a server that is out, because no more will follow.
-    pub(super) fn takes_again(
+    pub(super) fn should_retry(
         &self,
         failure: &Failure,
         group: &Group,
@@ -108,41 +115,39 @@ impl Forward {
             // The retry was granted and counted when the status arrived.
             return true;
         }
-        if now >= self.until || !self.may_try_again(group, last, Reach::LastResort, progress) {
+        if now >= self.until || !self.may_try_again(group, last, RetryScope::LastResort, progress) {
             return false;
         }
         let on = &group.plan.retries.on;
         match failure {
             // Waiting for several servers in turn would take too long.
             Failure::Connect(error) if error.kind == Kind::TimedOut => {
-                on.connect && self.spends_attempt(group)
+                on.connect && self.take_attempt(group)
             }
             // Nothing was sent.
             Failure::Connect(_) | Failure::NoWebSocket => on.connect,
             Failure::Unprocessed(_) => {
-                on.connect && self.spends_attempt(group) && group.may_retry(now)
+                on.connect && self.take_attempt(group) && group.may_retry(now)
             }
             _ if !self.is_idempotent() => false,
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
-                on.timeout && self.spends_attempt(group) && group.may_retry(now)
+                on.timeout && self.take_attempt(group) && group.may_retry(now)
             }
             Failure::NoResponse(_)
             | Failure::Closed
             | Failure::EndedWithin
             | Failure::StreamReset(_) => {
-                on.reset
-                    && self.spends_attempt(group)
-                    && (group.is_out(last) || group.may_retry(now))
+                on.reset && self.take_attempt(group) && (group.is_out(last) || group.may_retry(now))
             }
             Failure::BadResponse(_) => {
-                on.garbage && self.spends_attempt(group) && group.may_retry(now)
+                on.garbage && self.take_attempt(group) && group.may_retry(now)
             }
             Failure::Status(_)
             | Failure::Intercepted(_)
-            | Failure::Unwanted
+            | Failure::RefusedField
             | Failure::Unavailable(_)
             | Failure::Cut(_)
-            | Failure::CutByReset(_)
+            | Failure::TruncatedByReset(_)
             | Failure::BadRequest(_)
             | Failure::Client(_) => false,
         }
@@ -151,12 +156,12 @@ impl Forward {
 
 impl Attempt<'_> {
     /// Whether a response with `status` is discarded and another server tried.
-    pub(crate) fn drops(&self, status: u16) -> bool {
+    pub(crate) fn should_retry_status(&self, status: u16) -> bool {
         let (group, forward) = (self.group, self.forward);
         group.plan.retries.statuses.contains(&status)
             && forward.is_idempotent()
-            && forward.may_try_again(group, self.server, Reach::InService, self.progress)
-            && forward.spends_attempt(group)
+            && forward.may_try_again(group, self.server, RetryScope::InService, self.progress)
+            && forward.take_attempt(group)
             && group.may_retry(self.worker.core.now())
     }
 }

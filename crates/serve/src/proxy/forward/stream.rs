@@ -7,12 +7,12 @@ use onrush_config::plan::Multiplexing;
 use onrush_engine::Instant;
 use onrush_http::HeaderSlots;
 
-use super::begin::begin;
 use super::request::Forward;
-use super::retry::try_again;
+use super::retry::record_retry;
+use super::start_attempt::start_attempt;
 use crate::exchange::downstream::Downstream;
 use crate::limits::{UNPROCESSED_REPEATS_MAX, UNREAD_REST_MAX};
-use crate::observe::live::Stage;
+use crate::observe::in_flight::Stage;
 use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::Group;
@@ -21,11 +21,11 @@ use crate::proxy::multiplexed::Submission;
 use crate::proxy::progress::Progress;
 use crate::proxy::stream::download::StreamDownload;
 use crate::proxy::stream::upload::StreamUpload;
-use crate::proxy::upload::both_ways;
+use crate::proxy::upload::run_both;
 
 /// Sends the request on a stream and relays its response. Sends it again on another stream, once if the connection had
 /// just been closed, and several times if the server did not process it. Returns the stream if it has become a tunnel.
-pub(super) async fn on_streams(
+pub(super) async fn exchange_on_streams(
     bounds: Multiplexing,
     forward: &mut Forward,
     client: &mut Downstream<'_>,
@@ -41,10 +41,10 @@ pub(super) async fn on_streams(
     let mut repeats = 0;
     while let Err(failure) = &outcome
         && repeats < repeats_max(failure)
-        && forward.survives(failure, progress)
+        && forward.is_repeatable_after(failure, progress)
     {
         repeats += 1;
-        try_again(failure, to.0.server(to.1), client);
+        record_retry(failure, to.0.server(to.1), client);
         let lease = submit(bounds, forward, client, to)?;
         outcome = Box::pin(on_stream(lease, (forward, bounds), client, to, progress)).await;
     }
@@ -68,7 +68,7 @@ fn submit(
 ) -> Result<(Submission, Queued), Failure> {
     let mut slots = HeaderSlots::new();
     let head = client.head(&mut slots);
-    let (arrived, context) = (client.arrived(), client.context());
+    let (arrived, context) = (client.received_body(), client.context());
     let submitted = forward.submit(&head, arrived, (to, bounds), context);
     submitted.map_err(Failure::Client)
 }
@@ -86,7 +86,7 @@ async fn on_stream(
         lease = Box::pin(with_stream(lease, (forward, bounds, since), client, to)).await?;
     }
     let (request, queued) = lease;
-    client.exchange.is_at(Stage::Waiting);
+    client.exchange.set_stage(Stage::Waiting);
     let Queued::Whole { body_bytes } = queued else {
         // Until then nothing was sent, and the request can go to another server.
         let opened = pin!(request.opened());
@@ -100,7 +100,7 @@ async fn on_stream(
         return streamed.await.map(|_| None);
     };
     progress.request_is_sent();
-    let (attempt, _, reply) = begin(forward, client, to, progress);
+    let (attempt, _, reply) = start_attempt(forward, client, to, progress);
     let done = StreamDownload::new(attempt, &request, reply).run().await?;
     forward.consume(client, body_bytes);
     Ok((done == Done::Tunnel).then_some(request))
@@ -136,10 +136,10 @@ async fn with_stream(
 async fn has_stream(request: &Submission, client: &mut Downstream<'_>) -> Result<(), Failure> {
     let core = client.worker.core.clone();
     let since = request.queued_since().unwrap_or(core.now());
-    client.exchange.is_at(Stage::Queued);
+    client.exchange.set_stage(Stage::Queued);
     let opened = pin!(request.opened());
     let opened = client.unless_hung_up(opened).await;
-    client.exchange.has_queued(core.now().since(since));
+    client.exchange.record_queue_time(core.now().since(since));
     opened.map_err(Failure::Client)?
 }
 
@@ -151,13 +151,13 @@ async fn stream_both_ways(
     to: (&Rc<Group>, u32),
     progress: &Progress,
 ) -> Result<Done, Failure> {
-    client.leave_body(UNREAD_REST_MAX);
-    let (attempt, body, reply) = begin(forward, client, to, progress);
+    client.discard_body(UNREAD_REST_MAX);
+    let (attempt, body, reply) = start_attempt(forward, client, to, progress);
     if !forward.expects_continue {
-        progress.body_comes();
+        progress.body_started();
     }
-    progress.body_left(body.left());
+    progress.body_left(body.remaining());
     let mut up = StreamUpload::new(attempt, request, body);
     let mut down = StreamDownload::new(attempt, request, reply);
-    both_ways(up.run(), down.run(), progress).await
+    run_both(up.run(), down.run(), progress).await
 }

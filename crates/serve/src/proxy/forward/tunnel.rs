@@ -32,11 +32,11 @@ impl Forward {
     ///
     /// # Errors
     /// If it was not.
-    pub(crate) fn grants(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
+    pub(crate) fn check_upgrade(&self, head: &ResponseHead<'_, '_>) -> Result<(), Failure> {
         match self.asks_for_tunnel {
             true => {
                 let seldom = self.seldom.as_deref();
-                upgrade::granted(head, seldom.and_then(|it| it.accept.as_ref()))
+                upgrade::check_grant(head, seldom.and_then(|it| it.accept.as_ref()))
             }
             false => Err(Failure::BadResponse(
                 "it changed the protocol without being asked to".into(),
@@ -49,7 +49,7 @@ impl Forward {
     ///
     /// # Errors
     /// If it may not.
-    pub(crate) fn may_pass(&self, status: u16) -> Result<(), Failure> {
+    pub(crate) fn check_status(&self, status: u16) -> Result<(), Failure> {
         let is_connect = || self.seldom.as_deref().is_some_and(|it| it.accept.is_some());
         match (200..300).contains(&status) && self.asks_for_tunnel && is_connect() {
             true => Err(Failure::BadResponse(

@@ -8,7 +8,7 @@ use onrush_http::proxy_protocol::{self, Origin};
 use onrush_tls::Transport;
 
 use super::{Group, Server};
-use crate::observe::registry::Kind;
+use crate::observe::registry::SeriesKind;
 use crate::proxy::tls;
 use crate::worker::Worker;
 
@@ -50,7 +50,7 @@ impl Group {
             .connect_to(&address, server, origin, worker, connected_by, until)
             .await;
         if connected.is_ok() {
-            let traffic = worker.registry.traffic(Kind::Group, &self.plan.name);
+            let traffic = worker.registry.traffic(SeriesKind::Group, &self.plan.name);
             let duration = worker.core.now().since(since);
             traffic.effort().has_connected(duration);
         }
@@ -73,13 +73,13 @@ impl Group {
     ) -> Result<Transport, Error> {
         let stream = match Stream::connect(&worker.core, address, Some(connected_by)).await {
             // The descriptor limit is reached: close idle connections, then try once more.
-            Err(error) if error.is_out_of_descriptors() && worker.give_up_kept() => {
+            Err(error) if error.is_out_of_descriptors() && worker.close_idle() => {
                 Box::pin(Stream::connect(&worker.core, address, Some(connected_by))).await?
             }
             outcome => outcome?,
         };
         if let Some(version) = self.plan.proxy_protocol {
-            stream.queue(introduction(version, origin));
+            stream.queue(proxy_header(version, origin));
         }
         match &self.connector {
             None => Ok(Transport::plain(stream)),
@@ -99,8 +99,8 @@ impl Group {
     }
 }
 
-fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
-    let mut room = [0; INTRODUCTION_BYTES_MAX];
+fn proxy_header(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
+    let mut room = [0; PROXY_HEADER_BYTES_MAX];
     let bytes = match version {
         ProxyVersion::V1 => proxy_protocol::write_v1(origin, &mut room),
         ProxyVersion::V2 => proxy_protocol::write_v2(origin, None, &mut room),
@@ -109,4 +109,4 @@ fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
 }
 
 /// Version 2 with the paths of Unix sockets takes 232 bytes.
-const INTRODUCTION_BYTES_MAX: usize = 256;
+const PROXY_HEADER_BYTES_MAX: usize = 256;

@@ -22,7 +22,7 @@ pub(crate) enum Event {
 
 impl Group {
     /// Logs an event of a server; `how` follows its name in the message.
-    pub(crate) fn tell(&self, server: u32, event: Event, how: &dyn fmt::Display) {
+    pub(crate) fn log_event(&self, server: u32, event: Event, how: &dyn fmt::Display) {
         let server = self.server(server);
         let address = server.address().map(|address| address.to_string());
         let of = (&*self.plan.name, &*server.name, address.as_deref());

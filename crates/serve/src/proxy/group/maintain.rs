@@ -8,27 +8,27 @@ use onrush_engine::{Address, Core, Instant};
 use onrush_http::proxy_protocol::Origin;
 
 use super::server::identity;
-use super::{FOREVER, Group, NO_SERVER, Server, Share, Tier};
+use super::{Group, NO_DEADLINE, NO_SERVER, Server, Share, Tier};
 use crate::limits::POOL_SWEEP;
 use crate::proxy::balance::Member;
-use crate::proxy::ejection::Presence;
-use crate::proxy::endpoints::{Availability, Duty, Endpoint, Location};
-use crate::proxy::retirement::Began;
+use crate::proxy::ejection::EjectionPhase;
+use crate::proxy::endpoints::{AdminState, Availability, Endpoint, Location};
+use crate::proxy::retirement::RetirementStart;
 use crate::proxy::slow_start::SlowStart;
 use crate::worker::Worker;
-use crate::worker::kept::Kept;
-use crate::worker::time_slice::{TimeSlice, at_once};
+use crate::worker::idle_limit::IdleLimit;
+use crate::worker::time_slice::{TimeSlice, run_unsliced};
 
 impl Group {
     /// Takes over changes of the endpoints.
     pub(super) fn refresh(&self, now: Instant) {
-        let members = self.take_in(now);
+        let members = self.copy_endpoints(now);
         self.balancer.borrow_mut().update(&members);
         self.refresh_measures();
     }
 
     /// Copies the state of the endpoints. Returns the servers to choose among; the caller updates the balancer.
-    pub(super) fn take_in(&self, now: Instant) -> Vec<Member> {
+    pub(super) fn copy_endpoints(&self, now: Instant) -> Vec<Member> {
         self.seen.set(self.endpoints.version());
         self.has_failing
             .set(self.endpoints.all().iter().any(Endpoint::is_failing));
@@ -38,9 +38,9 @@ impl Group {
             let location = endpoint.location();
             self.shares[index as usize].set(location.as_ref().map(Location::share));
             server.move_to(location.map(|location| location.address));
-            if endpoint.presence() != Presence::In {
+            if endpoint.presence() != EjectionPhase::In {
                 self.forget(index);
-            } else if endpoint.duty() == Duty::Rest {
+            } else if endpoint.duty() == AdminState::Rest {
                 server.pool.drain();
             }
         }
@@ -53,8 +53,8 @@ impl Group {
             members = self.members_out();
         }
         self.uses_last_resort.set(uses_last_resort);
-        let mut located = self.located();
-        let on_trial = located.find(|(_, presence)| *presence == Presence::OnTrial);
+        let mut located = self.usable_servers();
+        let on_trial = located.find(|(_, presence)| *presence == EjectionPhase::OnTrial);
         self.on_trial
             .set(on_trial.map_or(NO_SERVER, |(index, _)| index));
         members
@@ -63,12 +63,12 @@ impl Group {
     /// Ejected servers, used when no other is left: if requests were refused, a group that failed briefly would stay
     /// down.
     fn members_out(&self) -> Vec<Member> {
-        let member = |(index, _): (u32, Presence)| {
+        let member = |(index, _): (u32, EjectionPhase)| {
             let share = self.shares[index as usize].get()?;
             let weight = FULL.weight(share.weight, None, Instant::default());
             self.member(index as usize, weight)
         };
-        self.located().filter_map(member).collect()
+        self.usable_servers().filter_map(member).collect()
     }
 
     /// Servers of a tier that may get requests.
@@ -101,9 +101,9 @@ impl Group {
     }
 
     /// Counts idle connections towards the core's limit `kept`.
-    pub(crate) fn keep_within(&self, kept: &Rc<Kept>) {
+    pub(crate) fn set_core_limit(&self, kept: &Rc<IdleLimit>) {
         let servers = self.servers.iter();
-        servers.for_each(|server| server.pool.keep_within(kept));
+        servers.for_each(|server| server.pool.set_core_limit(kept));
     }
 
     /// Closes the idle connections and returns their number.
@@ -111,7 +111,7 @@ impl Group {
         let give_up = |server: &Rc<Server>| {
             let count = server.pool.len();
             server.pool.drain();
-            count + server.multiplexed.give_up_idle()
+            count + server.multiplexed.close_idle()
         };
         self.servers.iter().map(give_up).sum()
     }
@@ -142,7 +142,10 @@ impl Group {
                     && server.pool.len() < self.plan.connections_ready
                     && worker.kept.has_room()
                 {
-                    match self.connect(server, &Origin::Local, &worker, FOREVER).await {
+                    match self
+                        .connect(server, &Origin::Local, &worker, NO_DEADLINE)
+                        .await
+                    {
                         Ok(transport) => server.pool.put(transport, core.now()),
                         // Requests and checks report the error; the next sweep tries again.
                         Err(_) => break,
@@ -157,7 +160,7 @@ impl Group {
     }
 
     /// Closes connections that have been idle for too long, and raises the weights of servers in slow start.
-    async fn do_due(&self, core: &Core, slice: &mut TimeSlice) {
+    async fn run_maintenance(&self, core: &Core, slice: &mut TimeSlice) {
         let idle_max = self.timeouts.upstream_idle;
         for server in &self.servers {
             server.pool.expire(core.now(), idle_max);
@@ -171,7 +174,7 @@ impl Group {
     /// Retires the group after another configuration has taken over: ends its tasks, and closes the idle connections to
     /// servers that the new one does not use. Requests in flight are finished, and their connections then closed.
     pub(crate) async fn retire(&self, slice: &mut TimeSlice) {
-        if self.retirement.begin() == Began::Now {
+        if self.retirement.begin() == RetirementStart::Now {
             for server in &self.servers {
                 for connection in server.end_use() {
                     drop(connection);
@@ -184,7 +187,7 @@ impl Group {
 
     /// [`Group::retire`] without slices.
     pub(crate) fn retire_at_once(&self) {
-        at_once(async |slice| self.retire(slice).await);
+        run_unsliced(async |slice| self.retire(slice).await);
     }
 }
 
@@ -193,7 +196,7 @@ pub(crate) async fn maintain(groups: Vec<Rc<Group>>, core: Core) {
     while !core.is_stopping() {
         let mut slice = TimeSlice::begin(&core);
         for group in &groups {
-            group.do_due(&core, &mut slice).await;
+            group.run_maintenance(&core, &mut slice).await;
         }
         core.sleep_unless_stopping(POOL_SWEEP).await;
     }

@@ -7,7 +7,7 @@ use onrush_engine::Instant;
 
 use super::{Event, Group, Reservation};
 use crate::observe::work::CHECK;
-use crate::proxy::ejection::{Change, Ejection, Outcome, Presence, Purpose, bring_back};
+use crate::proxy::ejection::{Change, Ejection, Outcome, EjectionPhase, Purpose, bring_back};
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
@@ -15,8 +15,8 @@ impl Group {
     /// Whether latency and outcome of a request with this purpose are recorded if its response has `status`. Unless a
     /// rule needs all requests, responses are recorded only after a failure, and a status from 500 on may be the first.
     #[inline]
-    pub(crate) fn measures(&self, purpose: Purpose, status: u16) -> bool {
-        self.measures.get() || purpose != Purpose::Ordinary || status >= 500
+    pub(crate) fn records_outcomes(&self, purpose: Purpose, status: u16) -> bool {
+        self.records_outcomes.get() || purpose != Purpose::Ordinary || status >= 500
     }
 
     pub(super) fn refresh_measures(&self) {
@@ -53,7 +53,7 @@ impl Group {
         if let Some(ejection) = self.ejection() {
             let now = worker.core.now();
             let change = ejection.observe(&self.endpoints, at, (outcome, None), now);
-            self.follow(at.0, change, worker);
+            self.apply_change(at.0, change, worker);
         }
     }
 
@@ -84,7 +84,7 @@ impl Group {
             Failure::Client(_)
                 | Failure::BadRequest(_)
                 | Failure::Intercepted(_)
-                | Failure::Unwanted
+                | Failure::RefusedField
         ) && !failure.is_local_shortage()
         {
             reservation.server().responses.fail();
@@ -101,29 +101,29 @@ impl Group {
                     ejection.observe(&self.endpoints, at, failed, now)
                 }
             };
-            self.follow(at.0, change, worker);
+            self.apply_change(at.0, change, worker);
         }
     }
 
     /// Applies a change of a server's state: log, counters, and the task that brings the server back.
-    fn follow(&self, server: u32, change: Option<Change>, worker: &Worker) {
+    fn apply_change(&self, server: u32, change: Option<Change>, worker: &Worker) {
         self.refresh_measures();
         match change {
             None => {}
-            Some(Change::Back(how)) => self.tell(server, Event::Back, &how),
-            Some(Change::Failing(how)) => self.tell(server, Event::Failing, &how),
+            Some(Change::Back(how)) => self.log_event(server, Event::Back, &how),
+            Some(Change::Failing(how)) => self.log_event(server, Event::Failing, &how),
             Some(Change::TakenOut(out, how)) => {
                 self.server(server).responses.eject();
-                self.tell(server, Event::Ejected, &how);
+                self.log_event(server, Event::Ejected, &how);
                 let group = self.myself.upgrade().expect("the caller has a reference");
-                let returning = bring_back(group, server, out, worker.myself());
-                worker.spawn_aside(CHECK, returning);
+                let returning = bring_back(group, server, out, worker.self_rc());
+                worker.spawn_background(CHECK, returning);
             }
         }
     }
 
     pub(crate) fn is_out(&self, server: u32) -> bool {
-        self.endpoints.all()[server as usize].presence() != Presence::In
+        self.endpoints.all()[server as usize].presence() != EjectionPhase::In
     }
 
     /// Servers that have recently failed a request, if any.

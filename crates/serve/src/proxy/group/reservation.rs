@@ -77,10 +77,10 @@ impl Drop for Reservation {
         if self.group.is_limited {
             self.group.endpoints.release(self.server);
         }
-        self.group.call_beyond_share();
+        self.group.wake_if_all_beyond_share();
         if self.purpose == Purpose::Trial {
             // Has no effect once the outcome of the trial is known.
-            self.group.endpoints.give_trial_back(self.server);
+            self.group.endpoints.release_trial(self.server);
         }
     }
 }

@@ -8,17 +8,17 @@ use onrush_engine::{Core, Instant};
 use onrush_http::Method;
 
 use super::{Group, NO_SERVER, Reservation};
-use crate::limits::{SERVERS_TRIED_MAX, SHARE_LOOK, TRIAL_PATIENCE};
-use crate::proxy::balance::Question;
-use crate::proxy::ejection::{Presence, Purpose};
-use crate::proxy::endpoints::Duty;
+use crate::limits::{SERVERS_TRIED_MAX, SHARE_CHECK_INTERVAL, TRIAL_WAIT_MAX};
+use crate::proxy::balance::BalanceRequest;
+use crate::proxy::ejection::{EjectionPhase, Purpose};
+use crate::proxy::endpoints::AdminState;
 use crate::proxy::queue::Ticket;
 use crate::proxy::unavailable::Unavailable;
 use crate::worker::admit::key::Key;
 
 /// Servers that a retry may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reach {
+pub(crate) enum RetryScope {
     /// Servers that are not ejected.
     InService,
     /// Ejected servers too.
@@ -127,7 +127,7 @@ impl Group {
         if self.endpoints.version() != self.seen.get() {
             self.refresh(now);
         }
-        let question = Question {
+        let question = BalanceRequest {
             key,
             load: &|server| self.load(server),
             load_sum: self.in_flight.get(),
@@ -153,10 +153,12 @@ impl Group {
         key: u64,
         avoid: &[u32],
     ) -> Result<Reservation, Unavailable> {
-        let candidates = self.located().filter(|(server, _)| !avoid.contains(server));
+        let candidates = self
+            .usable_servers()
+            .filter(|(server, _)| !avoid.contains(server));
         let Some((_, _, server)) = candidates
             .map(|(server, presence)| {
-                let is_out = presence != Presence::In;
+                let is_out = presence != EjectionPhase::In;
                 (is_out, self.rank_beyond(server, key), server)
             })
             .min()
@@ -164,8 +166,10 @@ impl Group {
             return Err(Unavailable::NoServer);
         };
         let purpose = match self.endpoints.all()[server as usize].presence() {
-            Presence::In => Purpose::Ordinary,
-            Presence::Out | Presence::OnTrial | Presence::Tried => Purpose::LastResort,
+            EjectionPhase::In => Purpose::Ordinary,
+            EjectionPhase::Out | EjectionPhase::OnTrial | EjectionPhase::Tried => {
+                Purpose::LastResort
+            }
         };
         self.take(server, purpose).ok_or(Unavailable::Full)
     }
@@ -187,19 +191,20 @@ impl Group {
     }
 
     /// Servers that have an address, are enabled and pass their checks, with their state of ejection.
-    pub(super) fn located(&self) -> impl Iterator<Item = (u32, Presence)> {
+    pub(super) fn usable_servers(&self) -> impl Iterator<Item = (u32, EjectionPhase)> {
         let servers = (0..).zip(self.endpoints.all().iter().zip(&self.shares));
         servers.filter_map(|(index, (endpoint, share))| {
-            let is_there =
-                endpoint.is_healthy() && endpoint.duty() == Duty::Serve && share.get().is_some();
+            let is_there = endpoint.is_healthy()
+                && endpoint.duty() == AdminState::Serve
+                && share.get().is_some();
             is_there.then(|| (index, endpoint.presence()))
         })
     }
 
     /// Whether a request that failed at `tried` and at `last` may go to another server. O(n).
-    pub(crate) fn has_other(&self, tried: &[u32], last: u32, reach: Reach) -> bool {
-        self.located().any(|(server, presence)| {
-            let is_in_reach = reach == Reach::LastResort || presence == Presence::In;
+    pub(crate) fn has_other(&self, tried: &[u32], last: u32, reach: RetryScope) -> bool {
+        self.usable_servers().any(|(server, presence)| {
+            let is_in_reach = reach == RetryScope::LastResort || presence == EjectionPhase::In;
             is_in_reach && server != last && !tried.contains(&server)
         })
     }
@@ -217,7 +222,7 @@ impl Group {
             return None;
         }
         let since = self.endpoints.all()[server as usize].on_trial_since();
-        if !method.is_idempotent() && now.since(since) < TRIAL_PATIENCE {
+        if !method.is_idempotent() && now.since(since) < TRIAL_WAIT_MAX {
             return None;
         }
         self.on_trial.set(NO_SERVER);
@@ -226,7 +231,7 @@ impl Group {
         }
         let reservation = self.take(server, Purpose::Trial);
         if reservation.is_none() {
-            self.endpoints.give_trial_back(server);
+            self.endpoints.release_trial(server);
         }
         reservation
     }
@@ -234,7 +239,7 @@ impl Group {
     /// Reserves this server and no other.
     pub(crate) fn reserve_on(self: &Rc<Self>, server: u32) -> Option<Reservation> {
         let endpoint = self.endpoints.all().get(server as usize)?;
-        if !endpoint.takes_its_clients() || self.shares[server as usize].get().is_none() {
+        if !endpoint.accepts_sticky_clients() || self.shares[server as usize].get().is_none() {
             return None;
         }
         self.take(server, Purpose::Ordinary)
@@ -272,12 +277,12 @@ impl Group {
             return;
         }
         // With all clients beyond their shares, nothing wakes the queue: the first request retries periodically.
-        let look = core.now() + SHARE_LOOK;
+        let look = core.now() + SHARE_CHECK_INTERVAL;
         let looks = ticket.is_first() && (next.is_none() || !self.is_limited);
         let until = if looks { until.min(look) } else { until };
         ticket.turn(core, until).await;
         if !is_next(self.next_waiting()) {
-            self.pass_call();
+            self.pass_on_wake_up();
         }
     }
 

@@ -8,7 +8,7 @@ use onrush_config::plan::{self, ServerAddress, Upstream};
 use onrush_engine::Address;
 use onrush_tls::Transport;
 
-use crate::observe::live::Destination;
+use crate::observe::in_flight::Destination;
 use crate::observe::responses::Responses;
 use crate::proxy::balance::hash;
 use crate::proxy::ewma::Ewma;
@@ -123,7 +123,7 @@ impl Server {
 
 impl Destination for Server {
     /// [`Server::label`], without an allocation if the name is enough.
-    fn known_as(&self) -> Cow<'_, str> {
+    fn display_name(&self) -> Cow<'_, str> {
         match self.has_other_address.get() {
             false => Cow::Borrowed(&self.name),
             true => Cow::Owned(self.label()),

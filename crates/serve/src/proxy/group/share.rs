@@ -35,7 +35,7 @@ impl Group {
             return true;
         }
         let mut free = 0_u32;
-        let is_within = self.located().any(|(server, _)| {
+        let is_within = self.usable_servers().any(|(server, _)| {
             free = free.saturating_add(self.free(server));
             requests < free.saturating_mul(CLIENT_REQUESTS_PER_FREE)
         });
@@ -60,14 +60,14 @@ impl Group {
     }
 
     /// Called when a request has ended: nothing else wakes requests that are all beyond the shares of their clients.
-    pub(super) fn call_beyond_share(&self) {
+    pub(super) fn wake_if_all_beyond_share(&self) {
         if !self.queue.is_empty() && self.queue.is_outside_line() {
             self.queue.call(|client| self.is_within_share(client));
         }
     }
 
     /// Passes on a wake-up: wakes the next request, or lets queues of other cores have the capacity.
-    pub(super) fn pass_call(&self) {
+    pub(super) fn pass_on_wake_up(&self) {
         match self.next_waiting() {
             Some(_) => self.queue.call(|client| self.is_within_share(client)),
             None => self.queue.leave_line(),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_wait_have_their_turns_one_after_the_other() {
+    fn waiting_clients_take_turns() {
         let core = Core::simulated(Simulation::with_seed(1));
         let group = group();
         let (all, counts) = (ClientCounts::default(), CoreClientCounts::default());

@@ -8,7 +8,7 @@ use super::{Group, NO_SERVER};
 
 impl Group {
     /// Index of the server in the client's cookie, or [`NO_SERVER`].
-    pub(crate) fn sticks_to(&self, head: &RequestHead<'_, '_>) -> u32 {
+    pub(crate) fn sticky_server(&self, head: &RequestHead<'_, '_>) -> u32 {
         let named = self.plan.sticky.as_ref().and_then(|sticky| {
             let value = cookie::find(head.headers, &sticky.cookie)?;
             let identity = u64::from_str_radix(str::from_utf8(value).ok()?, 16).ok()?;

@@ -13,7 +13,7 @@ use onrush_tls::Connector;
 use super::maintain::{FULL, member};
 use super::share::number;
 use super::{Group, NO_SERVER, Server};
-use crate::limits::LATENCY_MEMORY;
+use crate::limits::LATENCY_TIME_CONSTANT;
 use crate::proxy::balance::{Balancer, Member, Policy};
 use crate::proxy::ejection::Ejection;
 use crate::proxy::endpoints::Endpoints;
@@ -36,7 +36,7 @@ impl Group {
         before: Option<&Group>,
         slice: &mut TimeSlice,
     ) -> Rc<Self> {
-        let unchanged = Unchanged::new(upstream, timeouts, endpoints, connector, before);
+        let unchanged = PreviousGroup::new(upstream, timeouts, endpoints, connector, before);
         let servers = unchanged.servers(upstream, endpoints, slice).await;
         let mut everybody: Vec<Member> = Vec::new();
         for (index, endpoint) in endpoints.all().iter().enumerate() {
@@ -71,7 +71,7 @@ impl Group {
             number: number(&upstream.name),
             clients: CoreClientCounts::default(),
             in_flight: before.map_or_else(Rc::default, |group| Rc::clone(&group.in_flight)),
-            decay: Decay::new(LATENCY_MEMORY),
+            decay: Decay::new(LATENCY_TIME_CONSTANT),
             budget: RefCell::new(budget(upstream, before)),
             chance: Random::stream(seed, 1),
             ejection: Ejection::new(upstream, endpoints.all(), unchanged.ejection()),
@@ -84,7 +84,7 @@ impl Group {
             connector: connector.clone(),
         });
         slice.step().await;
-        let members = group.take_in(now);
+        let members = group.copy_endpoints(now);
         slice.step().await;
         let others = group.balancer.borrow().if_others(&members);
         if let Some(mut balancer) = others {
@@ -106,14 +106,14 @@ fn budget(upstream: &Upstream, before: Option<&Group>) -> RetryBudget {
 }
 
 /// The part of the previous group that is taken over.
-pub(super) struct Unchanged<'b> {
+pub(super) struct PreviousGroup<'b> {
     /// The previous group, if its connections can be reused.
     before: Option<&'b Group>,
     /// For each endpoint, the index there of the same server, if any.
     positions: Vec<Option<usize>>,
 }
 
-impl<'b> Unchanged<'b> {
+impl<'b> PreviousGroup<'b> {
     pub(super) fn new(
         upstream: &Upstream,
         timeouts: Timeouts,
@@ -201,7 +201,7 @@ mod tests {
     use crate::proxy::ejection::outcome::Outcome;
     use crate::proxy::failure::Failure;
     use crate::testing::harness::{TestCore, on_simulated_core};
-    use crate::worker::kept::Kept;
+    use crate::worker::idle_limit::IdleLimit;
 
     impl Group {
         /// [`Group::prepare`] without slices.
@@ -213,7 +213,7 @@ mod tests {
             drawn: (u64, Instant),
             before: Option<&Group>,
         ) -> Rc<Self> {
-            crate::worker::time_slice::at_once(async |slice| {
+            crate::worker::time_slice::run_unsliced(async |slice| {
                 Self::prepare(
                     upstream, timeouts, endpoints, connector, drawn, before, slice,
                 )
@@ -276,18 +276,18 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stays_keeps_its_connections_and_those_of_others_are_closed() {
+    fn reload_keeps_connections_of_kept_servers() {
         on_simulated_core(1, |site| async move {
-            let kept = Kept::new(2);
+            let kept = IdleLimit::new(2);
             let before = group(&upstream(&[1, 2]), None, None);
-            before.keep_within(&kept);
+            before.set_core_limit(&kept);
             for last in [1, 2] {
                 server(&before, last).pool.put(connection(&site).await, NOW);
             }
             let mut reweighted = upstream(&[3, 2]);
             reweighted.servers[1].weight = 7;
             let after = group(&reweighted, None, Some(&before));
-            after.keep_within(&kept);
+            after.set_core_limit(&kept);
             assert!(Rc::ptr_eq(server(&before, 2), server(&after, 2)));
             let weights = |group: &Group| -> Vec<u32> {
                 let shares = group.shares.iter().filter_map(|share| share.get());
@@ -318,11 +318,11 @@ mod tests {
     }
 
     #[test]
-    fn fewer_idle_connections_are_kept_when_the_configuration_says_so() {
+    fn reload_lowers_idle_limit() {
         on_simulated_core(1, |site| async move {
-            let kept = Kept::new(2);
+            let kept = IdleLimit::new(2);
             let before = group(&upstream(&[1]), None, None);
-            before.keep_within(&kept);
+            before.set_core_limit(&kept);
             for _ in 0..3 {
                 server(&before, 1).pool.put(connection(&site).await, NOW);
             }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_other_connections_begins_anew() {
+    fn changed_transport_creates_new_server() {
         let plain = upstream(&[1]);
         let (ours, theirs) = (connector(), connector());
         let proxied = Upstream {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_are_those_of_connections_that_requests_share() {
+    fn http2_timeouts_are_per_connection() {
         let http2 = UpstreamProtocol::Http2(Multiplexing::default());
         for (protocol, is_same) in [(UpstreamProtocol::Http1, true), (http2, false)] {
             let upstream = Upstream {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_in_flight_count_for_both_until_they_end() {
+    fn in_flight_is_shared_by_configurations() {
         let hashed = Upstream {
             balance: plan::Balance::Hash(plan::HashKey::Path),
             ..upstream(&[1, 2])
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_a_server_are_taken_over_with_it() {
+    fn failures_are_taken_over() {
         let before = group(&upstream(&[1, 2]), None, None);
         let ejection = before.ejection().expect("it is on by default");
         let failed = (Outcome::Failed, Some(&Failure::Closed));
@@ -428,7 +428,7 @@ mod tests {
         for (servers, knows) in [(&[1, 2][..], true), (&[3, 2], true), (&[1, 3], false)] {
             let after = group(&upstream(servers), None, Some(&before));
             assert_eq!(after.recently_failed(NOW), knows.then(|| vec![1]));
-            assert_eq!(after.measures(Purpose::Ordinary, 200), knows);
+            assert_eq!(after.records_outcomes(Purpose::Ordinary, 200), knows);
         }
         let proxied = Upstream {
             proxy_protocol: Some(ProxyVersion::V2),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_never_came_into_force_has_closed_nothing() {
+    fn unused_configuration_closes_nothing() {
         on_simulated_core(1, |site| async move {
             let before = group(&upstream(&[1]), None, None);
             server(&before, 1).pool.put(connection(&site).await, NOW);
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_wait_count_together_and_do_not_precede_later_ones() {
+    fn queues_of_configurations_share_length() {
         on_simulated_core(1, |_| async move {
             let mut limited = upstream(&[1]);
             limited.servers[0].connections_max = NonZeroU32::new(1);
@@ -477,7 +477,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_server_lives_as_long_as_it_is_in_each_configuration(
+        fn server_lives_while_configured(
             configurations in prop::collection::vec(
                 prop::sample::subsequence((1..=6_u8).collect::<Vec<_>>(), 1..6).prop_shuffle(),
                 1..10,

@@ -2,7 +2,7 @@
 
 use super::views::{GroupView, ServerState, ServerView};
 use super::{Group, Server};
-use crate::proxy::ejection::Presence;
+use crate::proxy::ejection::EjectionPhase;
 use crate::proxy::endpoints::Endpoint;
 
 impl Group {
@@ -30,10 +30,10 @@ fn view(endpoint: &Endpoint, server: &Server) -> Option<ServerView> {
     let location = endpoint.location()?;
     let state = match endpoint.presence() {
         _ if !endpoint.is_healthy() => ServerState::Down,
-        Presence::In if endpoint.is_failing() => ServerState::Failing,
-        Presence::In => ServerState::Up,
-        Presence::Out => ServerState::Ejected,
-        Presence::OnTrial | Presence::Tried => ServerState::OnTrial,
+        EjectionPhase::In if endpoint.is_failing() => ServerState::Failing,
+        EjectionPhase::In => ServerState::Up,
+        EjectionPhase::Out => ServerState::Ejected,
+        EjectionPhase::OnTrial | EjectionPhase::Tried => ServerState::OnTrial,
     };
     Some(ServerView {
         name: server.name.clone(),
@@ -41,7 +41,7 @@ fn view(endpoint: &Endpoint, server: &Server) -> Option<ServerView> {
         state,
         duty: endpoint.duty(),
         weight: location.weight,
-        is_weighed: endpoint.is_weighed(),
+        has_admin_weight: endpoint.is_weighed(),
         is_backup: location.backup,
         in_flight: server.in_flight.get().into(),
         connections_max: (endpoint.connections_max < u32::MAX).then_some(endpoint.connections_max),

@@ -3,7 +3,7 @@
 use std::ops::SubAssign;
 
 use crate::observe::latency::Histogram;
-use crate::proxy::endpoints::Duty;
+use crate::proxy::endpoints::AdminState;
 
 /// State and counters of a server group.
 #[derive(Clone, Debug)]
@@ -67,11 +67,11 @@ pub struct ServerView {
     /// Health.
     pub state: ServerState,
     /// Administrative state.
-    pub duty: Duty,
+    pub duty: AdminState,
     /// Weight in load balancing.
     pub weight: u32,
     /// Whether the weight was set through the admin interface.
-    pub is_weighed: bool,
+    pub has_admin_weight: bool,
     /// Whether it gets requests only when no primary server is available.
     pub is_backup: bool,
     /// Requests in flight.
@@ -109,17 +109,17 @@ impl ServerView {
     /// Adds another entry of the same address.
     fn merge(&mut self, other: &ServerView) {
         let weight = |of: &ServerView| match of.duty {
-            Duty::Serve => of.weight,
-            Duty::Drain | Duty::Rest => 0,
+            AdminState::Serve => of.weight,
+            AdminState::Drain | AdminState::Rest => 0,
         };
         let weight = weight(self) + weight(other);
-        if other.standing() < self.standing() {
+        if other.state_rank() < self.state_rank() {
             (self.state, self.duty) = (other.state, other.duty);
         }
         if weight > 0 {
             self.weight = weight;
         }
-        self.is_weighed |= other.is_weighed;
+        self.has_admin_weight |= other.has_admin_weight;
         self.is_backup &= other.is_backup;
         let bounds = self.connections_max.zip(other.connections_max);
         self.connections_max = bounds.map(|(one, more)| one.saturating_add(more));
@@ -127,7 +127,7 @@ impl ServerView {
     }
 
     /// Rank of the state; lower is better.
-    fn standing(&self) -> (Duty, u8) {
+    fn state_rank(&self) -> (AdminState, u8) {
         let state = match self.state {
             ServerState::Up => 0,
             ServerState::Failing => 1,

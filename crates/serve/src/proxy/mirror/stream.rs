@@ -4,14 +4,14 @@ use onrush_config::plan::Multiplexing;
 use onrush_http::HeaderSlots;
 use onrush_http::http2::message;
 
-use super::Duplicate;
+use super::MirroredRequest;
 use crate::limits::MIRROR_RESPONSE_BYTES_MAX;
 use crate::proxy::failure::Failure;
-use crate::proxy::group::FOREVER;
+use crate::proxy::group::NO_DEADLINE;
 use crate::proxy::lease::Lease;
-use crate::proxy::multiplexed::{Arrived, Body, Patience, Request};
+use crate::proxy::multiplexed::{Arrived, Body, Request, RequestTimeouts};
 
-impl Duplicate {
+impl MirroredRequest {
     /// Sends the copy on a stream and reads the response, up to a limit.
     pub(super) async fn attempt_on_stream(&self, bounds: Multiplexing) -> Result<(), Failure> {
         let (core, timeouts) = (&self.worker.core, &self.group.timeouts);
@@ -23,11 +23,11 @@ impl Duplicate {
                 [] => Body::None,
                 payload => Body::Whole(payload.to_vec()),
             },
-            patience: Patience {
+            patience: RequestTimeouts {
                 settings: timeouts.connect,
                 stream: timeouts.queue,
                 response: timeouts.upstream_first_byte,
-                until: FOREVER,
+                until: NO_DEADLINE,
             },
         };
         let sent = core.now_exact();

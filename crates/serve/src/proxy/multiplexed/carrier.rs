@@ -15,7 +15,7 @@ use onrush_tls::Transport;
 use super::Multiplexed;
 use super::state::{NEVER, Stage};
 use crate::proxy::failure::Failure;
-use crate::proxy::group::{FOREVER, Group};
+use crate::proxy::group::{Group, NO_DEADLINE};
 use crate::worker::Worker;
 use crate::worker::alarm::Alarm;
 
@@ -27,7 +27,7 @@ pub(crate) async fn run(
     worker: Rc<Worker>,
 ) {
     let server = Rc::clone(&group.servers()[server as usize]);
-    let connect = group.connect(&server, &Origin::Local, &worker, FOREVER);
+    let connect = group.connect(&server, &Origin::Local, &worker, NO_DEADLINE);
     let connected = made(&connection, connect, &worker).await;
     let timeouts = group.timeouts;
     // The connection may outlive the configuration of its group as long as it has requests.
@@ -73,8 +73,8 @@ async fn made(
             return Poll::Ready(connected);
         }
         let state = &mut *connection.state.borrow_mut();
-        while state.late_at != NEVER {
-            let due = state.late_at;
+        while state.next_deadline != NEVER {
+            let due = state.next_deadline;
             if alarm.poll(due, &worker.core, context).is_pending() {
                 break;
             }
@@ -189,9 +189,9 @@ impl Carrier<'_> {
 
     /// Resumes parked requests. They use the connection's state, so it must not be borrowed.
     fn tell(&self) {
-        let mut heard = std::mem::take(&mut self.connection.state.borrow_mut().heard);
-        heard.drain(..).for_each(|parked| parked.go_on());
-        self.connection.state.borrow_mut().heard = heard;
+        let mut heard = std::mem::take(&mut self.connection.state.borrow_mut().to_resume);
+        heard.drain(..).for_each(|parked| parked.resume());
+        self.connection.state.borrow_mut().to_resume = heard;
     }
 
     /// Handles deadlines and the idle timeout. Ready if any has passed and was handled.
@@ -206,7 +206,7 @@ impl Carrier<'_> {
         }
         let due = match self.idle {
             Some(since) => since + self.idle_max,
-            None => state.late_at,
+            None => state.next_deadline,
         };
         if due == NEVER {
             return Poll::Pending;
@@ -216,7 +216,7 @@ impl Carrier<'_> {
         }
         match self.idle {
             Some(_) => {
-                state.leave();
+                state.stop_accepting();
                 state.http.go_away(Code::NO_ERROR, &mut state.frames);
             }
             None => state.expire(due),

@@ -39,12 +39,12 @@ pub(super) struct Outgoing {
     pub(super) sensitivity: Cell<Sensitivity>,
     pub(super) state: Cell<Sending>,
     /// Allocated on demand: most requests have no body and get a stream at once.
-    held: OnDemand<Held>,
+    held: OnDemand<UnsentRequest>,
 }
 
 /// The unsent part of a request.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct UnsentRequest {
     /// The head as text, while the request waits for a stream.
     pub(super) head: RefCell<Vec<u8>>,
     /// The written body, and the number of its bytes already sent.
@@ -53,20 +53,20 @@ pub(super) struct Held {
     pub(super) trailers: RefCell<Vec<u8>>,
 }
 
-impl Held {
+impl UnsentRequest {
     pub(super) fn unsent(&self) -> usize {
         self.body.borrow().len() - self.sent.get()
     }
 }
 
 impl Outgoing {
-    pub(super) fn held(&self) -> &Held {
-        self.held.used()
+    pub(super) fn held(&self) -> &UnsentRequest {
+        self.held.get_or_default()
     }
 
     /// Number of bytes of the body not yet sent.
     pub(super) fn unsent(&self) -> usize {
-        self.held.get().map_or(0, Held::unsent)
+        self.held.get().map_or(0, UnsentRequest::unsent)
     }
 }
 

@@ -23,7 +23,7 @@ impl State {
         now: Instant,
     ) -> Result<usize, Failure> {
         self.received_at = now;
-        if self.http.is_answered_in_http1(input) {
+        if self.http.is_http1_response(input) {
             return Err(Failure::BadResponse(
                 "it speaks HTTP/1, and protocol = \"h2\" is said of it".into(),
             ));
@@ -53,7 +53,7 @@ impl State {
                 match response_trailers(fields, limits).map(lines_of_fields) {
                     Ok(lines) => {
                         if let Some(flow) = self.flow(stream) {
-                            flow.incoming.trailers.used().replace(lines);
+                            flow.incoming.trailers.get_or_default().replace(lines);
                         }
                         self.take_data(stream, b"", End::Stream);
                     }
@@ -61,8 +61,8 @@ impl State {
                 }
             }
             Event::Reset { stream, cause } => self.was_reset(stream, cause),
-            Event::GoAway { last, .. } => self.go(last),
-            Event::Settings => self.settle(),
+            Event::GoAway { last, .. } => self.handle_goaway(last),
+            Event::Settings => self.apply_settings(),
             Event::DataOfClosed(_) | Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
         }
         Ok(done)
@@ -76,10 +76,10 @@ impl State {
             return self.refuse(stream, "its interim responses do not end");
         }
         let mut fields = self.spare_fields();
-        self.http.exchange_fields(&mut fields);
+        self.http.swap_fields(&mut fields);
         flow.incoming.heads.borrow_mut().push_back((fields, end));
         flow.incoming.has_ended.set(end == End::Stream);
-        self.is_heard(&flow);
+        self.notify(&flow);
     }
 
     fn take_data(&mut self, stream: Stream, bytes: &[u8], end: End) {
@@ -96,14 +96,14 @@ impl State {
         if end == End::Stream {
             flow.incoming.has_ended.set(true);
         }
-        self.is_heard(&flow);
+        self.notify(&flow);
     }
 
     /// Notifies the client's request of a part of its response. Most responses arrive in one receive, so a parked
     /// request is resumed after all frames have been processed.
-    fn is_heard(&mut self, flow: &Flow) {
+    fn notify(&mut self, flow: &Flow) {
         match flow.waiter.take_parked() {
-            Some(parked) => self.heard.push(parked),
+            Some(parked) => self.to_resume.push(parked),
             None => flow.wake(),
         }
     }

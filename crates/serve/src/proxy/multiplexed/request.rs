@@ -14,7 +14,7 @@ pub(crate) struct Request<'t> {
     /// Whether its fields may enter the server's dynamic table.
     pub(crate) sensitivity: Sensitivity,
     pub(crate) body: Body,
-    pub(crate) patience: Patience,
+    pub(crate) patience: RequestTimeouts,
 }
 
 pub(crate) enum Body {
@@ -26,7 +26,7 @@ pub(crate) enum Body {
 
 /// Timeouts of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct RequestTimeouts {
     /// Timeout for the server's settings, for requests that depend on them.
     pub(crate) settings: Duration,
     /// Timeout for a free stream.
@@ -37,7 +37,7 @@ pub(crate) struct Patience {
     pub(crate) until: Instant,
 }
 
-impl Patience {
+impl RequestTimeouts {
     pub(super) fn settings_by(&self, now: Instant) -> Instant {
         (now + self.settings).min(self.until)
     }

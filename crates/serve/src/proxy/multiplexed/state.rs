@@ -11,20 +11,20 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::Indexing;
 use onrush_http::http2::limits::STREAMS_BEFORE_SETTINGS;
-use onrush_http::http2::message::{Lines, RepeatedHead};
+use onrush_http::http2::message::{HeadCache, Lines};
 use onrush_http::http2::{CannotOpen, Connection, End, LocalSettings, Role, Stream};
 
 use super::flow::{Flow, Sending};
-use super::request::{Body, Patience, Request};
+use super::request::{Body, Request, RequestTimeouts};
 use super::unsettled::Unsettled;
 use crate::limits::{MULTIPLEXED_SPARE_MAX, MULTIPLEXED_WINDOW};
 use crate::proxy::failure::Failure;
 use crate::proxy::upgrade::PROTOCOL;
-use crate::worker::spare_fields::SpareFields;
+use crate::worker::field_pool::FieldPool;
 use crate::worker::waiter::Parked;
 
 /// Limit of streams per connection last announced by the server; shared by its connections.
-pub(super) type Said = Rc<Cell<Option<u32>>>;
+pub(super) type AnnouncedStreams = Rc<Cell<Option<u32>>>;
 
 /// A deadline that never passes.
 pub(super) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
@@ -37,25 +37,25 @@ pub(super) struct State {
     streams_max: u32,
     pub(super) stage: Stage,
     /// Whether the connection is established; from then on bytes may have been sent.
-    pub(super) is_made: bool,
+    pub(super) is_connected: bool,
     /// Last announced limit of streams per connection; `None` before the first announcement.
-    said: Said,
+    said: AnnouncedStreams,
     /// Open streams, by slot.
     pub(super) flows: Vec<Option<Rc<Flow>>>,
     /// Requests that got streams before the connection was established, with their timeouts from then on.
-    pub(super) early: Vec<(Rc<Flow>, Patience)>,
+    pub(super) early: Vec<(Rc<Flow>, RequestTimeouts)>,
     /// Requests that wait for a stream, oldest first, with their response timeouts, counted from the default instant.
     pub(super) waiting: VecDeque<(Rc<Flow>, Instant)>,
     /// Requests that wait for the server's settings.
-    pub(super) unsettled: Vec<Unsettled>,
+    pub(super) pending_tunnels: Vec<Unsettled>,
     /// No deadline is earlier than this.
-    pub(super) late_at: Instant,
+    pub(super) next_deadline: Instant,
     pub(super) received_at: Instant,
     /// Parked requests with a part of their response; resumed after all received frames have been processed.
-    pub(super) heard: Vec<Rc<dyn Parked>>,
-    repeated: RepeatedHead,
+    pub(super) to_resume: Vec<Rc<dyn Parked>>,
+    repeated: HeadCache,
     spare: Vec<Rc<Flow>>,
-    spare_fields: SpareFields,
+    spare_fields: FieldPool,
 }
 
 /// Life cycle of a connection.
@@ -70,7 +70,7 @@ pub(super) enum Stage {
 }
 
 impl State {
-    pub(super) fn new(bounds: Multiplexing, scheme: &'static str, said: Said) -> State {
+    pub(super) fn new(bounds: Multiplexing, scheme: &'static str, said: AnnouncedStreams) -> State {
         let settings = LocalSettings {
             stream_window: MULTIPLEXED_WINDOW,
             // All streams may use their windows at the same time.
@@ -84,18 +84,18 @@ impl State {
             scheme,
             streams_max: bounds.streams_max,
             stage: Stage::Open,
-            is_made: false,
+            is_connected: false,
             said,
             flows: Vec::new(),
             early: Vec::new(),
             waiting: VecDeque::new(),
-            unsettled: Vec::new(),
-            late_at: NEVER,
+            pending_tunnels: Vec::new(),
+            next_deadline: NEVER,
             received_at: Instant::default(),
-            heard: Vec::new(),
-            repeated: RepeatedHead::default(),
+            to_resume: Vec::new(),
+            repeated: HeadCache::default(),
             spare: Vec::new(),
-            spare_fields: SpareFields::default(),
+            spare_fields: FieldPool::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl State {
 
     /// Number of requests, including waiting ones.
     pub(super) fn requests(&self) -> u32 {
-        self.http.open_streams() + (self.waiting.len() + self.unsettled.len()) as u32
+        self.http.open_streams() + (self.waiting.len() + self.pending_tunnels.len()) as u32
     }
 
     /// Whether one more request would have a stream at once; before the server announces a limit, `streams_max` counts.
@@ -141,12 +141,12 @@ impl State {
     }
 
     /// Applies the server's settings.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn apply_settings(&mut self) {
         self.said.set(Some(self.http.peer().concurrent_streams_max));
         self.settle_tunnels(self.received_at);
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(super) fn stop_accepting(&mut self) {
         if self.stage == Stage::Open {
             self.stage = Stage::Leaving;
         }
@@ -182,9 +182,15 @@ impl State {
 
     /// Opens a stream for a request, or queues it.
     #[inline]
-    pub(super) fn enter(&mut self, flow: &Rc<Flow>, head: &[u8], patience: Patience, now: Instant) {
+    pub(super) fn enter(
+        &mut self,
+        flow: &Rc<Flow>,
+        head: &[u8],
+        patience: RequestTimeouts,
+        now: Instant,
+    ) {
         if self.waiting.is_empty() && self.may_open() {
-            if self.is_made {
+            if self.is_connected {
                 return self.open(flow, head, patience.response_by(now));
             }
             self.early.push((Rc::clone(flow), patience));
@@ -227,7 +233,7 @@ impl State {
         let stream = match opened {
             Ok(stream) => stream,
             Err(CannotOpen::Full | CannotOpen::GoingAway | CannotOpen::Exhausted) => {
-                self.leave();
+                self.stop_accepting();
                 return flow.fail(UNPROCESSED);
             }
         };
@@ -302,7 +308,7 @@ impl State {
         self.stage = Stage::Ended;
         self.early.clear();
         self.fail_those(failure, |_| true);
-        self.fail_waiting(match self.is_made {
+        self.fail_waiting(match self.is_connected {
             // They were not sent.
             true => UNPROCESSED,
             false => failure,
@@ -310,8 +316,8 @@ impl State {
     }
 
     /// Handles GOAWAY: the server accepts no new streams and has not processed those above `last`.
-    pub(super) fn go(&mut self, last: u32) {
-        self.leave();
+    pub(super) fn handle_goaway(&mut self, last: u32) {
+        self.stop_accepting();
         self.fail_those(UNPROCESSED, |flow| {
             flow.stream.get().is_some_and(|stream| stream.id() > last)
         });
@@ -335,7 +341,7 @@ impl State {
 
     /// Frees the flows and fields kept for reuse and returns the number of flows.
     pub(super) fn free_spare(&mut self) -> usize {
-        self.spare_fields = SpareFields::default();
+        self.spare_fields = FieldPool::default();
         std::mem::take(&mut self.spare).len()
     }
 
@@ -350,7 +356,7 @@ impl State {
         }
         self.forget(flow);
         // Before the connection is established, `early` still refers to the flow.
-        if self.is_made && self.spare.len() < MULTIPLEXED_SPARE_MAX {
+        if self.is_connected && self.spare.len() < MULTIPLEXED_SPARE_MAX {
             flow.clear();
             self.spare.push(Rc::clone(flow));
         }

@@ -56,7 +56,7 @@ impl Submission {
     /// The failure of the request.
     pub(crate) fn opened(&self) -> impl Future<Output = Result<(), Failure>> {
         poll_fn(|context| {
-            let is_made = self.connection.state.borrow().is_made;
+            let is_made = self.connection.state.borrow().is_connected;
             // After a complete response, the stream may already be reset (RFC 9113 8.1).
             let is_over = self.flow.incoming.has_ended.get();
             match is_over || is_made && self.flow.stream.get().is_some() {
@@ -138,7 +138,7 @@ impl Submission {
     }
 
     /// Frees the empty buffer of the body while its client is slow; it is allocated again when data arrives.
-    pub(crate) fn give_up_room(&self) {
+    pub(crate) fn free_buffer(&self) {
         let data = &mut *self.flow.incoming.data.borrow_mut();
         if data.is_empty() {
             *data = Vec::new();
@@ -154,7 +154,7 @@ impl Submission {
         let before = state.frames.len();
         state
             .http
-            .release_of_stream(stream, bytes, &mut state.frames);
+            .release_stream_window(stream, bytes, &mut state.frames);
         if state.frames.len() > before {
             self.connection.call();
         }
@@ -179,9 +179,9 @@ impl Submission {
     /// Sets the deadline for the next event on the stream.
     pub(crate) fn set_deadline(&self, deadline: Instant) {
         let state = &mut *self.connection.state.borrow_mut();
-        let before = state.late_at;
+        let before = state.next_deadline;
         state.late(&self.flow, deadline);
-        if state.late_at < before {
+        if state.next_deadline < before {
             self.connection.call();
         }
     }
@@ -205,14 +205,14 @@ impl Submission {
     ///
     /// # Errors
     /// [`Refused`] if the server accepts no more; it may have responded nevertheless.
-    pub(crate) fn flush(&self) -> impl Future<Output = Result<(), Refused>> {
+    pub(crate) fn flush(&self) -> impl Future<Output = Result<(), SendRefused>> {
         self.connection.state.borrow_mut().resume(&self.flow);
         self.connection.call();
         poll_fn(|context| {
             let is_refused =
                 self.flow.outgoing.state.get() == Sending::Ended && self.flow.outgoing.unsent() > 0;
             if is_refused {
-                return Poll::Ready(Err(Refused));
+                return Poll::Ready(Err(SendRefused));
             }
             if self.flow.has_sent() {
                 return Poll::Ready(Ok(()));
@@ -225,7 +225,7 @@ impl Submission {
 
 /// The server accepts no more of a request.
 #[derive(Debug)]
-pub(crate) struct Refused;
+pub(crate) struct SendRefused;
 
 impl Drop for Submission {
     fn drop(&mut self) {

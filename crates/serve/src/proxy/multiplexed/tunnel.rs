@@ -9,7 +9,7 @@ use onrush_engine::{Error, Input};
 use super::flow::Sending;
 use super::state::NEVER;
 use super::submission::Submission;
-use crate::exchange::stream_end::{StreamEnd, reset};
+use crate::exchange::stream_tunnel_end::{StreamTunnelEnd, tunnel_reset_error};
 use crate::proxy::failure::Failure;
 
 /// The server's end of a tunnel. Dropping it ends the stream, with a reset (CANCEL) if either side is still open.
@@ -54,7 +54,7 @@ impl TunnelStream {
     }
 }
 
-impl StreamEnd for TunnelStream {
+impl StreamTunnelEnd for TunnelStream {
     fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
         let flow = &self.submission.flow;
         flow.wait(context);
@@ -108,12 +108,12 @@ impl StreamEnd for TunnelStream {
         let is_over = self.submission.flow.outgoing.state.get() == Sending::Ended;
         match (self.unsent(), is_over) {
             (0, _) => Poll::Ready(Ok(())),
-            (_, true) => Poll::Ready(Err(reset())),
+            (_, true) => Poll::Ready(Err(tunnel_reset_error())),
             (_, false) => Poll::Pending,
         }
     }
 
-    fn takes_more(&self) -> bool {
+    fn peer_still_reads(&self) -> bool {
         self.submission.flow.outgoing.state.get() != Sending::Ended
     }
 
@@ -125,7 +125,7 @@ impl StreamEnd for TunnelStream {
     /// Dropping it resets the stream.
     fn cancel(&self) {}
 
-    fn moved(&self) -> u64 {
+    fn bytes_moved(&self) -> u64 {
         let waiting = self.submission.flow.incoming.data.borrow().len();
         let received = self.taken.get() + waiting as u64;
         received + self.put.get() - self.unsent() as u64
@@ -143,6 +143,6 @@ impl Drop for TunnelStream {
 fn error_of(failure: Failure) -> Error {
     match failure {
         Failure::NoResponse(error) | Failure::Connect(error) => error,
-        _ => reset(),
+        _ => tunnel_reset_error(),
     }
 }

@@ -7,14 +7,14 @@ use onrush_engine::{Error, Instant, Kind, Op};
 use onrush_http::http2::message::ExtendedConnect;
 
 use super::flow::Flow;
-use super::request::Patience;
+use super::request::RequestTimeouts;
 use super::state::{NEVER, State};
 use crate::proxy::failure::Failure;
 
 /// A waiting request; its head is in the flow.
 pub(super) struct Unsettled {
     flow: Rc<Flow>,
-    patience: Patience,
+    patience: RequestTimeouts,
 }
 
 impl State {
@@ -24,7 +24,7 @@ impl State {
         &mut self,
         flow: &Rc<Flow>,
         head: &[u8],
-        patience: Patience,
+        patience: RequestTimeouts,
         now: Instant,
     ) {
         if self.http.is_settled() {
@@ -35,7 +35,7 @@ impl State {
         }
         flow.outgoing.held().head.replace(head.to_vec());
         self.late(flow, patience.settings_by(now));
-        self.unsettled.push(Unsettled {
+        self.pending_tunnels.push(Unsettled {
             flow: Rc::clone(flow),
             patience,
         });
@@ -48,7 +48,7 @@ impl State {
     /// The server's settings have arrived: opens or fails the waiting requests.
     pub(super) fn settle_tunnels(&mut self, now: Instant) {
         let takes_them = self.takes_tunnels();
-        for Unsettled { flow, patience } in std::mem::take(&mut self.unsettled) {
+        for Unsettled { flow, patience } in std::mem::take(&mut self.pending_tunnels) {
             match takes_them {
                 true => {
                     let head = flow.outgoing.held().head.take();
@@ -62,7 +62,7 @@ impl State {
     /// Fails the requests whose deadline has passed; returns the next deadline.
     pub(super) fn expire_tunnels(&mut self, now: Instant) -> Instant {
         let mut next = NEVER;
-        self.unsettled.retain(|Unsettled { flow, .. }| {
+        self.pending_tunnels.retain(|Unsettled { flow, .. }| {
             let deadline = flow.deadline.get();
             let is_late = deadline <= now;
             match is_late {
@@ -75,14 +75,14 @@ impl State {
     }
 
     pub(super) fn fail_tunnels(&mut self, failure: Failure) {
-        for Unsettled { flow, .. } in self.unsettled.drain(..) {
+        for Unsettled { flow, .. } in self.pending_tunnels.drain(..) {
             flow.fail(failure);
         }
     }
 
     /// Removes a request whose client has left.
     pub(super) fn drop_tunnel(&mut self, flow: &Rc<Flow>) {
-        self.unsettled
+        self.pending_tunnels
             .retain(|other| !Rc::ptr_eq(&other.flow, flow));
     }
 }

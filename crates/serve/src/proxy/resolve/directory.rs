@@ -22,13 +22,13 @@ use super::known::{Outcome, Service, Target};
 use crate::limits::{NAME_SERVER_TIMEOUT, NAME_SERVERS_MAX, RESOLVING_MAX};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum DnsQuery {
     Host(String),
     /// SRV records, and the addresses of their hosts.
     Services(String),
 }
 
-impl Question {
+impl DnsQuery {
     /// The query for a server's address; `None` if the address is already known.
     pub(super) fn of(address: &ServerAddress) -> Option<Self> {
         match address {
@@ -39,7 +39,7 @@ impl Question {
     }
 }
 
-pub(super) enum Setting {
+pub(super) enum NameServers {
     /// The current ones of resolv.conf(5), and hosts(5).
     System,
     /// This name server only.
@@ -49,7 +49,7 @@ pub(super) enum Setting {
 
 /// A DNS client that follows changes of the system's settings.
 pub(super) struct Directory {
-    setting: Setting,
+    setting: NameServers,
     /// The resolver, and the modification times of the files it was built from.
     asking: RefCell<(TokioResolver, Files)>,
     /// Limits the number of sockets in use.
@@ -66,7 +66,7 @@ fn files() -> Files {
 type Addresses = Result<(Vec<IpAddr>, Duration), Outcome>;
 
 impl Directory {
-    pub(super) fn new(setting: Setting) -> Self {
+    pub(super) fn new(setting: NameServers) -> Self {
         let resolver = resolver(&setting);
         Self {
             setting,
@@ -85,10 +85,10 @@ impl Directory {
         asking.0.clone()
     }
 
-    pub(super) async fn ask(self: &Rc<Self>, question: &Question) -> Outcome {
+    pub(super) async fn ask(self: &Rc<Self>, question: &DnsQuery) -> Outcome {
         let outcome = match question {
-            Question::Host(host) => self.host(host).await,
-            Question::Services(name) => self.services(name).await,
+            DnsQuery::Host(host) => self.host(host).await,
+            DnsQuery::Services(name) => self.services(name).await,
         };
         outcome.unwrap_or_else(|outcome| outcome)
     }
@@ -122,7 +122,7 @@ impl Directory {
             asked.push((host, service, answer));
         }
         if asked.is_empty() {
-            return Err(Outcome::Denied("the service is not offered".into()));
+            return Err(Outcome::Negative("the service is not offered".into()));
         }
         let mut targets = Vec::new();
         for (host, service, answer) in asked {
@@ -131,7 +131,7 @@ impl Directory {
                     ttl = ttl.min(ttl_of_host);
                     Some(addresses)
                 }
-                Ok(Err(Outcome::Denied(_))) => Some(Vec::new()),
+                Ok(Err(Outcome::Negative(_))) => Some(Vec::new()),
                 // The task is never cancelled, and a panic ends the process.
                 Ok(Err(_)) | Err(_) => None,
             };
@@ -188,10 +188,10 @@ fn ttl(records: &[Record]) -> Duration {
 fn outcome_of(error: &NetError, what: &str) -> Outcome {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(_)) if error.is_nx_domain() => {
-            Outcome::Denied("there is no such name".into())
+            Outcome::Negative("there is no such name".into())
         }
         NetError::Dns(DnsError::NoRecordsFound(_)) => {
-            Outcome::Denied(format!("the name has no {what}"))
+            Outcome::Negative(format!("the name has no {what}"))
         }
         NetError::Dns(DnsError::ResponseCode(code)) => {
             Outcome::Failed(format!("the name server answers \"{code}\""))
@@ -226,11 +226,11 @@ pub(super) fn has_route(ip: IpAddr) -> bool {
         .is_ok()
 }
 
-fn resolver(setting: &Setting) -> TokioResolver {
+fn resolver(setting: &NameServers) -> TokioResolver {
     let (config, mut options) = match setting {
-        Setting::System => system(),
+        NameServers::System => system(),
         #[cfg(test)]
-        Setting::NameServer(server) => (
+        NameServers::NameServer(server) => (
             ResolverConfig::from_parts(None, vec![], vec![server.clone()]),
             ResolverOpts::default(),
         ),

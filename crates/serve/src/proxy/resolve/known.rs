@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onrush_config::limits::WEIGHT_MAX;
 
-use crate::limits::{DENIALS_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
+use crate::limits::{NEGATIVE_ANSWERS_MAX, RESOLVE_PAUSE_MIN, TTL_MAX, TTL_MIN};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
         ttl: Duration,
     },
     /// A negative answer (no such name or no record), with the reason.
-    Denied(String),
+    Negative(String),
     /// No answer, with the reason.
     Failed(String),
 }
@@ -44,7 +44,7 @@ pub(super) struct Service {
 
 /// An address of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ResolvedAddress {
     host: String,
     pub(super) ip: IpAddr,
     /// Port of the SRV record.
@@ -56,7 +56,7 @@ pub(super) struct Found {
 
 /// A change to be logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum NameEvent {
     /// The addresses have changed.
     Addresses,
     /// The name cannot be resolved; known addresses stay.
@@ -70,7 +70,7 @@ pub(super) enum News {
 /// Result of processing an outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    pub(super) news: Option<News>,
+    pub(super) news: Option<NameEvent>,
     pub(super) pause: Duration,
 }
 
@@ -79,8 +79,8 @@ pub(super) struct Step {
 pub(super) struct Known {
     /// The longest pause after an outcome without an answer.
     retry: Duration,
-    found: Vec<Found>,
-    trouble: Trouble,
+    found: Vec<ResolvedAddress>,
+    trouble: LoggedProblem,
     /// Number of consecutive outcomes without an answer, and the number of consecutive negative answers at their end.
     unanswered: u32,
     denials: u32,
@@ -88,7 +88,7 @@ pub(super) struct Known {
 
 /// Problem of a name that has been logged.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Trouble {
+enum LoggedProblem {
     #[default]
     None,
     Failing,
@@ -101,18 +101,18 @@ impl Known {
         Self {
             retry,
             found: Vec::new(),
-            trouble: Trouble::None,
+            trouble: LoggedProblem::None,
             unanswered: 0,
             denials: 0,
         }
     }
 
     /// Its addresses, primary servers first.
-    pub(super) fn found(&self) -> &[Found] {
+    pub(super) fn found(&self) -> &[ResolvedAddress] {
         &self.found
     }
 
-    pub(super) fn learn(&mut self, outcome: Outcome) -> Step {
+    pub(super) fn process_outcome(&mut self, outcome: Outcome) -> Step {
         match outcome {
             Outcome::Answered { targets, ttl } => {
                 let found = self.found_behind(&targets);
@@ -124,18 +124,18 @@ impl Known {
                 }
                 self.deny("none of its hosts has an address".into())
             }
-            Outcome::Denied(why) => self.deny(why),
+            Outcome::Negative(why) => self.deny(why),
             Outcome::Failed(why) => self.fail(why),
         }
     }
 
-    fn accept(&mut self, found: Vec<Found>, ttl: Duration) -> Step {
-        let had_trouble = std::mem::take(&mut self.trouble) != Trouble::None;
+    fn accept(&mut self, found: Vec<ResolvedAddress>, ttl: Duration) -> Step {
+        let had_trouble = std::mem::take(&mut self.trouble) != LoggedProblem::None;
         (self.unanswered, self.denials) = (0, 0);
         let news = if self.found != found {
-            Some(News::Addresses)
+            Some(NameEvent::Addresses)
         } else {
-            had_trouble.then_some(News::Back)
+            had_trouble.then_some(NameEvent::Back)
         };
         self.found = found;
         Step {
@@ -148,14 +148,14 @@ impl Known {
     /// that now belongs to another host should not get requests for ever.
     fn deny(&mut self, why: String) -> Step {
         self.denials += 1;
-        if self.denials < DENIALS_MAX || self.found.is_empty() {
+        if self.denials < NEGATIVE_ANSWERS_MAX || self.found.is_empty() {
             return self.trouble(why);
         }
         self.found.clear();
-        self.trouble = Trouble::Gone;
+        self.trouble = LoggedProblem::Gone;
         self.unanswered += 1;
         Step {
-            news: Some(News::Gone(why)),
+            news: Some(NameEvent::Gone(why)),
             pause: self.backed_off(),
         }
     }
@@ -168,12 +168,12 @@ impl Known {
 
     fn trouble(&mut self, why: String) -> Step {
         self.unanswered += 1;
-        let is_new = self.trouble == Trouble::None;
+        let is_new = self.trouble == LoggedProblem::None;
         if is_new {
-            self.trouble = Trouble::Failing;
+            self.trouble = LoggedProblem::Failing;
         }
         Step {
-            news: is_new.then_some(News::Failing(why)),
+            news: is_new.then_some(NameEvent::Failing(why)),
             pause: self.backed_off(),
         }
     }
@@ -186,8 +186,8 @@ impl Known {
 
     /// The addresses of `targets`, including the known ones of a host that could not be resolved. Each occurs once; the
     /// order does not depend on the order of the records, and primary servers are first.
-    fn found_behind(&self, targets: &[Target]) -> Vec<Found> {
-        let mut ranked: Vec<(u16, Found)> = Vec::new();
+    fn found_behind(&self, targets: &[Target]) -> Vec<ResolvedAddress> {
+        let mut ranked: Vec<(u16, ResolvedAddress)> = Vec::new();
         let scale = Scale::of(targets);
         for target in targets {
             let known = || self.found.iter().filter(|found| found.host == target.host);
@@ -197,7 +197,7 @@ impl Known {
             };
             let priority = target.service.map_or(0, |service| service.priority);
             ranked.extend(addresses.into_iter().map(|ip| {
-                let found = Found {
+                let found = ResolvedAddress {
                     host: target.host.clone(),
                     ip,
                     port: target.service.map(|service| service.port),
@@ -213,13 +213,13 @@ impl Known {
             (*priority, Reverse(found.weight), found.ip, found.port)
         });
         let first = ranked.first().map(|(priority, _)| *priority);
-        let mut all: Vec<Found> = Vec::with_capacity(ranked.len());
+        let mut all: Vec<ResolvedAddress> = Vec::with_capacity(ranked.len());
         for (priority, found) in ranked {
             let is_known = all
                 .iter()
                 .any(|known| (known.ip, known.port) == (found.ip, found.port));
             if !is_known {
-                all.push(Found {
+                all.push(ResolvedAddress {
                     backup: Some(priority) != first,
                     ..found
                 });
@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn denied() -> Outcome {
-        Outcome::Denied("no such name".into())
+        Outcome::Negative("no such name".into())
     }
 
     fn found(known: &Known) -> Vec<(IpAddr, u32, bool)> {
@@ -318,18 +318,21 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_records_and_duplicates_make_no_difference() {
+    fn record_order_and_duplicates_are_ignored() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        let first = known.learn(host(&[3, 1, 2]));
-        assert_eq!(first.news, Some(News::Addresses));
+        let first = known.process_outcome(host(&[3, 1, 2]));
+        assert_eq!(first.news, Some(NameEvent::Addresses));
         assert_eq!(addresses(&known), [ip(1), ip(2), ip(3)]);
-        assert_eq!(known.learn(host(&[2, 3, 1, 2])).news, None);
-        assert_eq!(known.learn(host(&[2, 1])).news, Some(News::Addresses));
+        assert_eq!(known.process_outcome(host(&[2, 3, 1, 2])).news, None);
+        assert_eq!(
+            known.process_outcome(host(&[2, 1])).news,
+            Some(NameEvent::Addresses)
+        );
         assert_eq!(addresses(&known), [ip(1), ip(2)]);
     }
 
     #[test]
-    fn a_response_is_used_for_its_ttl_within_bounds() {
+    fn ttl_is_clamped() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
         for (ttl, pause) in [
             (seconds(0), TTL_MIN),
@@ -337,69 +340,91 @@ mod tests {
             (seconds(86_400), TTL_MAX),
         ] {
             let targets = vec![target(0, 0, Some(1), "a")];
-            assert_eq!(known.learn(Outcome::Answered { targets, ttl }).pause, pause);
+            assert_eq!(
+                known
+                    .process_outcome(Outcome::Answered { targets, ttl })
+                    .pause,
+                pause
+            );
         }
     }
 
     #[test]
-    fn failures_keep_what_was_found_and_are_told_once() {
+    fn failures_keep_addresses_and_log_once() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        known.learn(host(&[1, 2]));
-        let first = known.learn(failed());
-        assert_eq!(first.news, Some(News::Failing("timeout".into())));
+        known.process_outcome(host(&[1, 2]));
+        let first = known.process_outcome(failed());
+        assert_eq!(first.news, Some(NameEvent::Failing("timeout".into())));
         for _ in 0..1000 {
-            assert_eq!(known.learn(failed()).news, None);
+            assert_eq!(known.process_outcome(failed()).news, None);
         }
         assert_eq!(addresses(&known), [ip(1), ip(2)]);
-        assert_eq!(known.learn(host(&[1, 2])).news, Some(News::Back));
-        assert_eq!(known.learn(host(&[1, 2])).news, None);
-        assert!(known.learn(failed()).news.is_some(), "a new failure");
+        assert_eq!(
+            known.process_outcome(host(&[1, 2])).news,
+            Some(NameEvent::Back)
+        );
+        assert_eq!(known.process_outcome(host(&[1, 2])).news, None);
+        assert!(
+            known.process_outcome(failed()).news.is_some(),
+            "a new failure"
+        );
     }
 
     #[test]
-    fn a_name_without_a_response_is_asked_for_less_and_less_often() {
+    fn failed_queries_back_off() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        let pauses: Vec<Duration> = (0..40).map(|_| known.learn(failed()).pause).collect();
+        let pauses: Vec<Duration> = (0..40)
+            .map(|_| known.process_outcome(failed()).pause)
+            .collect();
         assert_eq!(pauses[..3], [seconds(1), seconds(2), seconds(4)]);
         assert!(pauses.is_sorted());
         assert_eq!(pauses[39], seconds(5));
         let mut eager = Known::new(seconds(2));
-        let pauses: Vec<Duration> = (0..3).map(|_| eager.learn(failed()).pause).collect();
+        let pauses: Vec<Duration> = (0..3)
+            .map(|_| eager.process_outcome(failed()).pause)
+            .collect();
         assert_eq!(pauses, [seconds(1), seconds(2), seconds(2)]);
-        known.learn(host(&[1]));
-        assert_eq!(known.learn(failed()).pause, seconds(1));
+        known.process_outcome(host(&[1]));
+        assert_eq!(known.process_outcome(failed()).pause, seconds(1));
     }
 
     #[test]
-    fn addresses_go_only_when_the_name_has_been_denied_several_times_in_a_row() {
+    fn repeated_negative_answers_remove_addresses() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        known.learn(host(&[1]));
-        let denials = |known: &mut Known, count: u32| -> Vec<Option<News>> {
-            (0..count).map(|_| known.learn(denied()).news).collect()
+        known.process_outcome(host(&[1]));
+        let denials = |known: &mut Known, count: u32| -> Vec<Option<NameEvent>> {
+            (0..count)
+                .map(|_| known.process_outcome(denied()).news)
+                .collect()
         };
-        denials(&mut known, DENIALS_MAX - 1);
-        known.learn(failed());
-        denials(&mut known, DENIALS_MAX - 1);
+        denials(&mut known, NEGATIVE_ANSWERS_MAX - 1);
+        known.process_outcome(failed());
+        denials(&mut known, NEGATIVE_ANSWERS_MAX - 1);
         assert_eq!(addresses(&known), [ip(1)], "never enough in a row");
-        let news = known.learn(denied()).news;
-        assert_eq!(news, Some(News::Gone("no such name".into())));
+        let news = known.process_outcome(denied()).news;
+        assert_eq!(news, Some(NameEvent::Gone("no such name".into())));
         assert!(known.found().is_empty());
         assert_eq!(denials(&mut known, 3), [None, None, None]);
-        assert_eq!(known.learn(host(&[1])).news, Some(News::Addresses));
+        assert_eq!(
+            known.process_outcome(host(&[1])).news,
+            Some(NameEvent::Addresses)
+        );
     }
 
     #[test]
-    fn a_name_that_never_had_an_address_is_told_of_once() {
+    fn unresolved_name_is_logged_once() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        let news: Vec<_> = (0..5).map(|_| known.learn(denied()).news).collect();
-        let first = Some(News::Failing("no such name".into()));
+        let news: Vec<_> = (0..5)
+            .map(|_| known.process_outcome(denied()).news)
+            .collect();
+        let first = Some(NameEvent::Failing("no such name".into()));
         assert_eq!(news, [first, None, None, None, None]);
     }
 
     #[test]
-    fn services_behind_the_least_priority_are_backups() {
+    fn lower_srv_priorities_are_backups() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        known.learn(srv(&[
+        known.process_outcome(srv(&[
             target(20, 9, Some(3), "c"),
             target(10, 1, Some(1), "a"),
             target(10, 5, Some(2), "b"),
@@ -407,7 +432,7 @@ mod tests {
         let expected = [(ip(2), 5, false), (ip(1), 1, false), (ip(3), 9, true)];
         assert_eq!(found(&known), expected);
         // No host of the lowest priority has an address, so the next priority is not a backup.
-        known.learn(srv(&[
+        known.process_outcome(srv(&[
             Target {
                 addresses: Some(vec![]),
                 ..target(10, 1, None, "a")
@@ -418,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_services_become_weights_of_servers() {
+    fn srv_weights_are_scaled() {
         for (written, weights) in [
             ([0, 0], [1, 1]),
             ([10, 0], [10, 1]),
@@ -427,7 +452,7 @@ mod tests {
             ([65_535, 1], [1000, 1]),
         ] {
             let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-            known.learn(srv(&[
+            known.process_outcome(srv(&[
                 target(0, written[0], Some(1), "a"),
                 target(0, written[1], Some(2), "b"),
             ]));
@@ -437,20 +462,21 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_cannot_be_resolved_keeps_its_addresses_as_long_as_its_record_is_there() {
+    fn unresolved_srv_host_keeps_addresses() {
         let mut known = Known::new(RESOLVE_RETRY_DEFAULT);
-        known.learn(srv(&[
+        known.process_outcome(srv(&[
             target(0, 1, Some(1), "a"),
             target(0, 1, Some(2), "b"),
         ]));
-        let again = known.learn(srv(&[target(0, 1, None, "a"), target(0, 1, Some(3), "b")]));
-        assert_eq!(again.news, Some(News::Addresses));
+        let again =
+            known.process_outcome(srv(&[target(0, 1, None, "a"), target(0, 1, Some(3), "b")]));
+        assert_eq!(again.news, Some(NameEvent::Addresses));
         assert_eq!(addresses(&known), [ip(1), ip(3)]);
-        known.learn(srv(&[target(0, 1, Some(3), "b")]));
+        known.process_outcome(srv(&[target(0, 1, Some(3), "b")]));
         assert_eq!(addresses(&known), [ip(3)]);
         // No address is known of the only remaining host: same as a failed query.
-        let failing = known.learn(srv(&[target(0, 1, None, "c")]));
-        assert!(matches!(failing.news, Some(News::Failing(_))));
+        let failing = known.process_outcome(srv(&[target(0, 1, None, "c")]));
+        assert!(matches!(failing.news, Some(NameEvent::Failing(_))));
         assert_eq!(addresses(&known), [ip(3)]);
     }
 }

@@ -100,7 +100,7 @@ impl NameServer {
         let endpoints = Arc::new(Endpoints::new(&upstream, before));
         let mut server = NameServerConfig::udp((*self.address.ip()).into());
         server.connections[0].port = self.address.port();
-        let setting = Setting::NameServer(server);
+        let setting = NameServers::NameServer(server);
         let all_endpoints = [Arc::clone(&endpoints)];
         let resolver = Resolver::start_with(setting, &[upstream], &all_endpoints);
         let resolver = resolver.expect("a thread").expect("there are names");
@@ -212,7 +212,7 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 #[test]
-fn names_are_resolved_when_the_start_returns() {
+fn start_waits_for_resolution() {
     let server = NameServer::start(&[
         a("app.example.", 1, 60),
         a("app.example.", 2, 60),
@@ -250,7 +250,7 @@ fn names_are_resolved_when_the_start_returns() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn addresses_come_and_go_while_failures_keep_them() {
+fn addresses_follow_dns() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
     let (_resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);
     assert_eq!(hosts(&endpoints), [1]);
@@ -275,7 +275,7 @@ fn addresses_come_and_go_while_failures_keep_them() {
 }
 
 #[test]
-fn what_was_found_before_stays_until_there_is_a_response() {
+fn reload_keeps_addresses_until_answered() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
     let (first, before) = server.resolve(vec![host("app.example", 80)]);
     assert_eq!(hosts(&before), [1]);
@@ -294,7 +294,7 @@ fn what_was_found_before_stays_until_there_is_a_response() {
 }
 
 #[test]
-fn a_response_is_used_as_long_as_its_ttl_says() {
+fn ttl_limits_queries() {
     let server = NameServer::start(&[a("long.example.", 1, 600), a("short.example.", 2, 0)]);
     let (_resolver, _endpoints) =
         server.resolve(vec![host("long.example", 80), host("short.example", 80)]);
@@ -303,7 +303,7 @@ fn a_response_is_used_as_long_as_its_ttl_says() {
 }
 
 #[test]
-fn services_have_their_ports_weights_and_backups() {
+fn srv_records_set_port_weight_and_backup() {
     let service = "_http._tcp.example.";
     let server = NameServer::start(&[
         srv(service, 10, 3, 8001, "one.example."),
@@ -332,7 +332,7 @@ fn services_have_their_ports_weights_and_backups() {
 }
 
 #[test]
-fn a_name_that_is_not_resolved_delays_neither_start_nor_stop() {
+fn unresolved_name_does_not_block() {
     let server = NameServer::start(&[a("app.example.", 1, 0)]);
     server.behave(Manner::Silent);
     let (resolver, endpoints) = server.resolve(vec![host("app.example", 80)]);
@@ -348,7 +348,7 @@ fn a_name_that_is_not_resolved_delays_neither_start_nor_stop() {
 }
 
 #[test]
-fn more_addresses_than_endpoints_are_left_out_and_those_in_use_stay() {
+fn surplus_addresses_are_ignored() {
     let records: Vec<Record> = (1..=40).map(|last| a("app.example.", last, 0)).collect();
     let count: u8 = 16;
     let server = NameServer::start(&records[10..]);
@@ -367,7 +367,7 @@ fn more_addresses_than_endpoints_are_left_out_and_those_in_use_stay() {
 }
 
 #[test]
-fn all_addresses_and_services_of_a_name_are_used_by_default() {
+fn default_uses_all_addresses() {
     let mut records: Vec<Record> = (1..=20).map(|last| a("app.example.", last, 0)).collect();
     for last in 21..=40 {
         let host = format!("pod{last}.example.");
@@ -388,7 +388,7 @@ fn all_addresses_and_services_of_a_name_are_used_by_default() {
 }
 
 #[test]
-fn addresses_without_a_route_are_left_out_unless_there_are_no_others() {
+fn unroutable_addresses_are_removed() {
     let four: IpAddr = Ipv4Addr::new(10, 0, 0, 1).into();
     let six: IpAddr = Ipv6Addr::LOCALHOST.into();
     for (addresses, left) in [
@@ -404,7 +404,7 @@ fn addresses_without_a_route_are_left_out_unless_there_are_no_others() {
 }
 
 #[test]
-fn a_plan_without_names_needs_no_thread() {
+fn no_resolver_without_names() {
     let server = Server::at(ServerAddress::Ip(([127, 0, 0, 1], 80).into()));
     let upstream = Upstream::new("app".into(), vec![server]);
     let all_endpoints = [Arc::new(Endpoints::new(&upstream, None))];

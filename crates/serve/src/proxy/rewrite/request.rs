@@ -1,20 +1,20 @@
 //! Writes the head of a request for a server.
 
 use onrush_engine::{BUFFER_BYTES, Buffer};
-use onrush_http::forwarded::{Told, write_forwarded, write_x_forwarded};
+use onrush_http::forwarded::{ForwardedInfo, write_forwarded, write_x_forwarded};
 use onrush_http::hop::{accepts_trailers, via_count};
 use onrush_http::request::RequestHead;
 use onrush_http::trace_context::is_trace_field;
 use onrush_http::write::HeadWriter;
 use onrush_http::{Framing, Header, Refusal, Version, header_is};
 
-use super::passing::{fields, is_named};
+use super::end_to_end::{fields, is_named};
 use super::target;
 use crate::exchange::request_context::RequestContext;
 use crate::limits::HOPS_MAX;
 use crate::proxy::upgrade;
-use crate::routing::variables::Facts;
-use crate::rules::forwarding::{Rules, is_untrue};
+use crate::routing::variables::VariableValues;
+use crate::rules::forwarding::{ForwardingRules, is_untrusted_field};
 use crate::rules::host::HOST_BYTES_MAX;
 
 /// Pseudonym in Via, common to all instances (RFC 9110 7.6.3).
@@ -37,13 +37,13 @@ fn via(version: Version) -> &'static [u8] {
 #[inline]
 pub(crate) fn objection(
     head: &RequestHead<'_, '_>,
-    rules: &Rules,
+    rules: &ForwardingRules,
     context: RequestContext<'_>,
 ) -> Result<Option<Refusal>, onrush_engine::Error> {
     if via_count(head.headers, PSEUDONYM) > HOPS_MAX {
         return Ok(Some(Refusal::new(508, "it has come by too often")));
     }
-    let facts = Facts {
+    let facts = VariableValues {
         about: &context,
         head,
         server: b"",
@@ -63,7 +63,7 @@ pub(crate) fn objection(
 #[inline]
 fn request_fits(
     head: &RequestHead<'_, '_>,
-    rules: &Rules,
+    rules: &ForwardingRules,
     context: RequestContext<'_>,
 ) -> Result<bool, onrush_engine::Error> {
     let host_bytes = head.authority.map_or(0, str::len);
@@ -77,7 +77,7 @@ fn request_fits(
 #[cold]
 fn request_fits_exactly(
     head: &RequestHead<'_, '_>,
-    rules: &Rules,
+    rules: &ForwardingRules,
     context: RequestContext<'_>,
 ) -> Result<bool, onrush_engine::Error> {
     let authority = str::from_utf8(&[b'h'; HOST_BYTES_MAX]).expect("letters");
@@ -96,7 +96,7 @@ pub(crate) fn request(
     out.fill(bytes.expect("its size was seen before"));
 }
 
-fn rules_of(context: RequestContext<'_>) -> &Rules {
+fn rules_of(context: RequestContext<'_>) -> &ForwardingRules {
     let treatment = context.treatment();
     &treatment
         .expect("a request is forwarded by its route")
@@ -106,11 +106,11 @@ fn rules_of(context: RequestContext<'_>) -> &Rules {
 fn write_request(
     head: &RequestHead<'_, '_>,
     authority: &str,
-    rules: &Rules,
+    rules: &ForwardingRules,
     context: RequestContext<'_>,
     out: &mut [u8],
 ) -> Option<usize> {
-    let facts = Facts {
+    let facts = VariableValues {
         about: &context,
         head,
         server: b"",
@@ -130,8 +130,8 @@ fn write_request(
     let is_dropped = |name: &str| {
         header_is(name, "host")
             || (is_old && header_is(name, "expect"))
-            || is_untrue(name, rules, is_trusted)
-            || rules.is_mistakable(name)
+            || is_untrusted_field(name, rules, is_trusted)
+            || rules.is_ambiguous_name(name)
             || (trace.is_some() && is_trace_field(name))
             || rules.edits.drops(name)
     };
@@ -151,7 +151,7 @@ fn write_request(
     if let Some(trace) = trace {
         trace.write(head.headers, &mut writer);
     }
-    if rules.edits_drop_ours {
+    if rules.edits_remove_added {
         let bytes = writer.end().finish()?;
         return rules.edits.rewrite(out, bytes, &facts);
     }
@@ -166,9 +166,9 @@ fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
     // HTTP/2 has TE without Connection (RFC 9113 8.2.2).
     let is_for_us = head.version == Version::Http2 || is_named("te", head.headers);
     let wants_trailers = is_for_us && accepts_trailers(head.headers);
-    match (upgrade::is_asked(head), wants_trailers) {
-        (true, true) => upgrade::ask(&["TE"], writer),
-        (true, false) => upgrade::ask(&[], writer),
+    match (upgrade::is_tunnel_request(head), wants_trailers) {
+        (true, true) => upgrade::write_upgrade(&["TE"], writer),
+        (true, false) => upgrade::write_upgrade(&[], writer),
         (false, true) => {
             writer.raw(b"Connection: TE\r\n");
         }
@@ -182,18 +182,18 @@ fn options(head: &RequestHead<'_, '_>, writer: &mut HeadWriter<'_>) {
 /// Writes the forwarding fields about the client.
 fn tell(
     head: &RequestHead<'_, '_>,
-    rules: &Rules,
+    rules: &ForwardingRules,
     context: RequestContext<'_>,
     is_trusted: bool,
     writer: &mut HeadWriter<'_>,
 ) {
-    let mut told = Told {
+    let mut told = ForwardedInfo {
         address: context.peer(),
         scheme: context.client.scheme,
         host: head.authority,
     };
     let mut received: &[Header<'_>] = &[];
-    if is_trusted && let Some(client) = context.told(head.headers) {
+    if is_trusted && let Some(client) = context.reported_client(head.headers) {
         received = head.headers;
         told.scheme = client.scheme.unwrap_or(told.scheme);
         told.host = client.host.or(told.host);

@@ -5,12 +5,12 @@ use onrush_http::http2::hpack::Sensitivity;
 use onrush_http::response::ResponseHead;
 use onrush_http::{Version, header_is};
 
-use super::passing::fields;
-use crate::exchange::reply::fields::{BodyLength, Fields, MadeOf};
+use super::end_to_end::fields;
+use crate::exchange::reply::fields::{BodyLength, Fields, HeadInputs};
 use crate::exchange::websocket::Accept;
-use crate::rules::compress::Change;
+use crate::rules::compress::CompressionChange;
 use crate::rules::forwarding::GROWTH_MAX;
-use crate::rules::response_edits::Applied;
+use crate::rules::response_edits::AppliedEdits;
 use crate::worker::Worker;
 
 /// For a response that depends on `Accept` (RFC 9110 12.5.5).
@@ -18,43 +18,45 @@ pub(crate) const VARY_ACCEPT: &[u8] = b"Vary: Accept\r\n";
 
 /// Changes to a relayed response.
 #[derive(Debug)]
-pub(crate) struct Onward {
+pub(crate) struct ResponseChanges {
     pub(crate) cookie: Option<String>,
     /// Sec-WebSocket-Accept for an HTTP/1 client of an HTTP/2 server.
     pub(crate) accept: Option<Accept>,
-    pub(crate) change: Change,
+    pub(crate) change: CompressionChange,
     /// Lines to add: [`VARY_ACCEPT`] if a client with another `Accept` would get an error page instead.
     pub(crate) vary: &'static [u8],
     /// Body length to send if it is not in the head.
     pub(crate) length: Option<BodyLength>,
 }
 
-impl Onward {
+impl ResponseChanges {
     /// The input from which the fields are computed. A head from HTTP/1 may also name fields of its connection.
-    pub(crate) fn made_of(&self, head: &ResponseHead<'_, '_>, worker: &Worker) -> MadeOf {
-        let Onward {
+    pub(crate) fn made_of(&self, head: &ResponseHead<'_, '_>, worker: &Worker) -> HeadInputs {
+        let ResponseChanges {
             cookie,
             accept,
             change,
             vary,
             length,
         } = self;
-        let is_plain =
-            cookie.is_none() && accept.is_none() && vary.is_empty() && *change == Change::Nothing;
+        let is_plain = cookie.is_none()
+            && accept.is_none()
+            && vary.is_empty()
+            && *change == CompressionChange::Nothing;
         let is_usual = head.sensitivity == Sensitivity::Usual;
         match is_plain && is_usual && head.version == Version::Http2 {
-            true => MadeOf::Head {
+            true => HeadInputs::Head {
                 date: worker.date(),
                 length: *length,
             },
-            false => MadeOf::More,
+            false => HeadInputs::Other,
         }
     }
 }
 
 /// Bytes needed for a response's head of `bytes`, up to a buffer.
-pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize {
-    let growth = edits.map_or(0, Applied::growth);
+pub(crate) fn response_room(bytes: usize, edits: Option<&AppliedEdits<'_>>) -> usize {
+    let growth = edits.map_or(0, AppliedEdits::growth);
     (bytes + GROWTH_MAX + growth).min(BUFFER_BYTES)
 }
 
@@ -62,9 +64,9 @@ pub(crate) fn response_room(bytes: usize, edits: Option<&Applied<'_>>) -> usize 
 /// names fields, which may occur among the trailers.
 pub(crate) fn response(
     head: &ResponseHead<'_, '_>,
-    onward: &Onward,
+    onward: &ResponseChanges,
     worker: &Worker,
-    edits: Option<&Applied<'_>>,
+    edits: Option<&AppliedEdits<'_>>,
     to: &mut Fields<'_>,
 ) -> bool {
     let mut is_dated = false;
@@ -85,7 +87,7 @@ pub(crate) fn response(
     if !onward.vary.is_empty() {
         to.lines(onward.vary);
     }
-    if edits.is_some_and(Applied::name_us) {
+    if edits.is_some_and(AppliedEdits::set_server_field) {
         to.header("Server", b"onrush");
     }
     if !is_dated {
@@ -107,7 +109,7 @@ pub(crate) fn response(
 /// status.
 pub(crate) fn interim(
     head: &ResponseHead<'_, '_>,
-    edits: Option<&Applied<'_>>,
+    edits: Option<&AppliedEdits<'_>>,
     to: &mut Fields<'_>,
 ) {
     let is_dropped = |name: &str| is_length(name) || edits.is_some_and(|edits| edits.drops(name));

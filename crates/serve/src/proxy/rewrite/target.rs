@@ -6,11 +6,11 @@ use onrush_config::plan::{Rewrite, TargetPart};
 use onrush_http::request::RequestHead;
 use onrush_http::write::HeadWriter;
 
-use crate::routing::path::{self, Canonical};
-use crate::routing::variables::Facts;
-use crate::rules::forwarding::{PathRule, Rules};
+use crate::routing::path::{self, CanonicalPath};
+use crate::routing::variables::VariableValues;
+use crate::rules::forwarding::{ForwardingRules, PathRule};
 
-pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<'_>) {
+pub(super) fn write(rule: &PathRule, facts: &VariableValues<'_>, writer: &mut HeadWriter<'_>) {
     let mut has_query = false;
     let (path, prefix) = (facts.head.path, facts.about.prefix());
     compose(rule, path, prefix, &mut |part, bytes| match part {
@@ -31,10 +31,10 @@ pub(super) fn write(rule: &PathRule, facts: &Facts<'_>, writer: &mut HeadWriter<
 
 /// [`path::ambiguity`] of the path for the server. An edit may create a dot segment: without the prefix `/api`,
 /// `/api../admin` becomes `/../admin`.
-pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static str> {
+pub(super) fn ambiguity(rule: &PathRule, facts: &VariableValues<'_>) -> Option<&'static str> {
     let (path, prefix) = (facts.head.path, facts.about.prefix());
     match rule {
-        PathRule::Client => path::ambiguity(&path::unedited(path)),
+        PathRule::Client => path::ambiguity(&path::path_for_server(path)),
         // The whole path comes from the configuration.
         PathRule::Whole(_) => None,
         PathRule::Prefix(_) | PathRule::Rewrite(_) => {
@@ -47,7 +47,7 @@ pub(super) fn ambiguity(rule: &PathRule, facts: &Facts<'_>) -> Option<&'static s
 /// because an edit adds a slash: `/api/admin` for `/apiadmin`, if `/api` is stripped.
 pub(crate) fn other_paths(
     head: &RequestHead<'_, '_>,
-    rules: &Rules,
+    rules: &ForwardingRules,
     (path, prefix): (&[u8], &str),
 ) -> Vec<Vec<u8>> {
     match &rules.path {
@@ -57,7 +57,7 @@ pub(crate) fn other_paths(
             false => Vec::new(),
         },
         PathRule::Rewrite(rewrites) => {
-            let canonical = Canonical::new(head.path);
+            let canonical = CanonicalPath::new(head.path);
             let text = canonical.text().as_bytes();
             let places = rewrites
                 .iter()
@@ -100,7 +100,7 @@ fn compose(rule: &PathRule, path: &str, prefix: &str, put: &mut impl FnMut(Targe
     match rule {
         PathRule::Whole(whole) => put(TargetPart::Path, whole.as_bytes()),
         _ if path == "*" => put(TargetPart::Path, b"*"),
-        PathRule::Client => put(TargetPart::Path, path::unedited(path).as_bytes()),
+        PathRule::Client => put(TargetPart::Path, path::path_for_server(path).as_bytes()),
         PathRule::Prefix(replacement) => {
             let rest = path::rest(path, prefix);
             let rest = match replacement.ends_with('/') {
@@ -117,7 +117,7 @@ fn compose(rule: &PathRule, path: &str, prefix: &str, put: &mut impl FnMut(Targe
 /// Calls `put` with the result of the first rule that matches `path`. Collapses slashes at the start: servers may parse
 /// `//` as the start of an authority (RFC 3986 4.2).
 fn rewrite(rules: &[Rewrite], path: &str, put: &mut impl FnMut(TargetPart, &[u8])) {
-    let canonical = Canonical::new(path);
+    let canonical = CanonicalPath::new(path);
     let text = canonical.text().as_bytes();
     let mut written = 0;
     let mut put_once = |part, mut bytes: &[u8]| {
@@ -133,7 +133,7 @@ fn rewrite(rules: &[Rewrite], path: &str, put: &mut impl FnMut(TargetPart, &[u8]
     let is_rewritten =
         rules.any(|rule| rule.apply(text, |part| canonical.written(part), &mut put_once));
     if !is_rewritten {
-        put(TargetPart::Path, path::unedited(path).as_bytes());
+        put(TargetPart::Path, path::path_for_server(path).as_bytes());
     }
 }
 

@@ -17,7 +17,7 @@ use crate::observe::meter::Message;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::download::Done;
 use crate::proxy::failure::Failure;
-use crate::proxy::heads::{Opened, Trailing};
+use crate::proxy::heads::{RelayedHead, TrailerState};
 use crate::proxy::multiplexed::{Arrived, Submission};
 use crate::proxy::progress::ResponseSide;
 use crate::proxy::relay::Trailers;
@@ -51,7 +51,7 @@ impl<'a> StreamDownload<'a> {
             let arrived = match self.stream.arrived() {
                 Some(arrived) => arrived,
                 None => {
-                    self.catch_up(&mut opened).await?;
+                    self.flush_encoder(&mut opened).await?;
                     self.set_body_deadline();
                     self.wait_for_data().await?
                 }
@@ -71,14 +71,16 @@ impl<'a> StreamDownload<'a> {
             }
         }
         self.end(&mut opened)?;
-        self.attempt.is_complete_now(begun);
+        self.attempt.record_complete(begun);
         Ok(done)
     }
 
     /// Relays a [whole](Submission::is_whole) response without waiting.
     pub(crate) fn pass(&mut self) -> Result<(), Failure> {
         let (fields, end) = self.stream.take_head().ok_or(Failure::Closed)?;
-        self.attempt.progress.response_is(ResponseSide::Arriving);
+        self.attempt
+            .progress
+            .advance_response(ResponseSide::Arriving);
         let opened = self.begin(&fields, end);
         self.stream.give_fields(fields);
         let Some((mut opened, _)) = opened? else {
@@ -87,18 +89,20 @@ impl<'a> StreamDownload<'a> {
         let (_, bytes) = self.pass_data(&mut opened, Arrived::All)?;
         self.stream.release(bytes);
         self.end(&mut opened)?;
-        self.attempt.is_complete_now(self.attempt.worker.core.now());
+        self.attempt.record_complete(self.attempt.worker.core.now());
         Ok(())
     }
 
     /// Waits for the head of the final response and writes it, and interim heads before it, for the client.
-    async fn head(&mut self) -> Result<(Opened, Done), Failure> {
+    async fn head(&mut self) -> Result<(RelayedHead, Done), Failure> {
         let mut interim_responses = 0;
         loop {
             let head = pin!(self.stream.head());
             let head = self.reply.unless_hung_up(head);
             let (fields, end) = head.await.map_err(Failure::Client)??;
-            self.attempt.progress.response_is(ResponseSide::Arriving);
+            self.attempt
+                .progress
+                .advance_response(ResponseSide::Arriving);
             let opened = self.begin(&fields, end);
             self.stream.give_fields(fields);
             if let Some(opened) = opened? {
@@ -119,7 +123,7 @@ impl<'a> StreamDownload<'a> {
         &mut self,
         fields: &FieldSection,
         end: End,
-    ) -> Result<Option<(Opened, Done)>, Failure> {
+    ) -> Result<Option<(RelayedHead, Done)>, Failure> {
         let attempt = self.attempt;
         let mut slots = HeaderSlots::new();
         let (method, limits) = (attempt.forward.sent_method(), &attempt.worker.limits);
@@ -143,8 +147,8 @@ impl<'a> StreamDownload<'a> {
         }
         attempt.admit(head.status)?;
         let trailing = match self.stream.has_trailers() {
-            true => Trailing::Arrived,
-            false => Trailing::Unknown,
+            true => TrailerState::Arrived,
+            false => TrailerState::Unknown,
         };
         let opened = attempt.open((&head, trailing), &mut self.reply)?;
         if is_tunnel {
@@ -175,7 +179,7 @@ impl<'a> StreamDownload<'a> {
     /// Relays the received part of the body. Returns the number of bytes compressed, and of bytes taken.
     fn pass_data(
         &mut self,
-        opened: &mut Opened,
+        opened: &mut RelayedHead,
         arrived: Arrived,
     ) -> Result<(usize, u32), Failure> {
         let reply = &mut self.reply;
@@ -188,7 +192,7 @@ impl<'a> StreamDownload<'a> {
                 .map(|()| bytes.len()),
             None => {
                 if is_last {
-                    reply.ends_with(bytes.len());
+                    reply.set_end_after(bytes.len());
                 }
                 reply.data(bytes).map(|()| 0)
             }
@@ -197,7 +201,7 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Flushes the encoder and the output before the next wait: the client may be waiting for exactly these bytes.
-    async fn catch_up(&mut self, opened: &mut Opened) -> Result<(), Failure> {
+    async fn flush_encoder(&mut self, opened: &mut RelayedHead) -> Result<(), Failure> {
         if let Some(encoding) = &mut opened.encoding {
             let written = encoding.write(b"", Then::Flush, &mut self.reply);
             written.map_err(Failure::Client)?;
@@ -206,7 +210,7 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Writes the end of the body, with its trailers.
-    fn end(&mut self, opened: &mut Opened) -> Result<(), Failure> {
+    fn end(&mut self, opened: &mut RelayedHead) -> Result<(), Failure> {
         if let Some(encoding) = &mut opened.encoding {
             let written = encoding.write(b"", Then::Finish, &mut self.reply);
             written.map_err(Failure::Client)?;
@@ -215,7 +219,8 @@ impl<'a> StreamDownload<'a> {
         let exchange = self.attempt.exchange;
         let keeps = |line: &&[u8]| {
             let name = line.split(|&byte| byte == b':').next();
-            opened.trailers == Trailers::Pass || name.is_some_and(|it| exchange.response_keeps(it))
+            opened.trailers == Trailers::Pass
+                || name.is_some_and(|it| exchange.passes_response_trailer(it))
         };
         let lines = lines.split_inclusive(|&byte| byte == b'\n').filter(keeps);
         let mut trailers: Vec<u8> = lines.flatten().copied().collect();
@@ -223,7 +228,7 @@ impl<'a> StreamDownload<'a> {
         let ended = match trailers.is_empty() || !has_body {
             true => self.reply.end(),
             false => {
-                if !self.reply.takes_trailers() {
+                if !self.reply.supports_trailers() {
                     self.attempt
                         .worker
                         .meter
@@ -249,7 +254,7 @@ impl<'a> StreamDownload<'a> {
         poll_fn(|context| {
             let flushed = flush.as_mut().poll(context);
             if flushed.is_pending() {
-                stream.give_up_room();
+                stream.free_buffer();
             }
             flushed
         })

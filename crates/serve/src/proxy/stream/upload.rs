@@ -6,7 +6,7 @@ use crate::exchange::downstream::request_body::RequestBody;
 use crate::proxy::attempt::Attempt;
 use crate::proxy::failure::Failure;
 use crate::proxy::multiplexed::Submission;
-use crate::proxy::upload::{Stopped, receive_more};
+use crate::proxy::upload::{UploadError, receive_more};
 
 pub(crate) struct StreamUpload<'a> {
     attempt: Attempt<'a>,
@@ -24,7 +24,7 @@ impl<'a> StreamUpload<'a> {
     }
 
     /// Sends the body, whose head is already written. Everything received is sent before more is received.
-    pub(crate) async fn run(&mut self) -> Result<(), Stopped> {
+    pub(crate) async fn run(&mut self) -> Result<(), UploadError> {
         let Attempt {
             exchange,
             worker,
@@ -33,24 +33,27 @@ impl<'a> StreamUpload<'a> {
         } = self.attempt;
         let keeps = |name: &[u8]| exchange.request_keeps(name);
         loop {
-            if self.body.has_arrived() {
-                progress.body_comes();
+            if self.body.has_unread() {
+                progress.body_started();
             }
             let body = &mut self.body;
             self.stream
                 .write(|data, trailers| body.append_to((data, trailers), &worker.limits, &keeps))
-                .map_err(|refusal| Stopped::ByClient(Failure::BadRequest(refusal)))?;
-            progress.body_left(self.body.left());
+                .map_err(|refusal| UploadError::ByClient(Failure::BadRequest(refusal)))?;
+            progress.body_left(self.body.remaining());
             let is_complete = self.body.is_complete();
             if is_complete {
                 self.stream.end();
             }
             self.set_server_deadline();
-            self.stream.flush().await.map_err(|_| Stopped::ByServer)?;
+            self.stream
+                .flush()
+                .await
+                .map_err(|_| UploadError::ByServer)?;
             if is_complete {
                 return Ok(());
             }
-            let deadline = self.deadlines_of_wait();
+            let deadline = self.set_receive_deadlines();
             receive_more(&mut self.body, deadline).await?;
         }
     }
@@ -67,7 +70,7 @@ impl<'a> StreamUpload<'a> {
 
     /// Sets the server's deadline, which must outlast the client's, and returns the latter, for receiving more of the
     /// body.
-    fn deadlines_of_wait(&self) -> Instant {
+    fn set_receive_deadlines(&self) -> Instant {
         let timeouts = self.attempt.timeouts();
         self.wait_for_server(timeouts.client_body + timeouts.upstream_body);
         let (forward, core) = (self.attempt.forward, &self.attempt.worker.core);

@@ -20,7 +20,7 @@ use super::idle_times::IdleTimes;
 use super::silence::Silence;
 use crate::exchange::downstream::http1::Http1;
 use crate::exchange::downstream::http2::Stream;
-use crate::exchange::stream_end::{StreamEnd, reset};
+use crate::exchange::stream_tunnel_end::{StreamTunnelEnd, tunnel_reset_error};
 use crate::proxy::multiplexed::TunnelStream;
 
 /// Relays bytes between a client on a stream and its server, starting with `input` from the server.
@@ -32,10 +32,10 @@ pub(super) fn run_from_stream<'t>(
     (server, input): (&'t Transport, Input),
     times: IdleTimes,
 ) -> impl Future<Output = Result<(), Error>> + 't {
-    let ends = Ends {
+    let ends = TunnelEnds {
         stream: client,
         connection: server,
-        whose: Whose::Server,
+        whose: PeerSide::Server,
         times,
         idle_max: times.open(),
     };
@@ -52,10 +52,10 @@ pub(super) async fn run_to_stream(
     times: IdleTimes,
 ) -> Result<(), Error> {
     let input = mem::take(&mut client.input);
-    let ends = Ends {
+    let ends = TunnelEnds {
         stream: server,
         connection: &client.stream,
-        whose: Whose::Client,
+        whose: PeerSide::Client,
         times,
         idle_max: times.open(),
     };
@@ -64,34 +64,34 @@ pub(super) async fn run_to_stream(
 
 /// Both ends and their idle timeouts.
 #[derive(Clone, Copy)]
-struct Ends<'t> {
-    stream: &'t dyn StreamEnd,
+struct TunnelEnds<'t> {
+    stream: &'t dyn StreamTunnelEnd,
     connection: &'t Transport,
     /// The peer of the connection.
-    whose: Whose,
+    whose: PeerSide,
     times: IdleTimes,
     /// The timeout of `times` that applies now.
     idle_max: Duration,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum PeerSide {
     Client,
     Server,
 }
 
-impl<'t> Ends<'t> {
+impl<'t> TunnelEnds<'t> {
     /// Relays bytes, `input` of the connection first, until both ends have closed their sides. An end that has not
     /// received everything from the other is reset.
     async fn run(self, input: Input) -> Result<(), Error> {
-        self.moves();
-        let mut up = Up::Bytes;
-        let mut down = Down::Room(input);
+        self.restart_idle_timeout();
+        let mut up = ToConnection::Bytes;
+        let mut down = ToStream::Room(input);
         let mut silence = Silence::default();
         let mut hearer = Hearer::new(self.connection);
         let outcome = poll_fn(|context| self.poll(&mut up, &mut down, &mut silence, context)).await;
-        hearer.has_all = matches!(up, Up::Over);
-        if !matches!(down, Down::Over) {
+        hearer.has_all = matches!(up, ToConnection::Over);
+        if !matches!(down, ToStream::Over) {
             self.stream.cancel();
         }
         outcome
@@ -99,15 +99,16 @@ impl<'t> Ends<'t> {
 
     fn poll(
         mut self,
-        up: &mut Up<'t>,
-        down: &mut Down,
+        up: &mut ToConnection<'t>,
+        down: &mut ToStream,
         silence: &mut Silence,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Error>> {
         if let Poll::Ready(error) = self.stream.poll_reset(context) {
             return Poll::Ready(Err(error));
         }
-        let is_half_closed = |up: &Up<'_>, down: &Down| up.is_at_end() || down.is_at_end();
+        let is_half_closed =
+            |up: &ToConnection<'_>, down: &ToStream| up.is_at_end() || down.is_at_end();
         let was_half_closed = is_half_closed(up, down);
         if was_half_closed {
             self.idle_max = self.times.half_closed();
@@ -119,17 +120,17 @@ impl<'t> Ends<'t> {
         }
         if !was_half_closed && is_half_closed(up, down) {
             self.idle_max = self.times.half_closed();
-            self.moves();
+            self.restart_idle_timeout();
             silence.end();
         }
         match (&up, &down) {
-            (Up::Over, Down::Over) => return Poll::Ready(Ok(())),
-            (Up::Over, _) if !self.stream.takes_more() && !down.is_at_end() => {
-                return Poll::Ready(Err(reset()));
+            (ToConnection::Over, ToStream::Over) => return Poll::Ready(Ok(())),
+            (ToConnection::Over, _) if !self.stream.peer_still_reads() && !down.is_at_end() => {
+                return Poll::Ready(Err(tunnel_reset_error()));
             }
             // Otherwise, as in other tunnels, check for a hang-up: a client is not read while the stream takes nothing.
-            (Up::Over, _) | (_, Down::Over) => {}
-            _ if self.whose == Whose::Client => {
+            (ToConnection::Over, _) | (_, ToStream::Over) => {}
+            _ if self.whose == PeerSide::Client => {
                 if let Poll::Ready(error) = self.connection.poll_hung_up() {
                     return Poll::Ready(Err(error));
                 }
@@ -142,17 +143,19 @@ impl<'t> Ends<'t> {
             return Poll::Pending;
         }
         let time = (self.connection.core(), self.idle_max);
-        silence.poll(self.stream.moved(), time, context).map(Err)
+        silence
+            .poll(self.stream.bytes_moved(), time, context)
+            .map(Err)
     }
 
     /// Restarts the connection's idle timeout, for a byte in either direction.
-    fn moves(self) {
+    fn restart_idle_timeout(self) {
         self.connection.set_send_patience(self.idle_max);
     }
 }
 
 /// Direction from the stream to the connection: what it waits for.
-enum Up<'t> {
+enum ToConnection<'t> {
     /// Bytes from the stream, or its end.
     Bytes,
     /// The connection to take this number of bytes.
@@ -163,54 +166,54 @@ enum Up<'t> {
     Over,
 }
 
-impl<'t> Up<'t> {
+impl<'t> ToConnection<'t> {
     /// Whether the stream has ended.
     fn is_at_end(&self) -> bool {
-        matches!(self, Up::End(_) | Up::Over)
+        matches!(self, ToConnection::End(_) | ToConnection::Over)
     }
 
     fn awaits_connection(&self) -> bool {
         match self {
-            Up::Sent(_) | Up::End(_) => true,
-            Up::Bytes | Up::Over => false,
+            ToConnection::Sent(_) | ToConnection::End(_) => true,
+            ToConnection::Bytes | ToConnection::Over => false,
         }
     }
 
-    fn poll(&mut self, ends: Ends<'t>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Ends {
+    fn poll(&mut self, ends: TunnelEnds<'t>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let TunnelEnds {
             stream, connection, ..
         } = ends;
         loop {
             *self = match self {
-                Up::Bytes => {
+                ToConnection::Bytes => {
                     let bytes = ready!(stream.poll_bytes(context))?;
-                    ends.moves();
+                    ends.restart_idle_timeout();
                     match bytes.len() {
-                        0 => Up::End(Box::pin(connection.shutdown())),
+                        0 => ToConnection::End(Box::pin(connection.shutdown())),
                         count => {
                             connection.queue(Part::Shared(Rc::from(bytes), 0));
-                            Up::Sent(count)
+                            ToConnection::Sent(count)
                         }
                     }
                 }
-                Up::Sent(count) => {
+                ToConnection::Sent(count) => {
                     ready!(connection.poll_flush())?;
                     stream.release(*count);
-                    ends.moves();
-                    Up::Bytes
+                    ends.restart_idle_timeout();
+                    ToConnection::Bytes
                 }
-                Up::End(end) => {
+                ToConnection::End(end) => {
                     ready!(end.as_mut().poll(context))?;
-                    Up::Over
+                    ToConnection::Over
                 }
-                Up::Over => return Poll::Ready(Ok(())),
+                ToConnection::Over => return Poll::Ready(Ok(())),
             }
         }
     }
 }
 
 /// Direction from the connection to the stream: what it waits for.
-enum Down {
+enum ToStream {
     /// Window of the stream. The input holds only bytes that arrived with the head.
     Room(Input),
     /// Bytes from the connection, or its end.
@@ -223,49 +226,49 @@ enum Down {
     Over,
 }
 
-impl Down {
+impl ToStream {
     fn awaits_connection(&self) -> bool {
         match self {
-            Down::Bytes(_) => true,
-            Down::Room(_) | Down::Sent(_) | Down::End | Down::Over => false,
+            ToStream::Bytes(_) => true,
+            ToStream::Room(_) | ToStream::Sent(_) | ToStream::End | ToStream::Over => false,
         }
     }
 
     /// Whether everything, including the end, has been put on the stream.
     fn is_at_end(&self) -> bool {
-        matches!(self, Down::End | Down::Over)
+        matches!(self, ToStream::End | ToStream::Over)
     }
 
-    fn poll(&mut self, ends: Ends<'_>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Ends {
+    fn poll(&mut self, ends: TunnelEnds<'_>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let TunnelEnds {
             stream, connection, ..
         } = ends;
         loop {
             *self = match self {
-                Down::Room(input) => {
+                ToStream::Room(input) => {
                     ready!(stream.poll_room(context))?;
-                    Down::Bytes(mem::take(input))
+                    ToStream::Bytes(mem::take(input))
                 }
-                Down::Bytes(input) => {
+                ToStream::Bytes(input) => {
                     if input.is_empty() && ready!(connection.poll_recv(input))? == 0 {
                         stream.end();
-                        Down::End
+                        ToStream::End
                     } else {
                         stream.put(input);
-                        ends.moves();
-                        Down::Sent(mem::take(input))
+                        ends.restart_idle_timeout();
+                        ToStream::Sent(mem::take(input))
                     }
                 }
-                Down::Sent(input) => {
+                ToStream::Sent(input) => {
                     ready!(stream.poll_put(context))?;
-                    ends.moves();
-                    Down::Room(mem::take(input))
+                    ends.restart_idle_timeout();
+                    ToStream::Room(mem::take(input))
                 }
-                Down::End => {
+                ToStream::End => {
                     ready!(stream.poll_put(context))?;
-                    Down::Over
+                    ToStream::Over
                 }
-                Down::Over => return Poll::Ready(Ok(())),
+                ToStream::Over => return Poll::Ready(Ok(())),
             }
         }
     }

@@ -13,7 +13,7 @@ use onrush_engine::{Core, Error};
 
 use super::idle_times::IdleTimes;
 use super::silence::Silence;
-use crate::exchange::stream_end::{StreamEnd, reset};
+use crate::exchange::stream_tunnel_end::{StreamTunnelEnd, tunnel_reset_error};
 
 /// Relays bytes until both ends have closed their sides. An end that has not received everything from the other is
 /// reset; both are when nothing moves for the idle timeout.
@@ -21,11 +21,14 @@ use crate::exchange::stream_end::{StreamEnd, reset};
 /// # Errors
 /// The error of the end that failed.
 pub(super) async fn run(
-    (client, server): (&dyn StreamEnd, &dyn StreamEnd),
+    (client, server): (&dyn StreamTunnelEnd, &dyn StreamTunnelEnd),
     core: &Core,
     times: IdleTimes,
 ) -> Result<(), Error> {
-    let mut ways = [Way::new(client, server), Way::new(server, client)];
+    let mut ways = [
+        StreamDirection::new(client, server),
+        StreamDirection::new(server, client),
+    ];
     let mut silence = Silence::default();
     let mut idle_max = times.open();
     let outcome = poll_fn(|context| {
@@ -43,14 +46,14 @@ pub(super) async fn run(
         if up.is_over() && down.is_over() {
             return Poll::Ready(Ok(()));
         }
-        if down.is_over() && !server.takes_more() && !up.is_at_end() {
-            return Poll::Ready(Err(reset()));
+        if down.is_over() && !server.peer_still_reads() && !up.is_at_end() {
+            return Poll::Ready(Err(tunnel_reset_error()));
         }
-        if idle_max != times.half_closed() && ways.iter().any(Way::is_at_end) {
+        if idle_max != times.half_closed() && ways.iter().any(StreamDirection::is_at_end) {
             idle_max = times.half_closed();
             silence.end();
         }
-        let moved = client.moved() + server.moved();
+        let moved = client.bytes_moved() + server.bytes_moved();
         silence.poll(moved, (core, idle_max), context).map(Err)
     })
     .await;
@@ -63,15 +66,15 @@ pub(super) async fn run(
 }
 
 /// One direction.
-struct Way<'t> {
-    from: &'t dyn StreamEnd,
-    to: &'t dyn StreamEnd,
-    awaits: Awaits,
+struct StreamDirection<'t> {
+    from: &'t dyn StreamTunnelEnd,
+    to: &'t dyn StreamTunnelEnd,
+    awaits: DirectionState,
 }
 
 /// The event for which a direction waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Awaits {
+enum DirectionState {
     /// Window of the receiver.
     Room,
     /// Bytes from the sender, or its end.
@@ -84,51 +87,51 @@ enum Awaits {
     Nothing,
 }
 
-impl<'t> Way<'t> {
-    fn new(from: &'t dyn StreamEnd, to: &'t dyn StreamEnd) -> Self {
-        let awaits = Awaits::Room;
+impl<'t> StreamDirection<'t> {
+    fn new(from: &'t dyn StreamTunnelEnd, to: &'t dyn StreamTunnelEnd) -> Self {
+        let awaits = DirectionState::Room;
         Self { from, to, awaits }
     }
 
     fn is_over(&self) -> bool {
-        self.awaits == Awaits::Nothing
+        self.awaits == DirectionState::Nothing
     }
 
     /// Whether everything, including the end, has been put on the receiver's stream.
     fn is_at_end(&self) -> bool {
-        matches!(self.awaits, Awaits::End | Awaits::Nothing)
+        matches!(self.awaits, DirectionState::End | DirectionState::Nothing)
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             self.awaits = match self.awaits {
-                Awaits::Room => {
+                DirectionState::Room => {
                     ready!(self.to.poll_room(context))?;
-                    Awaits::Bytes
+                    DirectionState::Bytes
                 }
-                Awaits::Bytes => {
+                DirectionState::Bytes => {
                     let bytes = ready!(self.from.poll_bytes(context))?;
                     match bytes.len() {
                         0 => {
                             self.to.end();
-                            Awaits::End
+                            DirectionState::End
                         }
                         count => {
                             self.to.put_bytes(bytes);
-                            Awaits::Sent(count)
+                            DirectionState::Sent(count)
                         }
                     }
                 }
-                Awaits::Sent(count) => {
+                DirectionState::Sent(count) => {
                     ready!(self.to.poll_put(context))?;
                     self.from.release(count);
-                    Awaits::Room
+                    DirectionState::Room
                 }
-                Awaits::End => {
+                DirectionState::End => {
                     ready!(self.to.poll_put(context))?;
-                    Awaits::Nothing
+                    DirectionState::Nothing
                 }
-                Awaits::Nothing => return Poll::Ready(Ok(())),
+                DirectionState::Nothing => return Poll::Ready(Ok(())),
             }
         }
     }

@@ -12,7 +12,7 @@ use onrush_engine::{Core, Directory, FileKind, Instant, Root};
 use onrush_http::encoding::Coding;
 
 use super::codings::Codings;
-use super::entry::{Content, Entry, Found};
+use super::entry::{Content, Entry, OpenedFile};
 use super::missing::Missing;
 use crate::limits::{FILE_CHECK, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX, LISTING_ENTRIES_MAX};
 use crate::observe::work::UPKEEP;
@@ -85,7 +85,7 @@ impl Cache {
                 return Err(missing);
             }
         };
-        if let Some(entry) = known.filter(|entry| entry.is_still(&found)) {
+        if let Some(entry) = known.filter(|entry| entry.is_unchanged(&found)) {
             entry.checked.set(core.now());
             entry.used.set(core.now());
             return Ok(entry);
@@ -120,7 +120,7 @@ impl Cache {
         has_any
     }
 
-    fn open_or_make_room(&self, path: &[u8]) -> Result<Found, Missing> {
+    fn open_or_make_room(&self, path: &[u8]) -> Result<OpenedFile, Missing> {
         self.renew_root();
         match self.open(path) {
             Err(Missing::Busy(error)) if error.is_out_of_descriptors() && self.give_up_open() => {
@@ -140,11 +140,11 @@ impl Cache {
     }
 
     /// Opens the file at `path`, or the index file of the directory there, and determines its media type.
-    fn open(&self, path: &[u8]) -> Result<Found, Missing> {
+    fn open(&self, path: &[u8]) -> Result<OpenedFile, Missing> {
         if !path.is_empty() && !path.ends_with(b"/") {
             let file = self.root.borrow().open_beneath(path).map_err(Missing::of)?;
             return match file.metadata().kind {
-                FileKind::Regular => Ok(Found {
+                FileKind::Regular => Ok(OpenedFile {
                     file,
                     media: media_type(path),
                     index: None,
@@ -157,7 +157,7 @@ impl Cache {
             let path = [path, name.as_bytes()].concat();
             match self.root.borrow().open_beneath(&path) {
                 Ok(file) if file.metadata().kind == FileKind::Regular => {
-                    return Ok(Found {
+                    return Ok(OpenedFile {
                         file,
                         media: media_type(&path),
                         index: Some(at),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_hash_apart() {
+    fn path_hashes_are_distinct() {
         let hash = PathHash::new();
         let mut seen = std::collections::HashSet::new();
         for directory in 0..20 {

@@ -15,7 +15,7 @@ pub(crate) struct Validators<'e> {
 
 /// Result of evaluating the preconditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum PreconditionResult {
     /// They hold, or there are none.
     Holds,
     /// 304: the client has this version.
@@ -26,7 +26,7 @@ pub(crate) enum Verdict {
 
 /// Whether the request has neither preconditions nor a range.
 #[inline]
-pub(crate) fn are_absent(headers: &[Header<'_>]) -> bool {
+pub(crate) fn is_unconditional(headers: &[Header<'_>]) -> bool {
     headers.iter().all(|header| {
         let wanted = match header.name.len() {
             5 => "range",
@@ -42,23 +42,23 @@ pub(crate) fn are_absent(headers: &[Header<'_>]) -> bool {
 }
 
 /// Evaluates the preconditions of a GET or HEAD in the order of RFC 9110 13.2.2.
-pub(crate) fn judge(headers: &[Header<'_>], current: Validators<'_>) -> Verdict {
+pub(crate) fn evaluate(headers: &[Header<'_>], current: Validators<'_>) -> PreconditionResult {
     let modified_since = |name| Some(current.modified? > date(headers, name)?);
     if let Some(matches) = etag_matches(headers, "if-match", current.etag, Comparison::Strong) {
         if !matches {
-            return Verdict::Failed;
+            return PreconditionResult::Failed;
         }
     } else if modified_since("if-unmodified-since") == Some(true) {
-        return Verdict::Failed;
+        return PreconditionResult::Failed;
     }
     let known = match etag_matches(headers, "if-none-match", current.etag, Comparison::Weak) {
         Some(matches) => matches,
         None => modified_since("if-modified-since") == Some(false),
     };
     if known {
-        Verdict::NotModified
+        PreconditionResult::NotModified
     } else {
-        Verdict::Holds
+        PreconditionResult::Holds
     }
 }
 
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn preconditions_hold_or_fail_as_the_rfc_says() {
-        use Verdict::{Failed, Holds, NotModified};
-        let table: &[(&[(&str, &str)], Verdict)] = &[
+    fn preconditions_follow_rfc() {
+        use PreconditionResult::{Failed, Holds, NotModified};
+        let table: &[(&[(&str, &str)], PreconditionResult)] = &[
             (&[], Holds),
             (&[("If-None-Match", "\"xyzzy\"")], NotModified),
             (&[("if-none-match", "W/\"xyzzy\"")], NotModified),
@@ -258,28 +258,28 @@ mod tests {
         ];
         for (fields, verdict) in table {
             with(fields, |headers| {
-                assert_eq!(judge(headers, CURRENT), *verdict, "{fields:?}");
-                assert_eq!(are_absent(headers), fields.is_empty(), "{fields:?}");
+                assert_eq!(evaluate(headers, CURRENT), *verdict, "{fields:?}");
+                assert_eq!(is_unconditional(headers), fields.is_empty(), "{fields:?}");
             });
         }
     }
 
     #[test]
-    fn a_file_without_a_date_knows_no_condition_on_dates() {
+    fn file_without_date_ignores_date_conditions() {
         let current = Validators {
             modified: None,
             ..CURRENT
         };
         for name in ["If-Modified-Since", "If-Unmodified-Since"] {
             for date in [BEFORE, AFTER] {
-                let verdict = with(&[(name, date)], |headers| judge(headers, current));
-                assert_eq!(verdict, Verdict::Holds);
+                let verdict = with(&[(name, date)], |headers| evaluate(headers, current));
+                assert_eq!(verdict, PreconditionResult::Holds);
             }
         }
     }
 
     #[test]
-    fn if_range_admits_only_the_very_same_version() {
+    fn if_range_requires_strong_match() {
         let then = CURRENT.modified.unwrap();
         let now = then + 1;
         for (value, now, admits) in [
@@ -294,7 +294,7 @@ mod tests {
             ("", now, false),
         ] {
             let admitted = with(&[("If-Range", value)], |headers| {
-                assert!(!are_absent(headers));
+                assert!(!is_unconditional(headers));
                 admits_ranges(headers, CURRENT, now)
             });
             assert_eq!(admitted, admits, "{value}");
@@ -307,20 +307,20 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_make_no_request_conditional() {
+    fn other_fields_are_unconditional() {
         let fields = [
             ("Host", "h"),
             ("Accept", "*/*"),
             ("Range2", "x"),
             ("If-Matcg", "x"),
         ];
-        assert!(with(&fields, are_absent));
-        assert!(!with(&[("RANGE", "bytes=0-")], are_absent));
+        assert!(with(&fields, is_unconditional));
+        assert!(!with(&[("RANGE", "bytes=0-")], is_unconditional));
     }
 
     proptest::proptest! {
         #[test]
-        fn a_tag_is_found_wherever_it_stands_in_a_list_and_nonsense_is_survived(
+        fn etag_list_is_parsed_leniently(
             before in proptest::collection::vec("(W/)?\"[a-z,]{0,5}\"", 0..4),
             nonsense in "[\\x20-\\x7eé]{0,20}",
         ) {

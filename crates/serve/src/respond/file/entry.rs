@@ -10,7 +10,7 @@ use super::codings::Codings;
 use super::condition::Validators;
 use crate::exchange::rendered::Rendered;
 use crate::exchange::reply::fields::{BodyLength, Fields};
-use crate::limits::{FILE_HELD_MAX, FILE_READS_MAX, FILE_SETTLED_SECONDS};
+use crate::limits::{FILE_IN_MEMORY_MAX, FILE_READS_MAX, FILE_SETTLED_SECONDS};
 
 pub(crate) struct Entry {
     pub(crate) content: Content,
@@ -37,7 +37,7 @@ pub(crate) struct Entry {
 }
 
 /// A file just opened.
-pub(super) struct Found {
+pub(super) struct OpenedFile {
     pub(super) file: File,
     pub(super) media: String,
     /// See [`Entry`].
@@ -54,13 +54,13 @@ pub(crate) enum Content {
 impl Entry {
     /// Reads the file if it is small and renders its response. Also returns whether the file stayed unchanged
     /// meanwhile.
-    pub(super) fn load(found: Found, core: &Core) -> Result<(Entry, bool), Error> {
-        let Found { file, media, index } = found;
+    pub(super) fn load(found: OpenedFile, core: &Core) -> Result<(Entry, bool), Error> {
+        let OpenedFile { file, media, index } = found;
         let mut metadata = *file.metadata();
         let mut content = Vec::new();
         let mut consistent = true;
         for attempt in 1..=FILE_READS_MAX {
-            if metadata.length > FILE_HELD_MAX as u64 {
+            if metadata.length > FILE_IN_MEMORY_MAX as u64 {
                 break;
             }
             content = read(&file, metadata.length)?;
@@ -71,7 +71,7 @@ impl Entry {
             }
             metadata = after;
         }
-        let is_held = metadata.length <= FILE_HELD_MAX as u64;
+        let is_held = metadata.length <= FILE_IN_MEMORY_MAX as u64;
         if is_held {
             // Send what was read, even if the file has changed since.
             metadata.length = content.len() as u64;
@@ -114,7 +114,7 @@ impl Entry {
     }
 
     /// Whether the file just opened at the same path is unchanged.
-    pub(super) fn is_still(&self, found: &Found) -> bool {
+    pub(super) fn is_unchanged(&self, found: &OpenedFile) -> bool {
         self.settled
             && self.metadata == *found.file.metadata()
             && self.media == found.media
@@ -219,7 +219,7 @@ mod tests {
     use onrush_engine::FileKind;
 
     #[test]
-    fn etag_tells_versions_apart_and_future_time_becomes_now() {
+    fn etag_differs_by_version_and_future_time_is_clamped() {
         let metadata = Metadata {
             kind: FileKind::Regular,
             length: 16,

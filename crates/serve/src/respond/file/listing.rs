@@ -16,7 +16,7 @@ use crate::routing::path;
 /// Responds with the contents of `directory`, which the request names.
 pub(super) fn respond(
     mut directory: Directory,
-    above: Above,
+    above: ParentLink,
     head: &RequestHead<'_, '_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
@@ -46,7 +46,7 @@ pub(super) fn respond(
 
 /// Whether there is a parent directory to link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Above {
+pub(super) enum ParentLink {
     Directory,
     /// The directory is the route's root.
     Nothing,
@@ -85,7 +85,7 @@ fn as_json(directory: &Directory) -> String {
 const ENDLESS: &str = "a String takes everything";
 
 /// An HTML page. Names are escaped.
-fn as_page(path: &str, above: Above, directory: &Directory) -> String {
+fn as_page(path: &str, above: ParentLink, directory: &Directory) -> String {
     let mut title = String::new();
     push_escaped(path, &mut title);
     let mut out = format!(
@@ -95,7 +95,7 @@ fn as_page(path: &str, above: Above, directory: &Directory) -> String {
          td+td{{text-align:right}}</style>\n</head>\n<body>\n<h1>Index of {title}</h1>\n<table>\n\
          <tr><th>Name</th><th>Size</th><th>Modified</th></tr>\n"
     );
-    if above == Above::Directory {
+    if above == ParentLink::Directory {
         out.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
     }
     for (name, metadata) in &directory.entries {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_come_first_and_all_by_name() {
+    fn directories_are_listed_first() {
         let mut found = directory(&[b"b", b"z/", b"B", b"a/", b"\xff", b"10"]);
         found.entries.sort_unstable_by(compare);
         let names: Vec<&[u8]> = found.entries.iter().map(|(name, _)| &name[..]).collect();
@@ -197,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn names_are_text_and_nothing_else() {
+    fn names_are_escaped() {
         let page = as_page(
             "/<a>/",
-            Above::Nothing,
+            ParentLink::Nothing,
             &directory(&[
                 b"<script>alert('1')&\"",
                 b"javascript:x",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn json_names_each_with_its_kind() {
+    fn json_listing_has_types() {
         assert_eq!(
             as_json(&directory(&[b"a/", b"\"b\""])),
             "[\n{\"name\":\"a\",\"type\":\"directory\",\"mtime\":\"Sun, 06 Nov 1994 08:49:37 GMT\"},\n\
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_said_is_left_out() {
+    fn unrepresentable_time_is_left_out() {
         for seconds in [-1, i64::MAX] {
             let odd = Metadata {
                 modified_seconds: seconds,

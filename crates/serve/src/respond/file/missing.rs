@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_to_open_has_its_meaning() {
+    fn open_errors_are_classified() {
         let missing = |errno| {
             Missing::of(Error::new(
                 onrush_engine::Op::Open,

@@ -7,15 +7,15 @@ use onrush_engine::Error;
 use onrush_http::Method;
 use onrush_http::request::RequestHead;
 
-use super::condition::{self, Verdict};
+use super::condition::{self, PreconditionResult};
 use super::entry::Entry;
-use super::pieces::{Boundary, Pieces, Ranges, content_range, send_ranges};
-use super::range::Wanted;
+use super::file_body::{Boundary, FileBody, Ranges, content_range, send_ranges};
+use super::range::RangeSelection;
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::{BodyLength, Fields};
 use crate::rules::compress::VARY;
-use crate::rules::error_page::Form;
+use crate::rules::error_page::ErrorFormat;
 
 /// Whether the response depends on `Accept-Encoding`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,28 +30,28 @@ pub(super) fn respond_with_entry(
     varies: Varies,
     head: &RequestHead<'_, '_>,
     reply: &mut Reply<'_>,
-) -> Result<Option<Box<Pieces>>, Error> {
-    match condition::judge(head.headers, entry.validators()) {
-        Verdict::Holds => {}
-        Verdict::NotModified => {
+) -> Result<Option<Box<FileBody>>, Error> {
+    match condition::evaluate(head.headers, entry.validators()) {
+        PreconditionResult::Holds => {}
+        PreconditionResult::NotModified => {
             reply.head_of_type(304, &entry.media, |head| {
                 write_validators(head, entry, varies);
             })?;
             return Ok(None);
         }
-        Verdict::Failed => {
+        PreconditionResult::Failed => {
             respond_to_failed_condition(head, reply)?;
             return Ok(None);
         }
     }
     match wanted(entry, head, reply) {
-        Wanted::Whole => respond_whole(entry, varies, reply),
-        Wanted::One(range) => respond_with_range(entry, varies, range, reply),
-        Wanted::Several(ranges) => respond_with_ranges(entry, varies, ranges, reply),
-        Wanted::Nothing => {
+        RangeSelection::Whole => respond_whole(entry, varies, reply),
+        RangeSelection::One(range) => respond_with_range(entry, varies, range, reply),
+        RangeSelection::Several(ranges) => respond_with_ranges(entry, varies, ranges, reply),
+        RangeSelection::Nothing => {
             let range = format!("bytes */{}", entry.metadata.length);
             let fields = [("Content-Range", range.as_str())];
-            let form = Form::of(head.headers);
+            let form = ErrorFormat::of(head.headers);
             refuse((416, "the file ends before"), &fields, form, reply)?;
             Ok(None)
         }
@@ -63,7 +63,7 @@ pub(super) fn respond_to_failed_condition(
     reply: &mut Reply<'_>,
 ) -> Result<(), Error> {
     let reason = "the file is another version than the request expects";
-    refuse((412, reason), &[], Form::of(head.headers), reply)
+    refuse((412, reason), &[], ErrorFormat::of(head.headers), reply)
 }
 
 fn write_validators(head: &mut Fields<'_>, entry: &Entry, varies: Varies) {
@@ -74,23 +74,23 @@ fn write_validators(head: &mut Fields<'_>, entry: &Entry, varies: Varies) {
 }
 
 /// The requested part of the file. Ranges apply to GET only (RFC 9110 14.2).
-fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, reply: &Reply<'_>) -> Wanted {
+fn wanted(entry: &Entry, head: &RequestHead<'_, '_>, reply: &Reply<'_>) -> RangeSelection {
     let range = condition::field(head.headers, "range").filter(|_| head.method == Method::Get);
     let Some(range) = range else {
-        return Wanted::Whole;
+        return RangeSelection::Whole;
     };
     let now = reply.worker.core.unix_seconds();
     if !condition::admits_ranges(head.headers, entry.validators(), now) {
-        return Wanted::Whole;
+        return RangeSelection::Whole;
     }
-    Wanted::of(range, entry.metadata.length)
+    RangeSelection::of(range, entry.metadata.length)
 }
 
 fn respond_whole(
     entry: &Rc<Entry>,
     varies: Varies,
     reply: &mut Reply<'_>,
-) -> Result<Option<Box<Pieces>>, Error> {
+) -> Result<Option<Box<FileBody>>, Error> {
     let length = entry.metadata.length;
     reply.head(200, |head| {
         head.header("Content-Type", entry.media.as_bytes())
@@ -105,7 +105,7 @@ fn respond_with_range(
     varies: Varies,
     range: Range<u64>,
     reply: &mut Reply<'_>,
-) -> Result<Option<Box<Pieces>>, Error> {
+) -> Result<Option<Box<FileBody>>, Error> {
     let content_range = content_range(&range, entry);
     reply.head(206, |head| {
         head.header("Content-Type", entry.media.as_bytes())
@@ -121,7 +121,7 @@ fn respond_with_ranges(
     varies: Varies,
     ranges: Vec<Range<u64>>,
     reply: &mut Reply<'_>,
-) -> Result<Option<Box<Pieces>>, Error> {
+) -> Result<Option<Box<FileBody>>, Error> {
     let boundary = Boundary::new();
     let parts = ranges
         .iter()

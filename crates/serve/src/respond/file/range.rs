@@ -6,7 +6,7 @@ use crate::limits::{RANGE_GAP, RANGES_MAX};
 
 /// What to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum RangeSelection {
     /// The whole file: the field is malformed, has an unknown unit, or more ranges than the limit.
     Whole,
     /// One non-empty range.
@@ -25,34 +25,34 @@ enum Spec {
     Suffix(u64),
 }
 
-impl Wanted {
+impl RangeSelection {
     /// Evaluates a `Range` value for a file of `length` bytes.
-    pub(crate) fn of(value: &[u8], length: u64) -> Wanted {
+    pub(crate) fn of(value: &[u8], length: u64) -> RangeSelection {
         let Some(specs) = strip_unit(value) else {
-            return Wanted::Whole;
+            return RangeSelection::Whole;
         };
         let mut ranges = Vec::new();
         let mut count = 0;
         for spec in onrush_http::token_list(specs) {
             count += 1;
             let Some(spec) = Spec::parse(spec).filter(|_| count <= RANGES_MAX) else {
-                return Wanted::Whole;
+                return RangeSelection::Whole;
             };
             match spec.within(length) {
                 // The suffix of an empty file: satisfiable (14.1.2), but Content-Range cannot express it.
-                Some(range) if range.is_empty() => return Wanted::Whole,
+                Some(range) if range.is_empty() => return RangeSelection::Whole,
                 Some(range) => ranges.push(range),
                 None => {}
             }
         }
         if count == 0 {
-            return Wanted::Whole;
+            return RangeSelection::Whole;
         }
         let mut ranges = coalesce(ranges);
         match ranges.len() {
-            0 => Wanted::Nothing,
-            1 => Wanted::One(ranges.remove(0)),
-            _ => Wanted::Several(ranges),
+            0 => RangeSelection::Nothing,
+            1 => RangeSelection::One(ranges.remove(0)),
+            _ => RangeSelection::Several(ranges),
         }
     }
 }
@@ -127,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_means_what_the_rfc_says() {
-        use Wanted::{Nothing, One, Whole};
+    fn ranges_match_rfc_examples() {
+        use RangeSelection::{Nothing, One, Whole};
         // The examples of RFC 9110 14.1.2 are for 10,000 bytes.
         for (value, length, wanted) in [
             ("bytes=0-499", 10_000, One(0..500)),
@@ -170,13 +170,17 @@ mod tests {
             ("seconds=0-1", 10_000, Whole),
             ("", 10_000, Whole),
         ] {
-            assert_eq!(Wanted::of(value.as_bytes(), length), wanted, "{value}");
+            assert_eq!(
+                RangeSelection::of(value.as_bytes(), length),
+                wanted,
+                "{value}"
+            );
         }
     }
 
     #[test]
-    fn several_ranges_are_joined_where_they_touch_and_keep_their_order() {
-        use Wanted::{One, Several};
+    fn adjacent_ranges_are_joined_in_request_order() {
+        use RangeSelection::{One, Several};
         for (value, wanted) in [
             ("bytes=0-0,-1", Several(vec![0..1, 9999..10_000])),
             ("bytes=-1,0-0", Several(vec![9999..10_000, 0..1])),
@@ -194,35 +198,39 @@ mod tests {
                 Several(vec![7000..9001, 1..3])
             }),
         ] {
-            assert_eq!(Wanted::of(value.as_bytes(), 10_000), wanted, "{value}");
+            assert_eq!(
+                RangeSelection::of(value.as_bytes(), 10_000),
+                wanted,
+                "{value}"
+            );
         }
     }
 
     #[test]
-    fn more_ranges_than_we_serve_get_everything() {
+    fn too_many_ranges_get_whole_file() {
         let ranges = |count: usize| {
             let specs: Vec<String> = (0..count)
                 .map(|i| format!("{}-{}", i * 1000, i * 1000))
                 .collect();
-            Wanted::of(format!("bytes={}", specs.join(",")).as_bytes(), u64::MAX)
+            RangeSelection::of(format!("bytes={}", specs.join(",")).as_bytes(), u64::MAX)
         };
-        let Wanted::Several(most) = ranges(RANGES_MAX) else {
+        let RangeSelection::Several(most) = ranges(RANGES_MAX) else {
             panic!("as many as we serve are served");
         };
         assert_eq!(most.len(), RANGES_MAX);
-        assert_eq!(ranges(RANGES_MAX + 1), Wanted::Whole);
+        assert_eq!(ranges(RANGES_MAX + 1), RangeSelection::Whole);
     }
 
     proptest::proptest! {
         #[test]
-        fn no_byte_is_sent_twice_and_none_that_does_not_exist(
+        fn ranges_are_disjoint_and_within_file(
             specs in "(Bytes|bytes)=[-0-9, x]{0,60}",
             length in proptest::prop_oneof![0..200u64, proptest::prelude::any::<u64>()],
         ) {
-            let mut ranges = match Wanted::of(specs.as_bytes(), length) {
-                Wanted::Whole | Wanted::Nothing => Vec::new(),
-                Wanted::One(range) => vec![range],
-                Wanted::Several(ranges) => {
+            let mut ranges = match RangeSelection::of(specs.as_bytes(), length) {
+                RangeSelection::Whole | RangeSelection::Nothing => Vec::new(),
+                RangeSelection::One(range) => vec![range],
+                RangeSelection::Several(ranges) => {
                     assert!(ranges.len() > 1);
                     ranges
                 }

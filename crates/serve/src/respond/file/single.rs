@@ -8,33 +8,33 @@ use onrush_engine::{Core, Error, File, FileKind};
 use onrush_http::Method;
 use onrush_http::request::RequestHead;
 
-use super::entry::{Content, Entry, Found};
-use super::form::Forms;
+use super::entry::{Content, Entry, OpenedFile};
+use super::file_body::{FileBody, Ranges, send_ranges};
 use super::missing::Missing;
-use super::pieces::{Pieces, Ranges, send_ranges};
 use super::plain::{Varies, respond_with_entry};
+use super::representation::Representations;
 use super::{condition, refuse_missing};
 use crate::exchange::reply::Reply;
 use crate::exchange::reply::fields::BodyLength;
 use crate::limits::FILE_CHECK;
 use crate::routing::media::media_type;
-use crate::rules::compress::Offer;
+use crate::rules::compress::CompressionRules;
 
 /// The file on one core.
-pub(crate) struct Single {
+pub(crate) struct SingleFile {
     status: u16,
     path: PathBuf,
-    forms: Option<Box<Forms>>,
+    forms: Option<Box<Representations>>,
     /// The file at the last request.
     entry: RefCell<Option<Rc<Entry>>>,
 }
 
-impl Single {
-    pub(crate) fn new(status: u16, path: &Path, offer: Option<Rc<Offer>>) -> Self {
+impl SingleFile {
+    pub(crate) fn new(status: u16, path: &Path, offer: Option<Rc<CompressionRules>>) -> Self {
         Self {
             status,
             path: path.to_path_buf(),
-            forms: Forms::new(&[], offer),
+            forms: Representations::new(&[], offer),
             entry: RefCell::default(),
         }
     }
@@ -44,7 +44,7 @@ impl Single {
         &self,
         head: &RequestHead<'_, '_>,
         reply: &mut Reply<'_>,
-    ) -> Result<Option<Box<Pieces>>, Error> {
+    ) -> Result<Option<Box<FileBody>>, Error> {
         let entry = match self.find(&reply.worker.core) {
             Ok(entry) => entry,
             Err(missing) => {
@@ -59,8 +59,8 @@ impl Single {
         match &self.forms {
             Some(forms) => forms.respond(None, &entry, head, reply),
             None if reply.method == Method::Get
-                && reply.takes_rendered()
-                && condition::are_absent(head.headers)
+                && reply.supports_rendered()
+                && condition::is_unconditional(head.headers)
                 && matches!(entry.content, Content::Held) =>
             {
                 reply.rendered(200, &entry.usual)?;
@@ -81,7 +81,7 @@ impl Single {
             return Ok(Rc::clone(entry));
         }
         let found = self.open().inspect_err(|_| drop(self.entry.take()))?;
-        if let Some(entry) = known.filter(|entry| entry.is_still(&found)) {
+        if let Some(entry) = known.filter(|entry| entry.is_unchanged(&found)) {
             entry.checked.set(core.now());
             return Ok(entry);
         }
@@ -92,10 +92,10 @@ impl Single {
         Ok(entry)
     }
 
-    fn open(&self) -> Result<Found, Missing> {
+    fn open(&self) -> Result<OpenedFile, Missing> {
         let file = File::open(&self.path).map_err(Missing::of)?;
         match file.metadata().kind {
-            FileKind::Regular => Ok(Found {
+            FileKind::Regular => Ok(OpenedFile {
                 file,
                 media: media_type(self.path.as_os_str().as_encoded_bytes()),
                 index: None,
@@ -110,7 +110,7 @@ fn respond_with_status(
     status: u16,
     entry: &Rc<Entry>,
     reply: &mut Reply<'_>,
-) -> Result<Option<Box<Pieces>>, Error> {
+) -> Result<Option<Box<FileBody>>, Error> {
     let length = entry.metadata.length;
     reply.head(status, |head| {
         head.header("Content-Type", entry.media.as_bytes())

@@ -17,9 +17,9 @@ use onrush_config::Plan;
 use onrush_config::plan::{Action, OneLiner, PathMatch};
 
 use super::*;
-use crate::limits::{FILE_CHECK, FILE_HELD_MAX, FILE_IDLE, FILES_MAX, FILES_OPEN_MAX};
+use crate::limits::{FILE_CHECK, FILE_IDLE, FILE_IN_MEMORY_MAX, FILES_MAX, FILES_OPEN_MAX};
+use crate::site::route_handler::Response;
 use crate::site::service::Service;
-use crate::site::target::Response;
 use crate::testing::harness::{exchange, exchange_text, on_every_driver, on_simulated_cores};
 
 const TIME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -124,7 +124,7 @@ fn cache_of(service: &Service) -> Rc<Cache> {
 }
 
 #[test]
-fn a_file_comes_with_its_type_its_length_and_its_validators() {
+fn file_has_type_length_and_validators() {
     let tree = Tree::of(&["a.txt"]);
     let expected = format!(
         "HTTP/1.1 200 OK\r\nServer: onrush\r\nDate: {}\r\nContent-Type: text/plain; charset=utf-8\r\n\
@@ -140,7 +140,7 @@ fn a_file_comes_with_its_type_its_length_and_its_validators() {
 }
 
 #[test]
-fn head_says_what_get_says_and_sends_no_body() {
+fn head_matches_get_without_body() {
     let tree = Tree::of(&["small"]);
     tree.write_sparse("large", 1_000_000);
     for name in ["/small", "/large"] {
@@ -151,7 +151,7 @@ fn head_says_what_get_says_and_sends_no_body() {
 }
 
 #[test]
-fn an_old_client_is_told_how_the_connection_goes_on() {
+fn http_1_0_client_gets_connection_field() {
     let tree = Tree::of(&["a"]);
     for (text, connection) in [
         ("GET /a HTTP/1.0\r\n\r\n", "close"),
@@ -171,8 +171,8 @@ fn an_old_client_is_told_how_the_connection_goes_on() {
 }
 
 #[test]
-fn files_of_every_length_arrive_whole() {
-    let held = FILE_HELD_MAX;
+fn files_of_all_lengths_are_sent_whole() {
+    let held = FILE_IN_MEMORY_MAX;
     for length in [0, 1, held - 1, held, held + 1, 300_000] {
         let tree = Tree::new();
         tree.write("file", &pattern(length));
@@ -192,7 +192,7 @@ fn files_of_every_length_arrive_whole() {
 }
 
 #[test]
-fn pipelined_requests_for_small_and_large_files_get_responses_in_order() {
+fn pipelined_file_responses_keep_order() {
     let tree = Tree::new();
     let contents = [pattern(100), pattern(100_000), b"end".to_vec()];
     let mut requests = String::new();
@@ -211,7 +211,7 @@ fn pipelined_requests_for_small_and_large_files_get_responses_in_order() {
 }
 
 #[test]
-fn a_directory_responds_with_the_first_index_file_there_is() {
+fn directory_serves_first_existing_index() {
     let tree = Tree::of(&["both/index.htm", "none/other"]);
     tree.write("index.html", b"top");
     tree.write("both/index.html", b"first");
@@ -240,7 +240,7 @@ fn a_directory_responds_with_the_first_index_file_there_is() {
 }
 
 #[test]
-fn a_directory_without_its_slash_is_redirected_within_this_host() {
+fn missing_slash_redirects_to_same_host() {
     let tree = Tree::of(&["dir/index.html", "d r/sub/index.html", "\\h/x", "p/x"]);
     for (target, location) in [
         ("/dir", "/dir/"),
@@ -267,7 +267,7 @@ fn a_directory_without_its_slash_is_redirected_within_this_host() {
 }
 
 #[test]
-fn a_route_leaves_the_rest_of_the_path_to_its_files() {
+fn files_get_path_after_route_prefix() {
     let tree = Tree::of(&["index.html", "a", "static/a"]);
     for (path, target, found) in [
         (PathMatch::Prefix("/static/".into()), "/static/a", 200),
@@ -294,7 +294,7 @@ fn a_route_leaves_the_rest_of_the_path_to_its_files() {
 }
 
 #[test]
-fn nothing_but_visible_regular_files_beneath_the_root_is_found() {
+fn only_visible_regular_files_are_served() {
     let outside = Tree::of(&["secret"]);
     let tree = Tree::of(&["file", ".hidden", "a/.git/config", "a/..b", "a/b"]);
     symlink(outside.path("secret"), tree.path("absolute")).unwrap();
@@ -352,7 +352,7 @@ fn nothing_but_visible_regular_files_beneath_the_root_is_found() {
 }
 
 #[test]
-fn hidden_files_are_served_when_asked_for_and_well_known_ones_always() {
+fn hidden_option_serves_dot_files() {
     let tree = Tree::of(&[
         ".hidden",
         ".dir/file",
@@ -374,7 +374,7 @@ fn hidden_files_are_served_when_asked_for_and_well_known_ones_always() {
 }
 
 #[test]
-fn links_that_stay_beneath_the_root_are_followed() {
+fn links_within_root_are_followed() {
     let tree = Tree::of(&["a/file", "b/x"]);
     symlink("a/file", tree.path("link")).unwrap();
     symlink("../a", tree.path("b/up")).unwrap();
@@ -384,7 +384,7 @@ fn links_that_stay_beneath_the_root_are_followed() {
 }
 
 #[test]
-fn link_is_judged_by_its_own_name() {
+fn link_is_hidden_by_its_own_name() {
     let tree = Tree::of(&["..data/index.html"]);
     symlink("..data/index.html", tree.path("index.html")).unwrap();
     symlink("..data", tree.path("visible")).unwrap();
@@ -400,7 +400,7 @@ fn link_is_judged_by_its_own_name() {
 }
 
 #[test]
-fn names_may_have_any_bytes() {
+fn file_names_may_contain_any_bytes() {
     let tree = Tree::of(&["with space.txt", "grüße.txt", "100%.txt", "a+b&c=d;e"]);
     tree.write(OsStr::from_bytes(b"latin-\xe9.txt"), b"0123456789");
     for target in [
@@ -424,7 +424,7 @@ fn names_may_have_any_bytes() {
 }
 
 #[test]
-fn files_can_only_be_read() {
+fn files_are_read_only() {
     let tree = Tree::of(&["file"]);
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"] {
         let response = exchange_text(&tree.plan(), &request(method, "/file", ""));
@@ -446,7 +446,7 @@ fn files_can_only_be_read() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_forbidden() {
+fn unreadable_file_is_forbidden() {
     use std::os::unix::fs::PermissionsExt;
     let tree = Tree::of(&["file"]);
     fs::set_permissions(tree.path("file"), fs::Permissions::from_mode(0o0)).unwrap();

@@ -79,7 +79,7 @@ fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
         Announced::Truth => {
             head.length(BodyLength::Known(query.size));
         }
-        Announced::Lie(length) => {
+        Announced::Different(length) => {
             head.length(BodyLength::Known(length));
         }
         Announced::Nothing => {}

@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_fifty_bytes_as_with_httpterm() {
+    fn line_has_fifty_bytes() {
         let line = b".123456789.123456789.123456789.123456789.12345678\n";
         assert!(LINES.chunks(LINE).all(|found| found == line));
     }
 
     #[test]
-    fn chunks_carry_the_lines_byte_by_byte() {
+    fn chunks_contain_single_bytes() {
         let mut reader = onrush_http::body::BodyReader::new(onrush_http::Framing::Chunked);
         let limits = onrush_http::Limits::DEFAULT;
         let (mut at, mut payload) = (0, Vec::new());

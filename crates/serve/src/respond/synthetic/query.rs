@@ -65,12 +65,12 @@ pub(crate) struct Query {
 pub(crate) enum Announced {
     Truth,
     Nothing,
-    Lie(u64),
+    Different(u64),
 }
 
 /// The result of parsing a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ParsedQuery {
     Response(Query),
     /// `/?` and `/?h`.
     Help,
@@ -99,13 +99,13 @@ impl Query {
     };
 
     /// Parses the part of a target after its first `?`. `random` returns 64 random bits per call.
-    pub(crate) fn parse(query: Option<&str>, mut random: impl FnMut() -> u64) -> Asked {
+    pub(crate) fn parse(query: Option<&str>, mut random: impl FnMut() -> u64) -> ParsedQuery {
         let mut asked = Query::DEFAULT;
         let Some(query) = query else {
-            return Asked::Response(asked);
+            return ParsedQuery::Response(asked);
         };
         if query.is_empty() || query.starts_with('h') {
-            return Asked::Help;
+            return ParsedQuery::Help;
         }
         for argument in query.as_bytes().split(|byte| b"&?,;/".contains(byte)) {
             let [letter, b'=', text @ ..] = argument else {
@@ -115,10 +115,10 @@ impl Query {
                 continue;
             };
             if let Err(why) = asked.set(*letter, number) {
-                return Asked::Nonsense(why);
+                return ParsedQuery::Nonsense(why);
             }
         }
-        Asked::Response(asked)
+        ParsedQuery::Response(asked)
     }
 
     fn set(&mut self, letter: u8, number: i64) -> Result<(), &'static str> {
@@ -141,7 +141,7 @@ impl Query {
                 self.announced = match number {
                     ..0 => Announced::Truth,
                     0 => Announced::Nothing,
-                    1.. => Announced::Lie(size),
+                    1.. => Announced::Different(size),
                 }
             }
             b'B' => self.body_max = if number < 0 { u64::MAX } else { size },
@@ -198,13 +198,13 @@ mod tests {
 
     fn parse(query: &str) -> Query {
         match Query::parse(Some(query), || 1 << 63) {
-            Asked::Response(query) => query,
+            ParsedQuery::Response(query) => query,
             other => panic!("{query}: {other:?}"),
         }
     }
 
     #[test]
-    fn every_argument_has_its_meaning() {
+    fn arguments_are_parsed() {
         let d = Query::DEFAULT;
         let ms = Duration::from_millis;
         for (query, asked) in [
@@ -275,7 +275,7 @@ mod tests {
             (
                 "b=100k",
                 Query {
-                    announced: Announced::Lie(102_400),
+                    announced: Announced::Different(102_400),
                     ..d
                 },
             ),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_separated_by_any_delimiter_and_the_last_one_counts() {
+    fn any_delimiter_separates_arguments() {
         let asked = Query {
             status: 500,
             size: 3,
@@ -381,17 +381,17 @@ mod tests {
     }
 
     #[test]
-    fn no_query_asks_for_nothing_and_an_empty_one_for_help() {
+    fn empty_query_requests_help() {
         let parse = |query| Query::parse(query, || 0);
-        assert_eq!(parse(None), Asked::Response(Query::DEFAULT));
+        assert_eq!(parse(None), ParsedQuery::Response(Query::DEFAULT));
         for query in ["", "h", "help"] {
-            assert_eq!(parse(Some(query)), Asked::Help);
+            assert_eq!(parse(Some(query)), ParsedQuery::Help);
         }
-        assert_eq!(parse(Some("x")), Asked::Response(Query::DEFAULT));
+        assert_eq!(parse(Some("x")), ParsedQuery::Response(Query::DEFAULT));
     }
 
     #[test]
-    fn a_status_that_is_no_final_response_is_nonsense() {
+    fn interim_status_is_invalid() {
         for query in [
             "r=0",
             "r=100",
@@ -403,17 +403,17 @@ mod tests {
             "s=1&r=99999999",
         ] {
             let parsed = Query::parse(Some(query), || 0);
-            assert!(matches!(parsed, Asked::Nonsense(_)), "{query}");
+            assert!(matches!(parsed, ParsedQuery::Nonsense(_)), "{query}");
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn any_query_asks_for_something_within_bounds(
+        fn any_query_is_within_limits(
             query in "([srtwPcCKbBekSRpvAhx][=a]-?[0-9]{0,25}[kmgrKMGRx]{0,8}[&?,;/]?){0,6}",
             bits in proptest::prelude::any::<u64>(),
         ) {
-            if let Asked::Response(asked) = Query::parse(Some(&query), || bits) {
+            if let ParsedQuery::Response(asked) = Query::parse(Some(&query), || bits) {
                 assert!(asked.size <= SYNTHETIC_BYTES_MAX);
                 assert!((200..1000).contains(&asked.status));
                 assert!(asked.wait.max(asked.pause) <= SYNTHETIC_TIME_MAX);

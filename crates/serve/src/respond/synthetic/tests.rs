@@ -40,7 +40,7 @@ fn lines(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_plain_response_is_empty_and_reports() {
+fn default_response_is_empty_with_report() {
     let dashes = "-".repeat(29);
     let target = request("GET", "/", "");
     assert_eq!(
@@ -55,7 +55,7 @@ fn the_plain_response_is_empty_and_reports() {
 }
 
 #[test]
-fn a_body_is_as_long_as_asked_for_and_made_of_lines_of_fifty_bytes() {
+fn body_has_requested_size() {
     for (text, length) in [
         ("0", 0),
         ("1", 1),
@@ -81,7 +81,7 @@ fn a_body_is_as_long_as_asked_for_and_made_of_lines_of_fifty_bytes() {
 }
 
 #[test]
-fn head_announces_what_get_would_send() {
+fn head_has_length_of_get() {
     for target in ["/?s=1k", "/?s=10m", "/?s=1k&k=1", "/?s=1k&p=10", "/?h"] {
         let response = exchange_text(&plan(), &request("HEAD", target, ""));
         let (head, body) = split(&response);
@@ -95,7 +95,7 @@ fn head_announces_what_get_would_send() {
 }
 
 #[test]
-fn the_status_is_the_one_asked_for() {
+fn status_is_as_requested() {
     for (status, line) in [
         (404, "HTTP/1.1 404 Not Found"),
         (503, "HTTP/1.1 503 Service Unavailable"),
@@ -109,7 +109,7 @@ fn the_status_is_the_one_asked_for() {
 }
 
 #[test]
-fn statuses_without_a_body_have_none_whatever_is_asked_for() {
+fn bodiless_statuses_have_no_body() {
     for status in [204, 205, 304] {
         for more in ["", "&k=1", "&b=5", "&b=0", "&p=1"] {
             let target = format!("/?s=10&r={status}{more}");
@@ -138,7 +138,7 @@ fn fields_follow_the_query() {
 }
 
 #[test]
-fn the_connection_stays_or_closes_as_the_query_says() {
+fn connection_option_is_respected() {
     let close = "Connection: close\r\n";
     for (target, fields, responses) in [
         ("/?s=1", "", 2),
@@ -178,7 +178,7 @@ fn the_connection_stays_or_closes_as_the_query_says() {
 }
 
 #[test]
-fn the_length_announced_may_be_a_lie_or_missing() {
+fn announced_length_may_differ() {
     for (target, announced) in [
         ("/?s=10&b=100", Some("100")),
         ("/?s=10&b=1", Some("1")),
@@ -219,7 +219,7 @@ fn chunks_have_one_byte_each() {
 }
 
 #[test]
-fn random_bytes_and_pieces_have_the_right_length() {
+fn random_and_piecewise_bodies_have_requested_size() {
     for (target, length) in [
         ("/?s=1000&R=1", 1000),
         ("/?s=100k&R=1", 102_400),
@@ -238,7 +238,7 @@ fn random_bytes_and_pieces_have_the_right_length() {
 }
 
 #[test]
-fn help_is_given_when_asked_for() {
+fn help_is_sent() {
     for target in ["/?", "/?h", "/any/path?help"] {
         let response = get(target);
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{target}");
@@ -247,7 +247,7 @@ fn help_is_given_when_asked_for() {
 }
 
 #[test]
-fn every_method_gets_a_response_and_bodies_are_read_first() {
+fn request_body_is_read_before_response() {
     let body = "Content-Length: 5\r\n\r\nhello";
     let chunked = "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     for target in [
@@ -272,7 +272,7 @@ fn every_method_gets_a_response_and_bodies_are_read_first() {
 }
 
 #[test]
-fn a_client_that_waits_for_100_continue_gets_it_unless_the_response_comes_first() {
+fn expect_continue_is_answered_before_response() {
     let expecting = |target: &str| {
         request(
             "POST",
@@ -294,7 +294,7 @@ fn a_client_that_waits_for_100_continue_gets_it_unless_the_response_comes_first(
 }
 
 #[test]
-fn a_body_that_is_none_is_refused_and_one_that_ends_early_gets_no_response() {
+fn malformed_or_truncated_body_is_refused() {
     let head = "POST /?s=1 HTTP/1.1\r\nHost: h\r\n";
     let response = exchange_text(
         &plan(),
@@ -307,7 +307,7 @@ fn a_body_that_is_none_is_refused_and_one_that_ends_early_gets_no_response() {
 }
 
 #[test]
-fn a_body_that_does_not_come_gets_408() {
+fn missing_body_gets_408() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let text = request("POST", "/?s=1", "Content-Length: 5\r\n");
@@ -320,7 +320,7 @@ fn a_body_that_does_not_come_gets_408() {
 }
 
 #[test]
-fn bytes_read_before_the_response_are_bounded_by_b() {
+fn b_limits_bytes_read_before_response() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let text = request("POST", "/?s=1&B=10", "Content-Length: 20\r\n") + "0123456789";
@@ -335,7 +335,7 @@ fn bytes_read_before_the_response_are_bounded_by_b() {
 }
 
 #[test]
-fn a_response_waits_as_long_as_asked_for() {
+fn response_is_delayed_as_requested() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         for (target, least, most) in [
@@ -360,7 +360,7 @@ fn a_response_waits_as_long_as_asked_for() {
 }
 
 #[test]
-fn earlier_responses_do_not_wait_for_later_ones() {
+fn earlier_responses_are_sent_before_delay() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let both = request("GET", "/?s=1", "") + &request("GET", "/?s=2&t=10000", "");
@@ -374,7 +374,7 @@ fn earlier_responses_do_not_wait_for_later_ones() {
 }
 
 #[test]
-fn a_pause_behind_the_response_delays_the_close() {
+fn pause_delays_close() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let before = site.core.now();
@@ -388,7 +388,7 @@ fn a_pause_behind_the_response_delays_the_close() {
 }
 
 #[test]
-fn the_idle_time_is_the_one_asked_for_until_the_next_request() {
+fn idle_timeout_is_as_requested() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         client.send(request("GET", "/?w=2000", "").as_bytes()).await;
@@ -412,7 +412,7 @@ fn the_idle_time_is_the_one_asked_for_until_the_next_request() {
 }
 
 #[test]
-fn a_stopping_core_lets_a_waiting_response_come_and_closes_behind_it() {
+fn stopping_core_sends_delayed_response_and_closes() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         client
@@ -427,7 +427,7 @@ fn a_stopping_core_lets_a_waiting_response_come_and_closes_behind_it() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_a_long_body_is_cut_off() {
+fn stalled_reader_is_cut_off() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         client.send(request("GET", "/?s=1m", "").as_bytes()).await;

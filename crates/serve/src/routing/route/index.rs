@@ -11,7 +11,7 @@ pub(crate) struct RouteIndex {
     /// Routes by host, if there are too many to scan.
     pub(super) hosts: Option<Hosts>,
     /// Whether any route has a condition on the host.
-    pub(super) knows_hosts: bool,
+    pub(super) has_host_conditions: bool,
 }
 
 /// Up to this many routes are scanned: comparing eight short names is faster than a hash lookup.
@@ -24,15 +24,15 @@ pub(super) type Candidates = Box<[Candidate]>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// The [`beginning`] of its path, as far as `mask` covers it.
-    pub(super) beginning: u64,
+    pub(super) path_start: u64,
     pub(super) mask: u64,
     pub(super) route: u32,
-    pub(super) asks: Asks,
+    pub(super) asks: ConditionKinds,
 }
 
 /// The conditions of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asks {
+pub(super) enum ConditionKinds {
     /// On host and path only.
     HostAndPath,
     More,
@@ -61,7 +61,7 @@ impl RouteIndex {
         Self {
             hosts: (knows_hosts && all.len() > SCANNED_MAX).then(|| Hosts::new(candidates)),
             all,
-            knows_hosts,
+            has_host_conditions: knows_hosts,
         }
     }
 }
@@ -76,16 +76,16 @@ impl Candidate {
             PathMatch::Any | PathMatch::Regex(_) => (&[][..], 0),
         };
         let candidate = Self {
-            beginning: beginning(known),
+            path_start: path_start(known),
             mask: u64::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0),
             route: index as u32,
-            asks: Asks::of(when),
+            asks: ConditionKinds::of(when),
         };
         (candidate, when)
     }
 }
 
-impl Asks {
+impl ConditionKinds {
     pub(super) fn of(when: &When) -> Self {
         let asks_no_more = when.methods.is_empty()
             && when.headers.is_empty()
@@ -95,15 +95,15 @@ impl Asks {
             && when.listeners.is_empty()
             && when.not.is_empty();
         match asks_no_more {
-            true => Asks::HostAndPath,
-            false => Asks::More,
+            true => ConditionKinds::HostAndPath,
+            false => ConditionKinds::More,
         }
     }
 }
 
 /// The first eight bytes of a path as a number, padded with zeros; a path contains no zero.
 #[inline]
-pub(super) fn beginning(path: &[u8]) -> u64 {
+pub(super) fn path_start(path: &[u8]) -> u64 {
     if let Some(eight) = path.first_chunk() {
         return u64::from_le_bytes(*eight);
     }

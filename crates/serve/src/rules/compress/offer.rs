@@ -8,7 +8,7 @@ use onrush_http::{Framing, Header, Method, Version, header_is};
 
 /// The compression settings of a route.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct CompressionRules {
     /// In order of preference.
     codings: Vec<Coding>,
     types: Vec<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Offer {
     content_type: Option<Vec<u8>>,
 }
 
-impl Offer {
+impl CompressionRules {
     /// `None` if the route's response edits, applied before compression, make a response that [`must_stay`], or set a
     /// strong ETag, which would have to differ for each coding (RFC 9110 8.8.3.3). Variables are not examined.
     pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
@@ -41,7 +41,7 @@ impl Offer {
         let has_coding = headers
             .iter()
             .any(|header| header_is(header.name, "content-encoding"));
-        if must_stay(&headers) || has_strong_tag || has_coding {
+        if forbids_compression(&headers) || has_strong_tag || has_coding {
             return None;
         }
         Some(Self {
@@ -63,7 +63,10 @@ impl Offer {
             return false;
         };
         length.is_none_or(|length| length >= self.size_min)
-            && self.types.iter().any(|known| is_of(content_type, known))
+            && self
+                .types
+                .iter()
+                .any(|known| matches_media_type(content_type, known))
     }
 }
 
@@ -104,15 +107,15 @@ pub(crate) fn choose(head: &RequestHead<'_, '_>, offered: &[Coding]) -> Option<C
 
 /// The compression that a forwarded request allows. Small, because it is part of every connection's memory.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct AcceptedCompression {
     /// The coding for the response, if that is suitable.
     coding: Option<Coding>,
     /// Whether If-None-Match has a weak ETag.
     knows_weak_tag: bool,
 }
 
-impl Wish {
-    pub(crate) fn of(head: &RequestHead<'_, '_>, offer: &Offer) -> Self {
+impl AcceptedCompression {
+    pub(crate) fn of(head: &RequestHead<'_, '_>, offer: &CompressionRules) -> Self {
         let is_accept = |header: &Header<'_>| header_is(header.name, "accept-encoding");
         if !head.headers.iter().any(is_accept) {
             return Self::default();
@@ -130,14 +133,14 @@ impl Wish {
     /// The change of the response `head` to a request with `method`.
     pub(crate) fn change(
         self,
-        offer: &Offer,
+        offer: &CompressionRules,
         head: &ResponseHead<'_, '_>,
         method: Method,
-    ) -> Change {
+    ) -> CompressionChange {
         match (head.status, self.coding) {
-            (304, Some(_)) if self.knows_weak_tag => return Change::Weaken,
+            (304, Some(_)) if self.knows_weak_tag => return CompressionChange::Weaken,
             // No content to compress; 206 is a part (RFC 9110 15.3.7).
-            (100..=199 | 204..=206 | 304, _) => return Change::Nothing,
+            (100..=199 | 204..=206 | 304, _) => return CompressionChange::Nothing,
             _ => {}
         }
         let length = match (method, head.framing) {
@@ -147,16 +150,17 @@ impl Wish {
             (_, Framing::Chunked | Framing::UntilClose) => None,
         };
         let content_type = single(head.headers, "content-type");
-        if !offer.suits(content_type, length) || must_stay(head.headers) {
-            return Change::Nothing;
+        if !offer.suits(content_type, length) || forbids_compression(head.headers) {
+            return CompressionChange::Nothing;
         }
-        self.coding.map_or(Change::Vary, Change::Encode)
+        self.coding
+            .map_or(CompressionChange::Vary, CompressionChange::Encode)
     }
 }
 
 /// How a response changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum CompressionChange {
     Nothing,
     /// Not compressed, but with Vary because other clients may get it compressed.
     Vary,
@@ -168,7 +172,7 @@ pub(crate) enum Change {
 
 /// Whether a response must not be compressed: it already is, it is a part, it has `no-transform` (RFC 9111 5.2.2.6), or
 /// a checksum of its bytes (RFC 9530 and predecessors).
-pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
+pub(crate) fn forbids_compression(headers: &[Header<'_>]) -> bool {
     is_encoded(headers)
         || is_no_transform(headers)
         || headers.iter().any(|header| match header.name.len() {
@@ -181,7 +185,7 @@ pub(crate) fn must_stay(headers: &[Header<'_>]) -> bool {
 }
 
 /// Whether `type/subtype; parameters` matches `known`, which may end in `/*`.
-pub(crate) fn is_of(content_type: &[u8], known: &str) -> bool {
+pub(crate) fn matches_media_type(content_type: &[u8], known: &str) -> bool {
     let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
     let media = content_type[..end].trim_ascii();
     match known.strip_suffix('*') {
@@ -211,6 +215,6 @@ fn announced_length(headers: &[Header<'_>]) -> Option<u64> {
 pub(crate) const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
 /// Whether a line of a generated head describes the coding; not edited, because it must match the body.
-pub(crate) fn is_about_coding(line: &[u8]) -> bool {
+pub(crate) fn describes_coding(line: &[u8]) -> bool {
     line == VARY || line.starts_with(b"Content-Encoding: ")
 }

@@ -4,12 +4,12 @@ use onrush_config::plan::{Host, Networks, PathMatch, Scheme, ValueMatch, When};
 use onrush_http::query;
 use onrush_http::request::RequestHead;
 
-use crate::routing::route::{Coming, Unmet, host_of, values};
+use crate::routing::route::{RouteContext, UnmetCondition, host_of, values};
 use crate::site::Site;
 
 /// A route that does not match a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Passed {
+pub struct UnmatchedRoute {
     /// Index of the route.
     pub route: usize,
     /// Key of the first condition that does not hold.
@@ -26,16 +26,16 @@ pub(super) fn passed(
     head: &RequestHead<'_, '_>,
     path: &[u8],
     route: Option<usize>,
-    coming: &impl Coming,
-) -> Vec<Passed> {
+    coming: &impl RouteContext,
+) -> Vec<UnmatchedRoute> {
     let routes = &site.routes;
     let end = route.unwrap_or_else(|| routes.iter().count());
     let passed = (0..end).map(|index| {
-        let unmet = routes.why_not(index, head, path, coming)?;
+        let unmet = routes.unmet_condition(index, head, path, coming)?;
         let when = &routes.route(index).when;
         let asked = Asked { head, path, coming };
         let (condition, expected, found) = asked.words(when, unmet);
-        Some(Passed {
+        Some(UnmatchedRoute {
             route: index,
             condition,
             expected,
@@ -52,51 +52,51 @@ struct Asked<'a, C> {
     coming: &'a C,
 }
 
-impl<C: Coming> Asked<'_, C> {
-    fn words(&self, when: &When, unmet: Unmet) -> (&'static str, String, String) {
+impl<C: RouteContext> Asked<'_, C> {
+    fn words(&self, when: &When, unmet: UnmetCondition) -> (&'static str, String, String) {
         let head = self.head;
         match unmet {
-            Unmet::Host => {
+            UnmetCondition::Host => {
                 let host = host_of(head.authority.unwrap_or(""));
                 ("host", hosts(&when.hosts), quoted_or(host, "no host"))
             }
-            Unmet::Path => {
+            UnmetCondition::Path => {
                 let path = String::from_utf8_lossy(self.path);
                 ("path", self::path(&when.path), format!("{path:?}"))
             }
-            Unmet::Method => {
+            UnmetCondition::Method => {
                 let found = format!("{:?}", head.method_text);
                 ("method", list(&when.methods), found)
             }
-            Unmet::Header(index) => {
+            UnmetCondition::Header(index) => {
                 let (name, wanted) = &when.headers[index as usize];
                 let found = values(head, name).map(lossy);
                 ("headers", value(name, wanted), several(found))
             }
-            Unmet::Query(index) => {
+            UnmetCondition::Query(index) => {
                 let (name, wanted) = &when.query[index as usize];
                 let found = query::parameters(head.query.unwrap_or(""))
                     .filter(|(found, _)| found.is(name.as_bytes()))
                     .map(|(_, value)| lossy(&value.decoded()));
                 ("query", value(name, wanted), several(found))
             }
-            Unmet::From => {
+            UnmetCondition::From => {
                 let found = match self.coming.origin().address {
                     Some(address) => address.to_string(),
                     None => "a client without an address".to_owned(),
                 };
                 ("from", networks(when.from.as_ref()), found)
             }
-            Unmet::Scheme => {
+            UnmetCondition::Scheme => {
                 let expected = when.scheme.map_or("", Scheme::text);
                 let found = self.coming.origin().scheme.text();
                 ("scheme", format!("{expected:?}"), format!("{found:?}"))
             }
-            Unmet::Listener => {
+            UnmetCondition::Listener => {
                 let found = format!("{:?}", self.coming.listener());
                 ("listener", list(&when.listeners), found)
             }
-            Unmet::Not(index) => {
+            UnmetCondition::Not(index) => {
                 let not = conditions(&when.not[index as usize]);
                 ("not", format!("not all of {not}"), "all of them".to_owned())
             }

@@ -9,10 +9,10 @@ use onrush_http::Refusal;
 use onrush_http::http2::message::Lines;
 use onrush_http::request::RequestHead;
 
-use super::choice::Choice;
-use crate::dispatch::chosen::{Chosen, Own};
+use super::server_choice::Choice;
+use crate::dispatch::route_action::{LocalAction, RouteAction};
 use crate::exchange::Exchange;
-use crate::exchange::downstream::request_body::Arrived;
+use crate::exchange::downstream::request_body::ReceivedBody;
 use crate::exchange::reply;
 use crate::exchange::request_context::{RequestContext, Source};
 use crate::proxy::{Group, rewrite, upgrade};
@@ -22,7 +22,7 @@ use crate::site::Site;
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// A generated response.
-    Own {
+    Generated {
         /// `None` if it depends on state over time.
         status: Option<u16>,
         /// What generates it.
@@ -38,14 +38,14 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Forward {
     /// Groups among which one is chosen at random; never empty.
-    pub groups: Vec<ToGroup>,
+    pub groups: Vec<GroupForward>,
     /// The group that gets a copy, and the share of requests copied, in 1/10,000.
     pub mirror: Option<(String, u16)>,
 }
 
 /// The request in one group.
 #[derive(Clone, Debug)]
-pub struct ToGroup {
+pub struct GroupForward {
     /// Name of the group.
     pub group: String,
     /// Weight of the group.
@@ -61,7 +61,7 @@ pub struct ToGroup {
 
 impl Outcome {
     pub(super) fn refused(refusal: Refusal) -> Outcome {
-        Outcome::Own {
+        Outcome::Generated {
             status: Some(refusal.status),
             by: format!("refused before routes are looked at: {}", refusal.reason),
             location: None,
@@ -69,7 +69,7 @@ impl Outcome {
     }
 }
 
-impl ToGroup {
+impl GroupForward {
     /// Request target sent to the server.
     pub fn target(&self) -> &str {
         let line = self.line(":path: ");
@@ -95,25 +95,27 @@ impl ToGroup {
 
 pub(super) fn outcome(
     (plan, site): (&Plan, &Site),
-    chosen: Chosen<'_, '_>,
-    request: (&RequestHead<'_, '_>, Arrived<'_>),
+    chosen: RouteAction<'_, '_>,
+    request: (&RequestHead<'_, '_>, ReceivedBody<'_>),
     (source, exchange): (Source<'_>, &mut Exchange),
-    to: reply::To<'_>,
+    to: reply::ReplyWriter<'_>,
 ) -> Result<Outcome, Error> {
     let own = match chosen {
-        Chosen::Own(own) => own,
-        Chosen::Forward(..) => return forwarded((plan, site), request.0, source, exchange),
+        RouteAction::Own(own) => own,
+        RouteAction::Forward(..) => return forwarded((plan, site), request.0, source, exchange),
         // The outcome of the password check is already known.
-        Chosen::Verify(_) => return Ok(Outcome::refused(Refusal::new(503, "nobody checks it"))),
+        RouteAction::Verify(_) => {
+            return Ok(Outcome::refused(Refusal::new(503, "nobody checks it")));
+        }
     };
     let by = by(plan, &own, exchange);
     let context = source.of(exchange);
     let location = match &own {
-        Own::Redirect(redirect) => redirect.leads_to(request.0, context),
+        LocalAction::Redirect(redirect) => redirect.location(request.0, context),
         _ => None,
     };
     own.write(request, context, to)?;
-    Ok(Outcome::Own {
+    Ok(Outcome::Generated {
         status: exchange.record().status(),
         by,
         location,
@@ -121,26 +123,28 @@ pub(super) fn outcome(
 }
 
 /// Names the source of a generated response.
-fn by(plan: &Plan, own: &Own<'_, '_>, exchange: &Exchange) -> String {
+fn by(plan: &Plan, own: &LocalAction<'_, '_>, exchange: &Exchange) -> String {
     let action = exchange.route().map(|route| &plan.routes[route].action);
     match (own, action) {
-        (Own::Refuse(404, reason), None) => (*reason).to_owned(),
-        (Own::Refuse(_, reason), None) => format!("refused before routes are looked at: {reason}"),
-        (Own::Refuse(_, reason), Some(_)) => format!("refused: {reason}"),
-        (Own::Deny(denial), _) => format!("not let in: {}", denial.reason()),
-        (Own::Cors(_), _) => "what other sites may do (cors)".to_owned(),
-        (Own::Fixed(_), _) => "a fixed response".to_owned(),
-        (Own::File(_), Some(Action::RespondFile { file, .. })) => {
+        (LocalAction::Refuse(404, reason), None) => (*reason).to_owned(),
+        (LocalAction::Refuse(_, reason), None) => {
+            format!("refused before routes are looked at: {reason}")
+        }
+        (LocalAction::Refuse(_, reason), Some(_)) => format!("refused: {reason}"),
+        (LocalAction::Deny(denial), _) => format!("not let in: {}", denial.reason()),
+        (LocalAction::Cors(_), _) => "what other sites may do (cors)".to_owned(),
+        (LocalAction::Fixed(_), _) => "a fixed response".to_owned(),
+        (LocalAction::File(_), Some(Action::RespondFile { file, .. })) => {
             format!("the file {}", file.display())
         }
-        (Own::Files(_, path), Some(Action::Files(files))) => format!(
+        (LocalAction::Files(_, path), Some(Action::Files(files))) => format!(
             "the files of {}: {:?}",
             files.root.display(),
             String::from_utf8_lossy(path)
         ),
-        (Own::File(_) | Own::Files(..), _) => "a file".to_owned(),
-        (Own::Synthetic, _) => "what the query asks for".to_owned(),
-        (Own::Redirect(_), _) => "a redirect".to_owned(),
+        (LocalAction::File(_) | LocalAction::Files(..), _) => "a file".to_owned(),
+        (LocalAction::Synthetic, _) => "what the query asks for".to_owned(),
+        (LocalAction::Redirect(_), _) => "a redirect".to_owned(),
     }
 }
 
@@ -157,11 +161,11 @@ fn forwarded(
     let mut groups = Vec::new();
     for (index, weight) in split {
         // The head may contain the group's name.
-        exchange.forward_to(*index);
+        exchange.set_group(*index);
         let context = source.of(exchange);
         let group = &site.groups[*index];
         let backups = group.plan.servers.iter().filter(|server| server.backup);
-        groups.push(ToGroup {
+        groups.push(GroupForward {
             group: group.plan.name.clone(),
             weight: weight.get(),
             choice: Choice::of(group, head, context),
@@ -181,7 +185,7 @@ fn sent(
     let mut buffer = context.worker.core.buffer()?;
     let authority = group.servers().first().map_or("", |first| &first.authority);
     rewrite::request(head, authority, context, &mut buffer);
-    if group.speaks_http2() && upgrade::is_asked(head) {
+    if group.speaks_http2() && upgrade::is_tunnel_request(head) {
         return Ok(connect(&buffer, group.scheme()));
     }
     Ok(String::from_utf8_lossy(&buffer).into_owned())

@@ -11,7 +11,7 @@ use onrush_engine::{BUFFER_BYTES, Listener, Stream};
 use onrush_http::body::BodyReader;
 use onrush_http::{Framing, HeaderSlots, Limits, Method, Parsed, request, response};
 
-use super::{Ground, Peer, TestCore, without_dates};
+use super::{Peer, TestCore, TestDriver, without_dates};
 use crate::observe::meter::Totals;
 
 /// One step of a server on a connection. After the last one it closes the connection.
@@ -287,21 +287,21 @@ pub(crate) fn forward_with(
 }
 
 /// [`forward`] on cores where data sent at once arrives at once.
-pub(crate) fn forward_calmly(scripts: &[&[Step]], requests: &str) -> Outcome {
-    forward_on(super::calm::calm_cores(), &|_| {}, scripts, requests)
+pub(crate) fn forward_undisturbed(scripts: &[&[Step]], requests: &str) -> Outcome {
+    forward_on(super::undisturbed::calm_cores(), &|_| {}, scripts, requests)
 }
 
 /// [`forward_calmly`] with changes to the plan.
-pub(crate) fn forward_calmly_with(
+pub(crate) fn forward_undisturbed_with(
     change: &dyn Fn(&mut Plan),
     scripts: &[&[Step]],
     requests: &str,
 ) -> Outcome {
-    forward_on(super::calm::calm_cores(), change, scripts, requests)
+    forward_on(super::undisturbed::calm_cores(), change, scripts, requests)
 }
 
 fn forward_on(
-    cores: impl Iterator<Item = Ground>,
+    cores: impl Iterator<Item = TestDriver>,
     change: &dyn Fn(&mut Plan),
     scripts: &[&[Step]],
     requests: &str,

@@ -59,7 +59,7 @@ fn statuses(responses: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_network_that_is_denied_gets_403_and_the_connection_lives_on() {
+fn denied_network_gets_403_and_keeps_connection() {
     let network = |bits| Network::new([127, 0, 0, 0].into(), bits).expect("a prefix");
     let denied = Access {
         deny: Networks(vec![network(8)]),
@@ -77,7 +77,7 @@ fn a_network_that_is_denied_gets_403_and_the_connection_lives_on() {
 }
 
 #[test]
-fn networks_are_those_of_the_client_that_a_trusted_proxy_names() {
+fn networks_match_reported_client() {
     let far = Network::new([192, 0, 2, 0].into(), 24).expect("a prefix");
     let mut plan = plan(Access {
         allow: Networks(vec![far]),
@@ -104,7 +104,7 @@ fn networks_are_those_of_the_client_that_a_trusted_proxy_names() {
 }
 
 #[test]
-fn more_requests_than_the_rate_get_429_and_the_time_to_wait() {
+fn rate_excess_gets_429_with_retry_after() {
     let responses = exchange_text(&plan(hourly(RateKey::Address, 2)), &GET.repeat(3));
     assert_eq!(statuses(&responses), ["200", "200", "429"]);
     assert!(
@@ -114,7 +114,7 @@ fn more_requests_than_the_rate_get_429_and_the_time_to_wait() {
 }
 
 #[test]
-fn who_is_counted_together_is_what_the_key_says() {
+fn rate_key_selects_counter() {
     let from = |name: &str| format!("GET / HTTP/1.1\r\nHost: h\r\nX-Key: {name}\r\n\r\n");
     let requests = [from("a"), from("b"), from("a"), GET.into(), GET.into()].concat();
     let by_header = hourly(RateKey::Header("x-key".into()), 1);
@@ -131,7 +131,7 @@ fn who_is_counted_together_is_what_the_key_says() {
 }
 
 #[test]
-fn refusals_have_the_fields_that_the_route_adds_where_it_says_so() {
+fn refusals_have_route_fields_if_configured() {
     for (on, edited) in [
         (ResponsesEdited::OfRoute, 1),
         (ResponsesEdited::Always, 2),
@@ -150,7 +150,7 @@ fn refusals_have_the_fields_that_the_route_adds_where_it_says_so() {
 }
 
 #[test]
-fn a_request_counts_until_its_response_is_complete() {
+fn concurrency_counts_until_response_is_complete() {
     on_every_driver(|site| async move {
         let late = [
             Step::Read,
@@ -182,7 +182,7 @@ fn a_request_counts_until_its_response_is_complete() {
 }
 
 #[test]
-fn a_client_that_goes_away_does_not_count_any_more() {
+fn departed_client_frees_concurrency() {
     on_every_driver(|site| async move {
         let rest = 1_000_000;
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n1", rest + 1);
@@ -237,7 +237,7 @@ fn get_as(login: &str) -> String {
 }
 
 #[test]
-fn who_shows_no_login_is_asked_for_one() {
+fn missing_credentials_get_401() {
     let response = exchange_text(&plan(password()), &GET.repeat(2));
     assert_eq!(statuses(&response), ["401", "401"]);
     let challenge = "\r\nWWW-Authenticate: Basic realm=\"the cave\", charset=\"UTF-8\"\r\n";
@@ -245,7 +245,7 @@ fn who_shows_no_login_is_asked_for_one() {
 }
 
 #[test]
-fn the_rate_is_looked_at_before_the_password() {
+fn rate_is_checked_before_password() {
     let access = Access {
         rate_limit: hourly(RateKey::Route, 1).rate_limit,
         ..password()
@@ -257,7 +257,7 @@ fn the_rate_is_looked_at_before_the_password() {
 // A thread checks passwords, and virtual time does not wait for threads, so these tests use kernel drivers only.
 
 #[test]
-fn the_right_password_lets_in_and_no_other() {
+fn only_right_password_is_admitted() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan(password()));
         let mut client = site.connect(&address).await;
@@ -282,7 +282,7 @@ fn the_right_password_lets_in_and_no_other() {
 }
 
 #[test]
-fn a_request_waits_for_its_password_once_and_whole() {
+fn request_waits_once_for_password_check() {
     on_kernel_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let mut plan = upstream.plan();
@@ -311,7 +311,7 @@ fn a_request_waits_for_its_password_once_and_whole() {
 }
 
 #[test]
-fn a_client_that_does_not_wait_for_its_password_keeps_nobody_from_theirs() {
+fn departed_client_does_not_block_password_checks() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan(password()));
         let gone = site.connect(&address).await;

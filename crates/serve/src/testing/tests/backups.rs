@@ -53,18 +53,18 @@ fn is_used(change: fn(&mut Group)) {
 }
 
 #[test]
-fn with_every_default() {
+fn backup_is_used_with_defaults() {
     is_used(|_| {});
 }
 
 #[test]
-fn with_every_way_to_take_servers_out_and_with_none() {
+fn backup_is_used_with_any_ejection() {
     is_used(|group| group.eject = None);
     is_used(|group| group.eject = Some(Eject::default()));
 }
 
 #[test]
-fn with_every_way_to_balance() {
+fn backup_is_used_with_any_balancing() {
     is_used(|group| group.balance = Balance::Random);
     is_used(|group| group.balance = Balance::PowerOfTwo);
     is_used(|group| group.balance = Balance::LeastConnections);
@@ -78,7 +78,7 @@ fn with_every_way_to_balance() {
 }
 
 #[test]
-fn with_what_else_decides_who_gets_a_request() {
+fn backup_is_used_with_other_options() {
     is_used(|group| {
         group.sticky = Some(Sticky {
             cookie: "srv".into(),
@@ -99,12 +99,12 @@ fn with_what_else_decides_who_gets_a_request() {
 }
 
 #[test]
-fn with_active_checks() {
+fn backup_is_used_with_health_checks() {
     is_used(|group| group.health = Some(Health::of(Check::Tcp)));
 }
 
 #[test]
-fn without_retries_the_first_request_pays_for_the_others() {
+fn backup_is_used_after_one_failure_without_retries() {
     on_every_driver(|site| async move {
         let mut plan = plan(&site);
         plan.upstreams[0].retries.count = 0;
@@ -117,7 +117,7 @@ fn without_retries_the_first_request_pays_for_the_others() {
 }
 
 #[test]
-fn a_status_that_is_worth_another_attempt_is_worth_a_backup() {
+fn retryable_status_uses_backup() {
     on_every_driver(|site| async move {
         let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
         let busy = site.upstream(&[&[Step::Read, send(busy), Step::Again]]);
@@ -130,7 +130,7 @@ fn a_status_that_is_worth_another_attempt_is_worth_a_backup() {
 }
 
 #[test]
-fn who_is_only_full_is_waited_for() {
+fn full_server_is_queued_for() {
     on_simulated_cores(|site| async move {
         let slow = [
             Step::Read,
@@ -165,7 +165,7 @@ fn who_is_only_full_is_waited_for() {
 }
 
 #[test]
-fn copies_get_there_too() {
+fn mirrored_requests_use_backup() {
     on_every_driver(|site| async move {
         let main = site.upstream(&[&[Step::Read, send(BACKUP), Step::Again]]);
         for eject in [None, Some(Eject::default())] {
@@ -193,7 +193,7 @@ fn copies_get_there_too() {
 }
 
 #[test]
-fn a_server_that_is_back_takes_over_from_them() {
+fn recovered_server_replaces_backup() {
     on_every_driver(|site| async move {
         let plan = plan(&site);
         let ServerAddress::Ip(gone) = plan.upstreams[0].servers[0].address else {

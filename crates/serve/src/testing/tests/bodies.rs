@@ -67,7 +67,7 @@ fn send_all(site: &TestCore, client: &Peer, message: Vec<u8>) {
 }
 
 #[test]
-fn a_request_body_arrives_unchanged() {
+fn request_body_is_unchanged() {
     for frame in FRAMES {
         on_every_driver(move |site| async move {
             let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
@@ -87,7 +87,7 @@ fn a_request_body_arrives_unchanged() {
 }
 
 #[test]
-fn a_responses_body_arrives_unchanged() {
+fn response_body_is_unchanged() {
     for frame in FRAMES {
         on_every_driver(move |site| async move {
             let responses: Vec<Vec<u8>> = SIZES
@@ -119,7 +119,7 @@ fn a_responses_body_arrives_unchanged() {
 }
 
 #[test]
-fn what_a_server_ends_by_closing_arrives_unchanged_in_chunks() {
+fn close_delimited_body_is_chunked() {
     on_every_driver(|site| async move {
         let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
         let script = [Step::Read, Step::Send(head), Step::Send(bytes(LARGE))];
@@ -145,7 +145,7 @@ fn what_a_server_ends_by_closing_arrives_unchanged_in_chunks() {
 }
 
 #[test]
-fn a_client_of_http_1_0_gets_the_payload_of_large_chunks() {
+fn http_1_0_client_gets_payload_of_chunks() {
     on_every_driver(|site| async move {
         let response = framed_by_chunks("HTTP/1.1 200 OK\r\n", &bytes(LARGE));
         let upstream = site.upstream(&[&[Step::Read, Step::Send(response)]]);
@@ -193,7 +193,7 @@ fn plan_of(server: std::net::SocketAddr) -> Plan {
 }
 
 #[test]
-fn a_body_waits_for_100_continue_of_the_server() {
+fn body_waits_for_100_continue() {
     on_every_driver(|site| async move {
         let script = vec![
             Step::ReadHead,
@@ -219,7 +219,7 @@ fn a_body_waits_for_100_continue_of_the_server() {
 }
 
 #[test]
-fn a_server_that_refuses_an_expected_body_ends_the_clients_connection() {
+fn refused_expectation_closes_connection() {
     let script = [
         Step::ReadHead,
         send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n"),
@@ -242,7 +242,7 @@ fn a_server_that_refuses_an_expected_body_ends_the_clients_connection() {
 }
 
 #[test]
-fn a_response_that_comes_before_the_body_is_read_reaches_the_client() {
+fn early_response_is_forwarded() {
     let early = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno\n";
     on_every_driver(move |site| {
         let upstream = site.upstream(&[&[Step::ReadHead, send(early), Step::WaitForEnd]]);
@@ -261,7 +261,7 @@ fn a_response_that_comes_before_the_body_is_read_reaches_the_client() {
 }
 
 #[test]
-fn requests_in_a_pipeline_get_responses_in_order() {
+fn pipelined_responses_keep_order() {
     let texts = ["first", "second", "third", "fourth"];
     let script: Vec<Step> = texts
         .iter()
@@ -288,7 +288,7 @@ fn requests_in_a_pipeline_get_responses_in_order() {
 }
 
 #[test]
-fn forwarded_and_own_responses_keep_their_order_in_a_pipeline() {
+fn pipelined_forwarded_and_generated_keep_order() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,

@@ -21,7 +21,7 @@ fn statuses(response: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_length_above_the_limit_is_refused_before_a_server_hears_of_it() {
+fn oversized_content_length_is_refused_early() {
     for (length, status) in [(4, "200"), (5, "413")] {
         let request = post(&format!("Content-Length: {length}"), &"x".repeat(length));
         let outcome = forward_with(&limited(4), &[&[Step::Read, send(OK)]], &request);
@@ -32,7 +32,7 @@ fn a_length_above_the_limit_is_refused_before_a_server_hears_of_it() {
 }
 
 #[test]
-fn a_body_that_is_refused_is_not_asked_for() {
+fn refused_body_gets_no_100_continue() {
     let request = post("Content-Length: 5\r\nExpect: 100-continue", "");
     let outcome = forward_with(&limited(4), &[&[Step::WaitForEnd]], &request);
     assert_eq!(statuses(&outcome.response), ["413"], "{outcome:?}");
@@ -44,7 +44,7 @@ fn a_body_that_is_refused_is_not_asked_for() {
 }
 
 #[test]
-fn chunks_are_counted_by_what_they_carry() {
+fn chunked_limit_counts_payload() {
     for (body, status) in [
         (
             "1;x=y\r\na\r\n2\r\nbc\r\n1\r\nd\r\n0\r\nX-Sum: 1\r\n\r\n",
@@ -70,7 +70,7 @@ fn chunks_are_counted_by_what_they_carry() {
 }
 
 #[test]
-fn a_streamed_body_is_refused_when_it_passes_the_limit() {
+fn streamed_body_is_refused_at_limit() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::ReadBytes(9), Step::WaitForEnd]]);
         let mut plan = upstream.plan();
@@ -93,7 +93,7 @@ fn a_streamed_body_is_refused_when_it_passes_the_limit() {
 }
 
 #[test]
-fn a_body_that_passes_the_limit_behind_the_response_ends_the_connection() {
+fn limit_after_response_closes_connection() {
     on_every_driver(|site| async move {
         let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n";
         let upstream = site.upstream(&[&[Step::ReadHead, send(response), Step::WaitForEnd]]);
@@ -111,7 +111,7 @@ fn a_body_that_passes_the_limit_behind_the_response_ends_the_connection() {
 }
 
 #[test]
-fn responses_of_our_own_have_the_limit_too() {
+fn limit_applies_to_generated_responses() {
     let plan = configured(
         r#"
         request_body_max = 3
@@ -154,7 +154,7 @@ fn responses_of_our_own_have_the_limit_too() {
 }
 
 #[test]
-fn a_refused_body_leaves_requests_before_it_their_responses() {
+fn refused_body_keeps_earlier_responses() {
     let get = "GET /first HTTP/1.1\r\nHost: h\r\n\r\n";
     let requests = format!("{get}{}{get}", post("Content-Length: 5", "large"));
     let script = [Step::Read, Step::Echo, Step::Again];
@@ -164,7 +164,7 @@ fn a_refused_body_leaves_requests_before_it_their_responses() {
 }
 
 #[test]
-fn a_body_that_was_refused_is_not_sent_to_another_server() {
+fn refused_body_is_not_retried() {
     on_every_driver(|site| async move {
         let script = [Step::ReadHead, Step::WaitForEnd];
         let upstreams = [site.upstream(&[&script]), site.upstream(&[&script])];

@@ -64,7 +64,7 @@ fn site(keys: &str) -> (TempDir, Plan) {
 }
 
 #[test]
-fn files_say_what_the_first_rule_for_their_type_says() {
+fn files_use_first_matching_rule() {
     let (_directory, plan) = site("compress = true");
     for (path, expected) in [
         ("/", "no-cache"),
@@ -91,7 +91,7 @@ fn files_say_what_the_first_rule_for_their_type_says() {
 }
 
 #[test]
-fn parts_of_a_file_and_that_it_has_not_changed_say_what_all_of_it_says() {
+fn partial_and_304_responses_use_rule_of_file() {
     let (_directory, plan) = site("compress = true");
     for (path, expected) in [
         ("/index.html", "no-cache"),
@@ -129,7 +129,7 @@ fn parts_of_a_file_and_that_it_has_not_changed_say_what_all_of_it_says() {
 }
 
 #[test]
-fn errors_and_redirects_say_it_where_their_status_is_named() {
+fn rules_match_statuses() {
     let (_directory, plan) = site("[[route]]\npath = \"/x\"\nsynthetic = true\n");
     let none = ask(&plan, "GET /none", "");
     assert_eq!((status(&none), said(&none)), ("404", vec!["no-store"]));
@@ -157,7 +157,7 @@ fn errors_and_redirects_say_it_where_their_status_is_named() {
 }
 
 #[test]
-fn fixed_responses_say_it_unless_they_say_so_themselves() {
+fn own_field_of_fixed_response_wins() {
     let fixed = |respond: &str, keys: &str| {
         configured(&format!(
             "[[route]]\nrespond = {{ {respond} }}\n{RULES}\n{keys}\n"
@@ -212,7 +212,7 @@ fn fixed_responses_say_it_unless_they_say_so_themselves() {
 }
 
 #[test]
-fn what_must_stay_as_it_is_is_not_compressed() {
+fn no_transform_prevents_compression() {
     let body = "x".repeat(3000);
     let plan = |value: &str| {
         configured(&format!(
@@ -247,7 +247,7 @@ fn of_server(status: &str, fields: &str) -> String {
 }
 
 #[test]
-fn what_a_server_says_stays_and_what_it_does_not_is_said() {
+fn server_field_wins_over_default() {
     for (status, fields, expected) in [
         ("200 OK", "", vec!["max-age=60"]),
         ("200 OK", "Content-Type: text/html\r\n", vec!["no-cache"]),
@@ -292,7 +292,7 @@ fn what_a_server_says_stays_and_what_it_does_not_is_said() {
 }
 
 #[test]
-fn what_a_server_says_is_replaced_where_that_is_wished() {
+fn override_replaces_server_field() {
     let rules = "cache_control = [{ type = \"text/css\", value = \"max-age=1\" }, { value = \"max-age=2\", replace = true }]";
     let own = "Cache-Control: private\r\nExpires: 0\r\nPragma: no-cache\r\nX-A: a\r\n";
     let response = forwarded(rules, &of_server("200 OK", own), GET);
@@ -311,7 +311,7 @@ fn what_a_server_says_is_replaced_where_that_is_wished() {
 }
 
 #[test]
-fn forwarded_responses_are_compressed_and_say_it_and_their_trailers_pass() {
+fn compressed_forwarded_response_has_rule_and_trailers() {
     let body = "x".repeat(3000);
     let own = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\nbb8\r\n{body}\r\n0\r\nX-Trailer: t\r\n\r\n"
@@ -331,7 +331,7 @@ fn forwarded_responses_are_compressed_and_say_it_and_their_trailers_pass() {
 }
 
 #[test]
-fn where_no_server_responds_it_is_an_error() {
+fn generated_error_uses_rules() {
     let change = |plan: &mut Plan| {
         let rules = configured(&format!(
             "[[route]]\nforward = \"http://10.0.0.1\"\n{RULES}\n"
@@ -347,7 +347,7 @@ fn where_no_server_responds_it_is_an_error() {
 }
 
 #[test]
-fn the_default_is_for_routes_that_forward_nothing_and_say_nothing() {
+fn default_applies_to_own_responses() {
     let plan = configured(
         "cache_control = \"max-age=5\"\n[[route]]\npath = \"/own\"\nrespond = { status = 200 }\ncache_control = \"max-age=6\"\n[[route]]\npath = \"/off\"\nrespond = { status = 200 }\ncache_control = false\n[[route]]\npath = \"/set\"\nrespond = { status = 200 }\nresponse_headers = { set = { Cache-Control = \"private\" } }\n[[route]]\npath = \"/api\"\nforward = \"http://10.0.0.1\"\n[[route]]\nrespond = { status = 200 }\n",
     );

@@ -8,12 +8,12 @@ use onrush_config::Plan;
 use onrush_config::plan::{Eject, OneLiner, Server, ServerAddress};
 
 use crate::limits::SLICE_ITEMS;
-use crate::observe::registry::Kind;
+use crate::observe::registry::SeriesKind;
 use crate::site::Resources;
 use crate::testing::harness::{
     Peer, Step, Upstream, configured, on_every_driver, on_simulated_cores, resources, send,
 };
-use crate::worker::descriptors::Shares;
+use crate::worker::descriptor_shares::Shares;
 use crate::worker::time_slice::TimeSlice;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -54,7 +54,7 @@ fn plan(servers: &[&Upstream]) -> Plan {
 }
 
 #[test]
-fn requests_that_have_begun_end_as_they_began_and_the_next_ones_get_new_responses() {
+fn requests_keep_their_configuration() {
     on_every_driver(|site| async move {
         // Responds after a second connection has been opened.
         let slow = site.upstream(&[
@@ -106,7 +106,7 @@ fn idle_connections_keep_no_configuration() {
 }
 
 #[test]
-fn what_is_known_of_a_server_stays_known() {
+fn server_state_survives_reload() {
     on_simulated_cores(|site| async move {
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
         let good = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
@@ -140,7 +140,7 @@ fn what_is_known_of_a_server_stays_known() {
 }
 
 #[test]
-fn connections_to_servers_that_stay_are_used_by_the_next_configuration() {
+fn server_connections_survive_reload() {
     on_every_driver(|site| async move {
         let stays = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
         let goes = site.upstream(&[&[Step::Read, send(OLD), Step::Again]]);
@@ -163,7 +163,7 @@ fn connections_to_servers_that_stay_are_used_by_the_next_configuration() {
 }
 
 #[test]
-fn a_server_that_nobody_has_any_more_is_not_looked_after() {
+fn removed_server_is_no_longer_checked() {
     on_simulated_cores(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -202,7 +202,7 @@ fn large(slices: usize) -> Plan {
 }
 
 #[test]
-fn a_core_serves_between_the_slices_of_a_large_configuration() {
+fn core_serves_during_large_reload() {
     on_every_driver(|site| async move {
         let (address, service, first) = site.serve_to_change(&fixed("old"));
         let mut client = site.connect(&address).await;
@@ -219,7 +219,7 @@ fn a_core_serves_between_the_slices_of_a_large_configuration() {
         let (watched, its_service, its_prepared) =
             (site.core.clone(), Rc::clone(&service), Rc::clone(&prepared));
         site.core.spawn(async move {
-            let names = || its_service.worker.registry.views(Kind::Route).len();
+            let names = || its_service.worker.registry.views(SeriesKind::Route).len();
             let mut seen = names();
             while !its_prepared.get() {
                 watched.yield_now().await;
@@ -250,7 +250,7 @@ fn a_core_serves_between_the_slices_of_a_large_configuration() {
 }
 
 #[test]
-fn a_group_is_found_by_its_name_wherever_it_stands() {
+fn groups_are_matched_by_name() {
     let named = |names: &[&str]| {
         let groups = names.iter().map(|name| {
             format!("[[route]]\npath = \"/{name}\"\nforward = \"{name}\"\n[upstream.{name}]\nservers = [\"127.0.0.1:9\"]\n")

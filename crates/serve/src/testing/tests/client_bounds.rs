@@ -1,6 +1,6 @@
 //! Limits on client connections: connections above a limit are closed, and closed ones make room.
 
-use super::http2::Asking;
+use super::http2::Http2Client;
 use crate::testing::harness::{Peer, TestCore, configured, on_every_driver};
 use onrush_config::Plan;
 use onrush_engine::Address;
@@ -33,7 +33,7 @@ async fn refused(site: &TestCore, address: &Address, say: &str) {
 }
 
 #[test]
-fn beyond_a_bound_connections_are_closed_until_others_have_ended() {
+fn connections_above_limit_are_closed() {
     for bounds in [
         "connections_max = 2",
         "connections_per_address_max = 2",
@@ -67,10 +67,10 @@ fn beyond_a_bound_connections_are_closed_until_others_have_ended() {
 }
 
 #[test]
-fn connections_of_http_2_count_as_long_as_they_last() {
+fn http2_connections_count_until_closed() {
     on_every_driver(|site| async move {
         let (address, _) = site.serve_worker(&bounded("connections_max = 1"));
-        let mut first = Asking::connect(&site, &address, WINDOW_DEFAULT).await;
+        let mut first = Http2Client::connect(&site, &address, WINDOW_DEFAULT).await;
         assert_eq!(first.get("/").await.body, b"ok");
         refused(&site, &address, "").await;
         assert_eq!(first.get("/").await.body, b"ok");
@@ -90,7 +90,7 @@ fn connections_of_http_2_count_as_long_as_they_last() {
 }
 
 #[test]
-fn addresses_are_those_that_a_balancer_tells_of() {
+fn limit_uses_proxy_protocol_addresses() {
     on_every_driver(|site| async move {
         let plan = configured(
             r#"
@@ -120,7 +120,7 @@ fn addresses_are_those_that_a_balancer_tells_of() {
 }
 
 #[test]
-fn trusted_proxies_have_as_many_as_they_like() {
+fn trusted_proxies_are_not_limited() {
     on_every_driver(|site| async move {
         let mut plan = bounded("connections_per_address_max = 1");
         plan.forwarded.trust = onrush_config::plan::Networks::everybody();
@@ -131,15 +131,17 @@ fn trusted_proxies_have_as_many_as_they_like() {
 }
 
 #[test]
-fn a_bound_goes_on_in_the_next_configuration() {
+fn limit_survives_reload() {
     on_every_driver(|site| async move {
         let (address, service, before) = site.serve_to_change(&bounded("connections_max = 1"));
         let _first = served(&site, &address, "").await;
         let before = site.apply(&service, &before, &bounded("connections_max = 2"));
         let _site = &before;
         assert_eq!(service.worker.meter.totals().connections_refused, 0);
-        let bounds =
-            crate::worker::admit::connections::Bounds::new(&before.plan, &before.client_counts);
+        let bounds = crate::worker::admit::connections::ConnectionLimits::new(
+            &before.plan,
+            &before.client_counts,
+        );
         assert_eq!(bounds.expect("there is one").open(), Some(1));
     });
 }

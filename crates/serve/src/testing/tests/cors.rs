@@ -33,7 +33,7 @@ const OF_A: [&str; 4] = [
 ];
 
 #[test]
-fn an_origin_that_is_known_may_read_responses() {
+fn allowed_origin_may_read_responses() {
     let plan = plan(LIST);
     for method in ["GET", "HEAD", "POST"] {
         let response = ask(&plan, method, "Origin: https://a.example\r\n");
@@ -60,7 +60,7 @@ fn an_origin_that_is_known_may_read_responses() {
 }
 
 #[test]
-fn a_preflight_request_gets_its_response_before_anybody_is_asked_who_he_is() {
+fn preflight_precedes_login() {
     let question = "Access-Control-Request-Method: PUT\r\nOrigin: ";
     let auth = "basic_auth = { realm = \"x\", users = { ann = \"$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy\" } }";
     let plan = plan(&format!("{LIST}\n{auth}"));
@@ -89,7 +89,7 @@ fn a_preflight_request_gets_its_response_before_anybody_is_asked_who_he_is() {
 }
 
 #[test]
-fn every_origin_may_read_what_is_for_every_origin() {
+fn wildcard_origin() {
     let plan = plan("cors = { origins = \"*\" }");
     for fields in ["", "Origin: https://a.example\r\n"] {
         let response = ask(&plan, "GET", fields);
@@ -101,7 +101,7 @@ fn every_origin_may_read_what_is_for_every_origin() {
 }
 
 #[test]
-fn what_a_server_says_of_origins_is_replaced() {
+fn server_cors_fields_are_replaced() {
     let cors = configured(&format!(
         "[[route]]\nforward = \"http://10.0.0.1\"\n{LIST}\nresponse_headers = {{ set = {{ X-Set = \"{{path}}\" }} }}"
     ));

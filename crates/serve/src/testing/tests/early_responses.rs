@@ -3,7 +3,7 @@
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Cause, End};
 
-use super::http2::Asking;
+use super::http2::Http2Client;
 use crate::testing::harness::{Step, TestCore, configured, on_every_driver, send};
 
 /// Starts `count` uploads one by one, and receives all of their responses.
@@ -11,7 +11,7 @@ async fn upload_in_part(
     site: &TestCore,
     (path, fields): (&str, &[(&str, &str)]),
     count: usize,
-) -> (Asking, Vec<Cause>) {
+) -> (Http2Client, Vec<Cause>) {
     let server = site.upstream(&[&[
         Step::ReadHead,
         send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"),
@@ -21,7 +21,7 @@ async fn upload_in_part(
          [[route]]\npath = \"/\"\nforward = \"http://{}\"\n",
         server.address
     )));
-    let mut client = Asking::connect(site, &address, 65_535).await;
+    let mut client = Http2Client::connect(site, &address, 65_535).await;
     let mut resets = Vec::new();
     for number in 0..count {
         let stream = client.open(("POST", path), fields, End::Open);
@@ -59,11 +59,11 @@ fn early_response_resets_its_stream() {
 }
 
 #[test]
-fn early_responses_keep_no_streams() {
+fn early_responses_leak_no_streams() {
     // Many more than the limit of concurrent streams.
     on_every_driver(|site| async move {
         let (mut client, _) = upload_in_part(&site, ("/fixed", &[]), 2_000).await;
         assert_eq!(client.get("/fixed").await.status, 200);
-        assert_eq!(client.goes, None);
+        assert_eq!(client.goaway_code, None);
     });
 }

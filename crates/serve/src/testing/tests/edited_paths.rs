@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onrush_config::Plan;
 use onrush_http::http2::End;
 
-use super::http2::Asking;
+use super::http2::Http2Client;
 use crate::testing::harness::{Step, TestCore, configured, on_simulated_core, send};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -151,7 +151,7 @@ async fn send_all(site: &TestCore, plan: &Plan) -> usize {
     forwarded += memchr::memmem::find_iter(&responses, "HTTP/1.1 200 ").count();
     let answered = memchr::memmem::find_iter(&responses, "HTTP/1.1 ").count();
     assert_eq!(answered, paths().len());
-    let mut client = Asking::connect(site, &address, 65_535).await;
+    let mut client = Http2Client::connect(site, &address, 65_535).await;
     for path in paths() {
         let stream = client.open(("GET", &path), &[], End::Stream);
         let response = client.response(stream).await;

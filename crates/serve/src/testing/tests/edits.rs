@@ -55,7 +55,7 @@ fn at_client(change: &dyn Fn(&mut Plan), response: &str) -> String {
 }
 
 #[test]
-fn fields_of_requests_are_removed_set_and_added_in_that_order() {
+fn request_edits_apply_in_order() {
     let change = |plan: &mut Plan| {
         plan.routes[0].edits.request = edits(
             &["x-gone", "x-again"],
@@ -73,7 +73,7 @@ fn fields_of_requests_are_removed_set_and_added_in_that_order() {
 }
 
 #[test]
-fn variables_stand_for_what_the_request_says() {
+fn variables_expand_to_request_values() {
     for (name, value) in [
         (Variable::ClientAddress, "127.0.0.1"),
         (Variable::Scheme, "http"),
@@ -106,7 +106,7 @@ fn variables_stand_for_what_the_request_says() {
 }
 
 #[test]
-fn a_request_has_one_number_in_all_its_places() {
+fn request_id_is_the_same_everywhere() {
     let change = |plan: &mut Plan| {
         let id = || variable(Variable::RequestId);
         plan.routes[0].edits.request = edits(&[], &[("X-Id", id())], &[("X-Id-2", id())]);
@@ -139,7 +139,7 @@ fn a_request_has_one_number_in_all_its_places() {
 }
 
 #[test]
-fn a_route_decides_what_the_server_sees_as_host() {
+fn route_sets_host() {
     for (change, host) in [
         (edits(&[], &[("host", text("internal"))], &[]), "internal"),
         (edits(&["Host"], &[], &[]), "SERVER"),
@@ -156,7 +156,7 @@ fn a_route_decides_what_the_server_sees_as_host() {
 }
 
 #[test]
-fn the_host_that_a_route_decides_stays_beside_edits_of_what_is_added_here() {
+fn edited_host_coexists_with_forwarding_fields() {
     let upgrade = "GET / HTTP/1.1\nHost: h\nConnection: upgrade\nUpgrade: websocket\n\n";
     let get = "GET / HTTP/1.1\nHost: h\n\n";
     let host = || ("Host", text("internal"));
@@ -194,7 +194,7 @@ fn the_host_that_a_route_decides_stays_beside_edits_of_what_is_added_here() {
 }
 
 #[test]
-fn a_prefix_is_replaced_and_its_boundary_stays_one() {
+fn replaced_prefix_keeps_segment_boundary() {
     for (prefix, by, path, at_server_path) in [
         ("/api", "/", "/api/x", "/x"),
         ("/api/", "/", "/api/x", "/x"),
@@ -230,7 +230,7 @@ fn a_prefix_is_replaced_and_its_boundary_stays_one() {
 }
 
 #[test]
-fn a_path_is_rewritten_by_the_first_rule_that_is_found_in_it() {
+fn first_matching_rewrite_applies() {
     let plan = crate::testing::harness::configured(
         r#"
         [[route]]
@@ -265,7 +265,7 @@ fn a_path_is_rewritten_by_the_first_rule_that_is_found_in_it() {
 }
 
 #[test]
-fn a_path_that_grows_too_long_is_refused() {
+fn overlong_path_is_refused() {
     let to = format!("/x?{}", "a=$1&".repeat(8));
     let plan = crate::testing::harness::configured(&format!(
         "[[route]]\nforward = \"http://127.0.0.1:1\"\nrewrite = {{ match = \"(.*)\", to = {to:?} }}"
@@ -279,7 +279,7 @@ fn a_path_that_grows_too_long_is_refused() {
 }
 
 #[test]
-fn the_only_path_of_a_route_is_replaced_as_a_whole() {
+fn exact_path_is_replaced() {
     let change = |plan: &mut Plan| {
         plan.routes[0].when.path = PathMatch::Exact("/old/page".into());
         plan.routes[0].path_edit = PathEdit::ReplacePrefix("/new".into());
@@ -296,7 +296,7 @@ fn the_only_path_of_a_route_is_replaced_as_a_whole() {
 }
 
 #[test]
-fn fields_of_forwarded_responses_are_edited() {
+fn forwarded_responses_are_edited() {
     let change = |plan: &mut Plan| {
         plan.routes[0].edits.response = edits(
             &["server"],
@@ -329,7 +329,7 @@ fn plan(action: Action) -> Plan {
 }
 
 #[test]
-fn responses_of_our_own_are_edited() {
+fn generated_responses_are_edited() {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, bytes) in [("small", 2), ("large", 64 * 1024)] {
         let mut file = File::create(directory.path().join(name)).expect("a new file");
@@ -380,7 +380,7 @@ fn responses_of_our_own_are_edited() {
 }
 
 #[test]
-fn no_field_of_a_response_of_our_own_escapes_the_edits() {
+fn all_fields_of_generated_responses_are_edited() {
     let removed = |names: &[&str]| edits(names, &[("X-Frame-Options", text("DENY"))], &[]);
     let respond = |status| Action::Respond {
         status,
@@ -461,7 +461,7 @@ fn no_field_of_a_response_of_our_own_escapes_the_edits() {
 }
 
 #[test]
-fn fixed_fields_are_added_to_responses_of_our_own() {
+fn fixed_fields_are_added_to_generated_responses() {
     let mut plan = plan(Action::Respond {
         status: 200,
         body: b"ok".to_vec(),
@@ -478,7 +478,7 @@ fn fixed_fields_are_added_to_responses_of_our_own() {
 }
 
 #[test]
-fn what_a_failed_server_leaves_to_us_is_edited_where_the_route_says_so() {
+fn gateway_errors_are_edited_if_configured() {
     for (on, edited) in [
         (ResponsesEdited::OfRoute, false),
         (ResponsesEdited::Always, true),
@@ -513,7 +513,7 @@ fn what_a_failed_server_leaves_to_us_is_edited_where_the_route_says_so() {
 }
 
 #[test]
-fn relayed_responses_are_edited_by_their_status() {
+fn forwarded_responses_are_edited_by_status() {
     let classes = ResponsesEdited::Statuses(vec![(200, 299), (404, 404)]);
     for (on, status, edited) in [
         (ResponsesEdited::OfRoute, 200, true),
@@ -563,7 +563,7 @@ fn relayed_responses_are_edited_by_their_status() {
 }
 
 #[test]
-fn errors_of_our_own_are_edited_where_the_route_says_so() {
+fn generated_errors_are_edited_if_configured() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(directory.path().join("sub")).expect("a new directory");
     let mut file = File::create(directory.path().join("x")).expect("a new file");
@@ -649,7 +649,7 @@ fn user(plan: &mut Plan) {
 }
 
 #[test]
-fn what_a_route_sets_or_removes_cannot_be_sent_in_another_spelling() {
+fn alternative_spellings_are_removed() {
     let wanted = "POST / HTTP/1.1\nHost: h\nX-Users: 2\nUser_Id: 2\nTransfer-Encoding: chunked\nVia: 1.1 onrush\n\
                   X-User: me\nX-Long-User-Name: it\n\n1\nx\n0\nX-Sum: 2\n\n";
     assert_eq!(at_server(&user, TWINS), wanted);
@@ -663,7 +663,7 @@ fn what_a_route_sets_or_removes_cannot_be_sent_in_another_spelling() {
 }
 
 #[test]
-fn a_route_may_keep_all_spellings() {
+fn alternative_spellings_may_be_kept() {
     let change = |plan: &mut Plan| {
         user(plan);
         plan.routes[0].edits.keeps_underscores = true;
@@ -690,7 +690,7 @@ fn a_route_may_keep_all_spellings() {
 }
 
 #[test]
-fn a_client_cannot_name_away_what_the_route_sets() {
+fn connection_cannot_name_edited_fields() {
     let change = |plan: &mut Plan| {
         user(plan);
         plan.forwarded.x_forwarded = true;
@@ -707,7 +707,7 @@ fn a_client_cannot_name_away_what_the_route_sets() {
 }
 
 #[test]
-fn fields_of_responses_are_removed_in_every_spelling() {
+fn response_fields_are_removed_in_all_spellings() {
     let change = |plan: &mut Plan| {
         plan.routes[0].edits.response = edits(&["X-Powered-By"], &[("X-Set", text("1"))], &[]);
     };
@@ -722,7 +722,7 @@ fn fields_of_responses_are_removed_in_every_spelling() {
 }
 
 #[test]
-fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
+fn oversized_edited_request_is_431() {
     let long = "v".repeat(9 * 1024);
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
     let twice = || variable(Variable::Header("X-A".into()));
@@ -752,7 +752,7 @@ fn a_request_that_outgrows_its_bounds_on_the_way_is_refused() {
 }
 
 #[test]
-fn a_response_that_outgrows_its_bounds_on_the_way_is_a_502() {
+fn oversized_edited_response_is_502() {
     let change = |plan: &mut Plan| {
         let long = text(&"v".repeat(3 * 1024));
         plan.routes[0].edits.response = edits(&[], &[("X-B", long)], &[]);
@@ -774,7 +774,7 @@ fn of_servers(plan: &mut Plan, hide: &[&str], refuse: &[&str]) {
 }
 
 #[test]
-fn fields_of_servers_are_hidden_whatever_the_status_is() {
+fn server_fields_are_hidden_for_any_status() {
     for status in ["200 OK", "404 Not Found"] {
         let change = |plan: &mut Plan| {
             of_servers(plan, &["server", "Date", "X-Accel-Charset", "x-a"], &[]);
@@ -800,7 +800,7 @@ fn fields_of_servers_are_hidden_whatever_the_status_is() {
 }
 
 #[test]
-fn responses_with_a_refused_field_are_502() {
+fn refused_server_field_is_502() {
     let change = |plan: &mut Plan| of_servers(plan, &[], &["X-Accel-Redirect"]);
     for (field, status) in [("X-ACCEL-redirect", 502), ("X-Accel", 200)] {
         let response = format!("HTTP/1.1 200 OK\n{field}: /secret\nContent-Length: 5\n\nwrong");
@@ -818,7 +818,7 @@ fn responses_with_a_refused_field_are_502() {
 }
 
 #[test]
-fn a_server_that_this_route_sets_is_its_own() {
+fn route_may_set_server_field() {
     let change = |plan: &mut Plan| {
         of_servers(plan, &["Server"], &[]);
         plan.routes[0].edits.response = edits(&[], &[("Server", text("mine"))], &[]);

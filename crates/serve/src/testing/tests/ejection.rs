@@ -7,7 +7,7 @@ use onrush_config::Plan;
 use onrush_config::plan::{Balance, Eject, EjectOn, RetryOn, Server, ServerAddress, Sticky};
 
 use crate::limits::SERVERS_TRIED_MAX;
-use crate::observe::record::Class;
+use crate::observe::record::FailureClass;
 use crate::proxy::ejection::{Outcome, Purpose};
 use crate::proxy::failure::Failure;
 use crate::testing::harness::{
@@ -54,14 +54,14 @@ async fn served_of(site: &TestCore, request: &str, clients: usize) -> usize {
     for peer in &mut peers {
         served += usize::from(&peer.receive_text().await[9..12] == "200");
     }
-    let lost = service.worker.meter.totals().failures(Class::Reset);
+    let lost = service.worker.meter.totals().failures(FailureClass::Reset);
     assert_eq!(lost as usize, clients - served);
     assert!(service.group(0).is_out(0), "it has been noticed");
     served
 }
 
 #[test]
-fn all_that_a_server_had_in_flight_when_it_died_is_served_by_others() {
+fn requests_of_dead_server_are_retried() {
     on_every_driver(|site| async move {
         // Many more than the retry budget allows.
         assert_eq!(served_of(&site, GET, 200).await, 200);
@@ -69,7 +69,7 @@ fn all_that_a_server_had_in_flight_when_it_died_is_served_by_others() {
 }
 
 #[test]
-fn a_connection_that_ends_within_a_head_counts_as_one_that_is_reset() {
+fn close_within_head_counts_as_reset() {
     let part = || send("HTTP/1.1 200 OK\r\nConte");
     for end in [
         &[][..],
@@ -92,14 +92,14 @@ fn a_connection_that_ends_within_a_head_counts_as_one_that_is_reset() {
 }
 
 #[test]
-fn what_may_not_be_repeated_is_lost_where_it_was_in_flight_and_nowhere_else() {
+fn unretryable_requests_fail_only_in_flight() {
     on_every_driver(|site| async move {
         assert_eq!(served_of(&site, POST, 40).await, 20);
     });
 }
 
 #[test]
-fn a_server_that_has_just_failed_gets_no_request_that_cannot_be_repeated() {
+fn recently_failed_server_gets_no_unretryable_request() {
     on_simulated_cores(|site| async move {
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
         let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site), &bad]));
@@ -118,7 +118,7 @@ fn a_server_that_has_just_failed_gets_no_request_that_cannot_be_repeated() {
 }
 
 #[test]
-fn where_all_servers_have_just_failed_requests_that_cannot_be_repeated_are_still_sent() {
+fn unretryable_requests_are_sent_if_all_failed_recently() {
     on_simulated_cores(|site| async move {
         let script = [Step::Read, send(OK), Step::Read, send(OK), Step::Read];
         let servers = [(); 2].map(|()| site.upstream(&[&script]));
@@ -134,7 +134,7 @@ fn where_all_servers_have_just_failed_requests_that_cannot_be_repeated_are_still
 }
 
 #[test]
-fn a_server_that_refuses_connections_is_out_at_once_and_back_when_it_accepts_them() {
+fn unreachable_server_returns_when_it_accepts() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -161,7 +161,7 @@ fn a_server_that_refuses_connections_is_out_at_once_and_back_when_it_accepts_the
 }
 
 #[test]
-fn with_eject_false_each_request_finds_another_server_by_itself() {
+fn without_ejection_each_request_retries() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -183,7 +183,7 @@ fn with_eject_false_each_request_finds_another_server_by_itself() {
 }
 
 #[test]
-fn where_retries_are_off_a_refused_connection_is_a_response() {
+fn without_retries_refused_connection_is_502() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -205,7 +205,7 @@ fn where_retries_are_off_a_refused_connection_is_a_response() {
 }
 
 #[test]
-fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
+fn closing_server_gets_one_trial_request() {
     on_simulated_cores(|site| async move {
         let bad = site.upstream(&[&[Step::Read]]);
         let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site)]));
@@ -229,7 +229,7 @@ fn a_server_that_accepts_and_closes_gets_one_request_when_its_time_is_over() {
 }
 
 #[test]
-fn request_that_failed_on_reused_connection_and_again_counts_once() {
+fn failure_on_reused_connection_counts_once() {
     on_every_driver(|site| async move {
         let used = [Step::Read, send(OK), Step::Read];
         let bad = site.upstream(&[&used, &[Step::Read]]);
@@ -252,7 +252,7 @@ fn request_that_failed_on_reused_connection_and_again_counts_once() {
 }
 
 #[test]
-fn a_server_that_responds_to_the_one_request_is_back() {
+fn successful_trial_returns_server() {
     on_simulated_cores(|site| async move {
         let dead = [Step::Read];
         let alive = [Step::Read, send(OK), Step::Again];
@@ -273,7 +273,7 @@ fn a_server_that_responds_to_the_one_request_is_back() {
 }
 
 #[test]
-fn a_server_that_hangs_gets_one_request_when_its_time_is_over() {
+fn hanging_server_gets_one_trial_request() {
     on_simulated_cores(|site| async move {
         let hung = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let mut plan = plan(&[&hung, &good(&site)]);
@@ -298,7 +298,7 @@ fn a_server_that_hangs_gets_one_request_when_its_time_is_over() {
 }
 
 #[test]
-fn when_all_servers_were_gone_the_first_that_is_back_gets_the_next_request() {
+fn first_recovered_server_gets_next_request() {
     on_every_driver(|site| async move {
         let [(first, one), (second, other)] = [site.listen(), site.listen()];
         drop((first, second));
@@ -325,7 +325,7 @@ fn when_all_servers_were_gone_the_first_that_is_back_gets_the_next_request() {
 }
 
 #[test]
-fn a_request_goes_through_so_many_servers_and_no_more() {
+fn attempts_are_limited() {
     on_every_driver(|site| async move {
         let mut plan = plan(&[&good(&site)]);
         let gone = (0..20).map(|_| {
@@ -340,12 +340,12 @@ fn a_request_goes_through_so_many_servers_and_no_more() {
         assert_eq!(status(&mut client, GET).await, "502");
         let totals = service.worker.meter.totals();
         assert_eq!(totals.retried as usize + 1, SERVERS_TRIED_MAX);
-        assert_eq!(totals.failures(Class::Connect), 1);
+        assert_eq!(totals.failures(FailureClass::Connect), 1);
     });
 }
 
 #[test]
-fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
+fn sticky_client_of_ejected_server_moves() {
     on_every_driver(|site| async move {
         let (one, other) = (good(&site), good(&site));
         let mut plan = plan(&[&one, &other]);
@@ -377,7 +377,7 @@ fn a_client_with_a_cookie_of_a_server_that_is_out_gets_another() {
 }
 
 #[test]
-fn statuses_are_no_reason_unless_they_are_asked_for() {
+fn statuses_eject_only_if_configured() {
     on_every_driver(|site| async move {
         let failing = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
         let failing = site.upstream(&[&[Step::Read, send(failing), Step::Again]]);

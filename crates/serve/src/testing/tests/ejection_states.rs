@@ -15,7 +15,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::proxy::Group;
-use crate::proxy::ejection::{Presence, Purpose};
+use crate::proxy::ejection::{EjectionPhase, Purpose};
 use crate::proxy::endpoints::Endpoints;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::Reservation;
@@ -165,7 +165,7 @@ impl Walk {
         self.site.core.sleep(Duration::from_secs(seconds)).await;
     }
 
-    fn presence(&self) -> Presence {
+    fn presence(&self) -> EjectionPhase {
         self.group.endpoints().all()[SERVER as usize].presence()
     }
 
@@ -305,11 +305,11 @@ impl Walk {
         let endpoint = &self.group.endpoints().all()[SERVER as usize];
         assert_eq!(endpoint.is_failing(), state == "failing");
         let (expected, back) = match state {
-            "in" | "failing" => (Presence::In, Presence::In),
-            "unreachable" => (Presence::Out, Presence::In),
-            "unreliable" => (Presence::Out, Presence::OnTrial),
-            "on trial" => (Presence::OnTrial, Presence::OnTrial),
-            "tried" => (Presence::Tried, Presence::Tried),
+            "in" | "failing" => (EjectionPhase::In, EjectionPhase::In),
+            "unreachable" => (EjectionPhase::Out, EjectionPhase::In),
+            "unreliable" => (EjectionPhase::Out, EjectionPhase::OnTrial),
+            "on trial" => (EjectionPhase::OnTrial, EjectionPhase::OnTrial),
+            "tried" => (EjectionPhase::Tried, EjectionPhase::Tried),
             other => panic!("no such state: {other}"),
         };
         self.open();
@@ -348,7 +348,7 @@ async fn walk(site: &TestCore, row: &Row, log: &Log) {
 }
 
 #[test]
-fn every_row_of_the_table_happens() {
+fn every_row_of_the_table_occurs() {
     let rows = rows();
     assert!(rows.len() > 25, "{rows:?}");
     let log = Log::default();

@@ -141,7 +141,7 @@ fn chunked(fields: &str, content: &[u8], trailers: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_forwarded_response_is_encoded_as_the_client_likes_it_however_it_is_framed() {
+fn forwarded_response_is_compressed_in_any_framing() {
     for bytes in [100, 5000, 200_000] {
         let content = text(bytes);
         let responses = [
@@ -168,7 +168,7 @@ fn a_forwarded_response_is_encoded_as_the_client_likes_it_however_it_is_framed()
 }
 
 #[test]
-fn the_favourite_of_the_client_is_taken_and_ours_between_equals() {
+fn client_preference_wins_over_ours() {
     let response = sized("Content-Type: text/plain\r\n", &text(1000));
     for (accepted, coding) in [
         ("gzip, br, zstd", Some(Coding::Zstd)),
@@ -187,7 +187,7 @@ fn the_favourite_of_the_client_is_taken_and_ours_between_equals() {
 }
 
 #[test]
-fn the_head_of_an_encoded_response_says_nothing_that_is_true_of_the_plain_one_only() {
+fn compressed_head_drops_length_and_ranges() {
     let fields = "Content-Type: text/css\r\nETag: \"abc\"\r\nAccept-Ranges: bytes\r\nLast-Modified: x\r\nVary: Origin\r\nX-Other: 1\r\n";
     let received = received_one("gzip", &sized(fields, &text(500)));
     assert_eq!(
@@ -207,7 +207,7 @@ fn the_head_of_an_encoded_response_says_nothing_that_is_true_of_the_plain_one_on
 }
 
 #[test]
-fn trailers_stand_behind_an_encoded_body() {
+fn trailers_follow_compressed_body() {
     let content = text(10_000);
     let trailers = "Server-Timing: a\r\nX-Sum: 5\r\n";
     let response = chunked(
@@ -222,7 +222,7 @@ fn trailers_stand_behind_an_encoded_body() {
 }
 
 #[test]
-fn what_must_not_be_encoded_passes_as_it_is() {
+fn uncompressible_responses_are_unchanged() {
     let content = text(500);
     let html = "Content-Type: text/html\r\n";
     let response = |status: &str, fields: &str| {
@@ -304,8 +304,7 @@ fn what_must_not_be_encoded_passes_as_it_is() {
 }
 
 #[test]
-fn who_asks_for_a_part_or_wants_nothing_changed_gets_the_plain_content_and_is_told_that_it_varies()
-{
+fn range_and_no_transform_requests_get_plain_with_vary() {
     let content = text(500);
     let response = sized("Content-Type: text/html\r\nETag: \"a\"\r\n", &content);
     for fields in [
@@ -329,7 +328,7 @@ fn who_asks_for_a_part_or_wants_nothing_changed_gets_the_plain_content_and_is_to
 }
 
 #[test]
-fn responses_without_a_body_have_none_in_any_coding() {
+fn bodiless_responses_stay_bodiless() {
     for response in [
         "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\nETag: \"a\"\r\n\r\n",
@@ -341,7 +340,7 @@ fn responses_without_a_body_have_none_in_any_coding() {
 }
 
 #[test]
-fn a_head_request_gets_the_head_that_get_would_get() {
+fn head_matches_get() {
     let fields = "Content-Type: text/html\r\nETag: \"a\"\r\n";
     for (length, coding) in [(5000, Some(Coding::Gzip)), (50, None)] {
         let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n");
@@ -363,7 +362,7 @@ fn a_head_request_gets_the_head_that_get_would_get() {
 }
 
 #[test]
-fn a_version_known_by_its_weak_tag_is_confirmed_by_that() {
+fn weak_etag_revalidates() {
     let response = b"HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n".to_vec();
     for (fields, etag) in [
         (
@@ -383,7 +382,7 @@ fn a_version_known_by_its_weak_tag_is_confirmed_by_that() {
 }
 
 #[test]
-fn encoded_responses_share_a_connection_with_others_and_an_encoder_with_each_other() {
+fn compressed_responses_reuse_connection_and_encoder() {
     let contents = [text(3000), text(50), text(70_000), text(200)];
     let responses = contents
         .each_ref()
@@ -397,7 +396,7 @@ fn encoded_responses_share_a_connection_with_others_and_an_encoder_with_each_oth
 }
 
 #[test]
-fn an_event_arrives_before_the_next_one_is_made() {
+fn events_are_flushed_immediately() {
     for coding in ALL {
         on_every_driver(|site| async move {
             let events = ["data: first\n\n", "data: second\n\n"];
@@ -444,7 +443,7 @@ fn an_event_arrives_before_the_next_one_is_made() {
 }
 
 #[test]
-fn a_server_that_stops_within_its_response_leaves_an_encoded_one_unfinished() {
+fn truncated_response_stays_truncated() {
     on_every_driver(|site| async move {
         let response = sized("Content-Type: text/plain\r\n", &text(50_000));
         let half = Step::Send(response[..30_000].to_vec());
@@ -464,7 +463,7 @@ fn a_server_that_stops_within_its_response_leaves_an_encoded_one_unfinished() {
 }
 
 #[test]
-fn responses_go_as_they_are_while_memory_for_encoders_is_spent() {
+fn no_encoder_memory_means_no_compression() {
     on_simulated_cores(|site| async move {
         let content = text(5000);
         let response = sized("Content-Type: text/plain\r\n", &content);
@@ -517,7 +516,7 @@ fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
 }
 
 #[test]
-fn a_fixed_response_has_a_form_for_each_coding() {
+fn fixed_response_is_rendered_per_coding() {
     // A body that is sent with its head, and one that is not.
     for bytes in [2000, 100_000] {
         let content = text(bytes);
@@ -549,7 +548,7 @@ fn a_fixed_response_has_a_form_for_each_coding() {
 }
 
 #[test]
-fn a_fixed_response_that_is_not_worth_it_has_one_form() {
+fn small_fixed_response_is_not_compressed() {
     let content = text(1000);
     for plan in [
         fixed(200, &[("Content-Type", "image/png")], &content),

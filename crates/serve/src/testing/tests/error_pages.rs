@@ -21,7 +21,7 @@ fn body(response: &str) -> &str {
 const JSON: &str = "Accept: application/json\r\n";
 
 #[test]
-fn a_page_is_that_of_the_route_or_else_of_the_file() {
+fn route_page_overrides_global_page() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("404.html");
     std::fs::write(&file, "<h1>Nothing</h1>").expect("it can be written");
@@ -75,7 +75,7 @@ fn a_page_is_that_of_the_route_or_else_of_the_file() {
 }
 
 #[test]
-fn who_prefers_json_gets_problem_details() {
+fn json_clients_get_problem_details() {
     let plan = configured(
         r#"
         error_pages = { 404 = { body = "<h1>", retry_after = "90s" }, 403 = { body = "{}", content_type = "application/json" } }
@@ -123,7 +123,7 @@ fn who_prefers_json_gets_problem_details() {
 }
 
 #[test]
-fn when_to_come_again_may_be_all_that_is_said() {
+fn retry_after_without_content() {
     let change = |plan: &mut Plan| {
         plan.routes[0].error_pages.pages = vec![ErrorPage {
             statuses: (500, 599),
@@ -165,7 +165,7 @@ fn paged(intercept: bool) -> impl Fn(&mut Plan) {
 }
 
 #[test]
-fn a_servers_error_is_replaced_only_where_that_is_wished() {
+fn intercept_replaces_server_error() {
     let request = "GET / HTTP/1.1\r\nHost: h\r\n";
     for (status, intercept, fields, replaced) in [
         (404, true, "", true),
@@ -206,7 +206,7 @@ fn a_servers_error_is_replaced_only_where_that_is_wished() {
 }
 
 #[test]
-fn behind_a_replaced_error_the_clients_connection_goes_on() {
+fn intercepted_error_keeps_connection() {
     let error = "HTTP/1.1 500 X\r\nContent-Length: 3\r\n\r\nown";
     let scripts: [&[Step]; 2] = [
         &[Step::Read, send(error), Step::WaitForEnd],
@@ -229,7 +229,7 @@ fn behind_a_replaced_error_the_clients_connection_goes_on() {
 }
 
 #[test]
-fn failures_of_servers_are_told_in_json_whatever_is_left_of_the_request() {
+fn gateway_errors_are_sent_as_json() {
     for body in [
         "Content-Length: 0\r\n\r\n",
         "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n",
@@ -248,10 +248,10 @@ fn failures_of_servers_are_told_in_json_whatever_is_left_of_the_request() {
 }
 
 #[test]
-fn the_file_of_a_page_has_to_be_there_at_the_start() {
+fn missing_page_file_fails_start() {
     let plan =
         configured("error_pages = { 404 = \"/nowhere/404.html\" }\n[[route]]\nsynthetic = true");
-    let Err(crate::site::check::Unusable(wrong)) = crate::site::check::read(&plan) else {
+    let Err(crate::site::check::PlanErrors(wrong)) = crate::site::check::read(&plan) else {
         panic!("it can be served");
     };
     let message = wrong[0].to_string();

@@ -13,7 +13,9 @@ use std::rc::Rc;
 use onrush_config::plan::Scheme;
 use onrush_engine::Listener;
 
-use crate::server::explain::{Choice, Explainer, Explanation, Outcome, Question, ToGroup};
+use crate::server::explain::{
+    Choice, ExplainRequest, Explainer, Explanation, GroupForward, Outcome,
+};
 use crate::testing::harness::{Peer, TestCore, on_simulated_core};
 use making::Maker;
 
@@ -24,7 +26,7 @@ const CONFIGURATIONS: u64 = 250;
 const SERVERS: usize = 4;
 
 #[test]
-fn what_is_said_of_a_request_is_what_the_server_does() {
+fn explanation_matches_server() {
     let wanted = std::env::var("ONRUSH_EXPLAIN_CONFIGURATIONS");
     let wanted = wanted.ok().and_then(|text| text.parse().ok());
     let files = tempfile::tempdir().expect("a directory");
@@ -91,7 +93,7 @@ impl Findings {
     fn count(&mut self, said: &Explanation) {
         let mut kinds = vec![format!("passed by {}", said.passed.len())];
         match &said.outcome {
-            Outcome::Own { status, .. } => {
+            Outcome::Generated { status, .. } => {
                 kinds.extend(status.map(|status| status.to_string()));
             }
             Outcome::Forward(forward) => {
@@ -132,7 +134,7 @@ async fn compare(seed: u64, site: TestCore, files: Rc<str>, findings: Rc<RefCell
     for number in 0..REQUESTS {
         let (listener, client, scheme) = maker.coming();
         let bytes = maker.request();
-        let question = Question {
+        let question = ExplainRequest {
             listener,
             client: Some(client),
             scheme,
@@ -225,7 +227,7 @@ fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
     let of_route = done.field("X-Route").map(str::to_owned);
     equal("route", format!("{route:?}"), format!("{of_route:?}"))?;
     match &said.outcome {
-        Outcome::Own {
+        Outcome::Generated {
             status, location, ..
         } => {
             // The status may depend on later input, such as the body that a synthetic response waits for.
@@ -255,11 +257,11 @@ fn check(said: &Explanation, done: &Response<'_>) -> Result<(), String> {
             let head = done
                 .field("X-Head")
                 .ok_or("no server has said what it was sent")?;
-            let is_sent = |to: &ToGroup| hexadecimal(to.head.as_bytes()) == head;
+            let is_sent = |to: &GroupForward| hexadecimal(to.head.as_bytes()) == head;
             if !forward.groups.iter().any(is_sent) {
                 return Err(format!("the server was sent {:?}", unhexed(head)));
             }
-            let has_it = |to: &ToGroup| match &to.choice {
+            let has_it = |to: &GroupForward| match &to.choice {
                 Choice::Exactly { server: said, .. } => said == server,
                 Choice::OneOf { servers, .. } => servers.iter().any(|it| it == server),
             };

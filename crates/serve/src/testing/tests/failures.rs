@@ -3,9 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::observe::record::{Class, End};
+use crate::observe::record::{FailureClass, RequestEnd};
 use crate::site::service::Service;
-use crate::testing::harness::{Step, forward, forward_calmly, on_every_driver, send, send_bytes};
+use crate::testing::harness::{
+    Step, forward, forward_undisturbed, on_every_driver, send, send_bytes,
+};
 use onrush_http::Method;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -13,7 +15,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// The reason for 502 after `script`; also checks that the client's connection stays usable.
 fn reason(script: &[Step], request: &str) -> String {
-    let outcome = forward_calmly(&[script, &[Step::Read, send(OK)]], &[request, GET].concat());
+    let outcome = forward_undisturbed(&[script, &[Step::Read, send(OK)]], &[request, GET].concat());
     let (failed, next) = outcome
         .response
         .split_once("HTTP/1.1 200 OK")
@@ -39,7 +41,7 @@ const CLOSED: &str = "the server closed the connection";
 const MALFORMED: &str = "the server's response is malformed";
 
 #[test]
-fn a_server_that_goes_away_without_a_response_is_a_502_and_the_client_goes_on() {
+fn server_close_without_response_is_502() {
     assert_eq!(reason(&[Step::Read], GET), CLOSED);
     assert_eq!(reason(&[Step::Read, Step::Reset], GET), CLOSED);
     let interim = send("HTTP/1.1 102 Processing\r\n\r\n");
@@ -53,7 +55,7 @@ fn a_server_that_goes_away_without_a_response_is_a_502_and_the_client_goes_on() 
 }
 
 #[test]
-fn a_response_that_is_none_is_a_502_and_the_client_goes_on() {
+fn malformed_response_is_502() {
     for response in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -85,13 +87,13 @@ fn a_response_that_is_none_is_a_502_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_failure_responds_to_head_without_a_body() {
+fn head_failure_has_no_body() {
     let head = "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n";
     assert_eq!(reason(&[Step::Read], head), "");
 }
 
 #[test]
-fn a_request_whose_body_came_whole_leaves_the_client_connected() {
+fn failure_after_whole_body_keeps_connection() {
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     assert_eq!(reason(&[Step::Read], post), CLOSED);
     let chunked =
@@ -100,7 +102,7 @@ fn a_request_whose_body_came_whole_leaves_the_client_connected() {
 }
 
 #[test]
-fn a_server_where_nobody_listens_is_a_502_and_the_client_goes_on() {
+fn refused_connection_is_502() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
         let (listener, nobody) = site.listen();
@@ -125,7 +127,7 @@ fn a_server_where_nobody_listens_is_a_502_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_server_that_stops_reading_a_body_is_a_502_and_ends_the_clients_connection() {
+fn server_that_stops_reading_is_502_and_close() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::ReadBytes(1000), Step::Reset]]);
         let address = site.serve(&upstream.plan());
@@ -151,11 +153,14 @@ fn assert_was_cut(service: &Service) {
         .iter()
         .map(|it| (it.status, it.failure, it.end))
         .collect();
-    assert_eq!(seen, [(Some(200), Some(Class::Cut), End::Partial)]);
+    assert_eq!(
+        seen,
+        [(Some(200), Some(FailureClass::Cut), RequestEnd::Partial)]
+    );
 }
 
 #[test]
-fn a_response_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
+fn truncated_response_is_detectable() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let closing = "HTTP/1.1 200 OK\r\n\r\n";
     let cases = [
@@ -210,7 +215,7 @@ fn a_response_that_is_cut_ends_the_clients_connection_and_never_looks_whole() {
 }
 
 #[test]
-fn a_cut_response_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
+fn truncated_response_resets_http_1_0_client() {
     let cut_chunks = [
         Step::Read,
         send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),
@@ -239,7 +244,7 @@ fn a_cut_response_that_ends_by_closing_is_reset_for_clients_of_http_1_0() {
 }
 
 #[test]
-fn a_malformed_body_is_the_clients_fault() {
+fn malformed_body_is_client_error() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::WaitForEnd]]);
         let (address, service) = site.serve_worker(&upstream.plan());
@@ -259,7 +264,7 @@ fn a_malformed_body_is_the_clients_fault() {
 }
 
 #[test]
-fn a_client_that_ends_within_its_body_is_told_so() {
+fn truncated_body_gets_400() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::WaitForEnd]]);
         let address = site.serve(&upstream.plan());

@@ -9,7 +9,7 @@ use onrush_config::plan::{
     Sticky, Upstream as Group,
 };
 
-use crate::observe::record::Class;
+use crate::observe::record::FailureClass;
 use crate::testing::harness::{
     Peer, Step, TestCore, Upstream, on_every_driver, on_simulated_cores, send,
 };
@@ -51,7 +51,7 @@ async fn body(client: &mut Peer, request: &str) -> String {
 }
 
 #[test]
-fn a_server_that_refuses_connections_costs_no_request() {
+fn refused_connection_costs_no_request() {
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let gone = named(&site, "gone");
@@ -74,7 +74,7 @@ fn a_server_that_refuses_connections_costs_no_request() {
 }
 
 #[test]
-fn a_server_that_resets_costs_no_request_that_may_be_repeated_and_then_no_other() {
+fn reset_costs_only_unretryable_requests() {
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
@@ -94,7 +94,7 @@ fn a_server_that_resets_costs_no_request_that_may_be_repeated_and_then_no_other(
 }
 
 #[test]
-fn a_status_that_is_worth_another_attempt_is_not_shown_to_the_client() {
+fn retryable_status_is_hidden_from_client() {
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy";
@@ -112,7 +112,7 @@ fn a_status_that_is_worth_another_attempt_is_not_shown_to_the_client() {
 }
 
 #[test]
-fn a_group_without_a_server_that_is_up_is_a_503_with_a_time_to_come_back() {
+fn no_server_up_is_503_with_retry_after() {
     on_every_driver(|site| async move {
         let server = named(&site, "x");
         let plan = plan(&[&server], |_| {});
@@ -123,14 +123,21 @@ fn a_group_without_a_server_that_is_up_is_a_503_with_a_time_to_come_back() {
         let refused = ask(&mut client, GET).await;
         assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
         assert!(refused.contains("\r\nRetry-After: 1\r\n"), "{refused}");
-        assert_eq!(service.worker.meter.totals().failures(Class::NoServer), 1);
+        assert_eq!(
+            service
+                .worker
+                .meter
+                .totals()
+                .failures(FailureClass::NoServer),
+            1
+        );
         service.group(0).endpoints().set_healthy(0, true, now);
         assert_eq!(body(&mut client, GET).await, "x");
     });
 }
 
 #[test]
-fn backup_servers_get_requests_only_when_no_other_is_up() {
+fn backups_are_used_only_without_primaries() {
     on_every_driver(|site| async move {
         let (first, backup) = (named(&site, "first"), named(&site, "backup"));
         let plan = plan(&[&first, &backup], |group| group.servers[1].backup = true);
@@ -174,7 +181,7 @@ async fn second_of_two(site: &TestCore, queue_max: usize, patience: Duration) ->
 }
 
 #[test]
-fn a_request_waits_for_a_server_that_has_as_many_connections_as_it_may_have() {
+fn request_waits_for_connection_limit() {
     on_every_driver(|site| async move {
         let status = second_of_two(&site, 10, Duration::from_secs(60)).await;
         assert_eq!(status, "200");
@@ -182,7 +189,7 @@ fn a_request_waits_for_a_server_that_has_as_many_connections_as_it_may_have() {
 }
 
 #[test]
-fn a_request_that_may_not_wait_or_has_waited_too_long_is_a_503() {
+fn queue_limit_or_timeout_is_503() {
     on_simulated_cores(|site| async move {
         let status = second_of_two(&site, 0, Duration::from_secs(60)).await;
         assert_eq!(status, "503", "no room in the queue");
@@ -192,7 +199,7 @@ fn a_request_that_may_not_wait_or_has_waited_too_long_is_a_503() {
 }
 
 #[test]
-fn a_cookie_brings_a_client_back_to_its_server() {
+fn sticky_cookie_returns_to_server() {
     on_every_driver(|site| async move {
         let servers = [named(&site, "a"), named(&site, "b"), named(&site, "c")];
         let plan = plan(&servers.each_ref(), |group| {
@@ -226,7 +233,7 @@ fn a_cookie_brings_a_client_back_to_its_server() {
 }
 
 #[test]
-fn a_cookie_that_was_set_over_tls_never_travels_without() {
+fn sticky_cookie_over_tls_is_secure() {
     on_every_driver(|site| async move {
         let server = named(&site, "a");
         let mut plan = plan(&[&server], |group| {
@@ -261,7 +268,7 @@ fn a_cookie_that_was_set_over_tls_never_travels_without() {
 }
 
 #[test]
-fn equal_keys_go_to_the_same_server() {
+fn hash_keys_map_to_same_server() {
     on_every_driver(|site| async move {
         let servers = [named(&site, "a"), named(&site, "b"), named(&site, "c")];
         for key in [
@@ -311,7 +318,7 @@ fn http_check() -> Check {
 }
 
 #[test]
-fn a_server_that_fails_its_checks_is_out_until_it_passes_them() {
+fn failed_checks_mark_server_down() {
     on_simulated_cores(|site| async move {
         let ok = [Step::Read, respond("ok")];
         let bad = [
@@ -333,7 +340,7 @@ fn a_server_that_fails_its_checks_is_out_until_it_passes_them() {
 }
 
 #[test]
-fn a_server_that_does_not_respond_to_its_checks_in_time_is_out() {
+fn check_timeout_marks_server_down() {
     on_simulated_cores(|site| async move {
         let silent = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let plan = plan(&[&silent], |group| group.health = health(http_check()));
@@ -345,7 +352,7 @@ fn a_server_that_does_not_respond_to_its_checks_in_time_is_out() {
 }
 
 #[test]
-fn a_server_that_accepts_connections_passes_a_check_of_tcp() {
+fn tcp_check_passes_on_connect() {
     on_every_driver(|site| async move {
         let silent = site.upstream(&[&[Step::WaitForEnd]]);
         let plan = plan(&[&silent], |group| group.health = health(Check::Tcp));
@@ -357,7 +364,7 @@ fn a_server_that_accepts_connections_passes_a_check_of_tcp() {
 }
 
 #[test]
-fn a_server_that_fails_request_after_request_is_taken_out_for_a_while() {
+fn repeated_failures_eject_server() {
     on_simulated_cores(|site| async move {
         let good = named(&site, "good");
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
@@ -387,7 +394,7 @@ fn a_server_that_fails_request_after_request_is_taken_out_for_a_while() {
 }
 
 #[test]
-fn a_whole_request_may_take_so_long_and_no_longer() {
+fn total_request_timeout() {
     on_simulated_cores(|site| async move {
         // Every part of the response is within its timeout, but not the whole response.
         let dribble = [
@@ -412,6 +419,6 @@ fn a_whole_request_may_take_so_long_and_no_longer() {
             "{}",
             received.escape_ascii()
         );
-        assert_eq!(service.worker.meter.totals().failures(Class::Cut), 1);
+        assert_eq!(service.worker.meter.totals().failures(FailureClass::Cut), 1);
     });
 }

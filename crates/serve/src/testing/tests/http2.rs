@@ -28,19 +28,19 @@ pub(super) struct Response {
 }
 
 /// An HTTP/2 client.
-pub(super) struct Asking {
+pub(super) struct Http2Client {
     pub(super) stream: Transport,
     pub(super) http: Connection,
     pub(super) out: Vec<u8>,
     received: Vec<u8>,
     pub(super) responses: BTreeMap<u32, Response>,
     /// Code of the last received GOAWAY.
-    pub(super) goes: Option<Code>,
+    pub(super) goaway_code: Option<Code>,
     /// Last streams of the received GOAWAYs.
     pub(super) last: Vec<u32>,
 }
 
-impl Asking {
+impl Http2Client {
     pub(super) async fn connect(site: &TestCore, address: &Address, stream_window: u32) -> Self {
         let settings = LocalSettings {
             stream_window,
@@ -64,7 +64,7 @@ impl Asking {
             out,
             received: Vec::new(),
             responses: BTreeMap::new(),
-            goes: None,
+            goaway_code: None,
             last: Vec::new(),
         }
     }
@@ -156,15 +156,15 @@ impl Asking {
     }
 
     /// Receives until the end of the connection, which a GOAWAY must precede.
-    pub(super) async fn until_the_end(&mut self) {
-        while self.goes.is_none() {
+    pub(super) async fn receive_until_closed(&mut self) {
+        while self.goaway_code.is_none() {
             self.receive().await;
         }
         let mut input = Input::default();
         while let Ok(1..) = self.stream.recv(&mut input).await {
             input.consume(input.bytes().len());
         }
-        assert_eq!(self.goes, Some(Code::NO_ERROR));
+        assert_eq!(self.goaway_code, Some(Code::NO_ERROR));
     }
 
     pub(super) async fn receive(&mut self) {
@@ -223,7 +223,7 @@ impl Asking {
                     self.responses.entry(stream.id()).or_default().reset = Some(cause);
                 }
                 Event::GoAway { code, last } => {
-                    self.goes = Some(code);
+                    self.goaway_code = Some(code);
                     self.last.push(last);
                 }
                 Event::DataOfClosed(_)
@@ -272,7 +272,7 @@ fn plan(server: &std::net::SocketAddr) -> Plan {
 const WINDOW: u32 = 65_535;
 
 #[test]
-fn many_requests_of_a_connection_get_their_responses() {
+fn many_requests_on_one_connection() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[
             Step::Read,
@@ -282,7 +282,7 @@ fn many_requests_of_a_connection_get_their_responses() {
             Step::Again,
         ]]);
         let address = site.serve(&plan(&server.address));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let paths = ["/fixed", "/", "/fixed", "/nowhere", "/fixed"];
         let asked = paths.map(|path| client.open(("GET", path), &[], End::Stream));
         for (path, stream) in paths.into_iter().zip(asked) {
@@ -310,7 +310,7 @@ fn many_requests_of_a_connection_get_their_responses() {
 }
 
 #[test]
-fn large_bodies_go_both_ways_through_small_windows() {
+fn large_bodies_through_small_windows() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[
             Step::Read,
@@ -318,7 +318,7 @@ fn large_bodies_go_both_ways_through_small_windows() {
             Step::Again,
         ]]);
         let address = site.serve(&plan(&server.address));
-        let mut client = Asking::connect(&site, &address, 700).await;
+        let mut client = Http2Client::connect(&site, &address, 700).await;
         let asked = [40_000, 100_000].map(|size| {
             let path = format!("/synthetic?s={size}");
             (size, client.open(("GET", &path), &[], End::Stream))
@@ -337,11 +337,11 @@ fn large_bodies_go_both_ways_through_small_windows() {
 }
 
 #[test]
-fn what_is_no_request_ends_its_stream_alone() {
+fn malformed_request_resets_only_its_stream() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[]);
         let address = site.serve(&plan(&server.address));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let wrong = client.open(("GET", "/fixed"), &[("X-Upper", "1")], End::Stream);
         let tunnel = client.open(("GET", "/fixed"), &[("connection", "close")], End::Stream);
         for stream in [wrong, tunnel] {
@@ -359,14 +359,14 @@ fn what_is_no_request_ends_its_stream_alone() {
 }
 
 #[test]
-fn a_reset_gives_up_what_is_done_for_its_stream() {
+fn client_reset_cancels_request() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[
             Step::Read,
             Step::Wait(std::time::Duration::from_millis(300)),
         ]]);
         let (address, service) = site.serve_worker(&plan(&server.address));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let slow = client.open(("GET", "/"), &[], End::Stream);
         assert_eq!(client.get("/fixed").await.body, b"hello");
         client.http.reset(slow, Code::CANCEL, &mut client.out);
@@ -374,37 +374,37 @@ fn a_reset_gives_up_what_is_done_for_its_stream() {
         let seen = service.worker.meter.take_seen();
         let ends: Vec<_> = seen.iter().map(|record| record.end).collect();
         assert!(
-            ends.contains(&crate::observe::record::End::GivenUp),
+            ends.contains(&crate::observe::record::RequestEnd::GivenUp),
             "{ends:?}"
         );
     });
 }
 
 #[test]
-fn a_stop_lets_streams_end_and_says_so() {
+fn graceful_stop_sends_goaway() {
     on_every_driver(|site| async move {
         let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         let wait = Step::Wait(std::time::Duration::from_millis(50));
         let server = site.upstream(&[&[Step::Read, wait, ok, Step::Again]]);
         let address = site.serve(&plan(&server.address));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let slow = client.open(("GET", "/"), &[], End::Stream);
         assert_eq!(client.get("/fixed").await.status, 200);
         site.core.stop(std::time::Duration::from_secs(10));
         assert_eq!(client.response(slow).await.body, b"ok");
-        assert_eq!(client.goes, Some(Code::NO_ERROR));
+        assert_eq!(client.goaway_code, Some(Code::NO_ERROR));
     });
 }
 
 #[test]
-fn requests_on_their_way_to_a_server_that_stops_get_their_responses() {
+fn requests_in_flight_during_stop_get_responses() {
     on_every_driver(|site| async move {
         let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
         let server = site.upstream(&[&[Step::Read, ok, Step::Again]]);
         let address = site.serve(&plan(&server.address));
-        let mut idle = Asking::connect(&site, &address, WINDOW).await;
+        let mut idle = Http2Client::connect(&site, &address, WINDOW).await;
         assert_eq!(idle.get("/fixed").await.status, 200);
-        let mut busy = Asking::connect(&site, &address, WINDOW).await;
+        let mut busy = Http2Client::connect(&site, &address, WINDOW).await;
         assert_eq!(busy.get("/fixed").await.status, 200);
         let length = [("content-length", "4")];
         let upload = busy.open(("POST", "/"), &length, End::Open);
@@ -429,13 +429,13 @@ fn requests_on_their_way_to_a_server_that_stops_get_their_responses() {
         }
         busy.send_body(upload, b"body").await;
         assert_eq!(busy.response(upload).await.body, b"ok");
-        idle.until_the_end().await;
-        busy.until_the_end().await;
+        idle.receive_until_closed().await;
+        busy.receive_until_closed().await;
     });
 }
 
 #[test]
-fn who_takes_too_long_is_told_and_ended() {
+fn slow_clients_are_closed_with_goaway() {
     on_every_driver(|site| async move {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("file"), pattern(300_000)).expect("it is written");
@@ -446,22 +446,22 @@ fn who_takes_too_long_is_told_and_ended() {
         );
         let address = site.serve(&configured(&text));
         // Idle after the preface, and after a request.
-        let mut idle = Asking::connect(&site, &address, WINDOW).await;
+        let mut idle = Http2Client::connect(&site, &address, WINDOW).await;
         idle.flush().await;
-        idle.until_the_end().await;
-        let mut idle = Asking::connect(&site, &address, WINDOW).await;
+        idle.receive_until_closed().await;
+        let mut idle = Http2Client::connect(&site, &address, WINDOW).await;
         assert_eq!(idle.get("/file").await.body.len(), 300_000);
-        idle.until_the_end().await;
+        idle.receive_until_closed().await;
         // A head without its end.
-        let mut slow = Asking::connect(&site, &address, WINDOW).await;
+        let mut slow = Http2Client::connect(&site, &address, WINDOW).await;
         let before = slow.out.len();
         slow.open(("GET", "/file"), &[], End::Stream);
         let flags = before + 4;
         slow.out[flags] &= !4;
         slow.flush().await;
-        slow.until_the_end().await;
+        slow.receive_until_closed().await;
         // Closed windows on all streams: data that cannot be sent is not read from the file.
-        let mut closed = Asking::connect(&site, &address, 0).await;
+        let mut closed = Http2Client::connect(&site, &address, 0).await;
         let before = site.core.pool().in_use();
         for _ in 0..100 {
             closed.open(("GET", "/file"), &[], End::Stream);
@@ -471,12 +471,12 @@ fn who_takes_too_long_is_told_and_ended() {
         closed.receive().await;
         let used = site.core.pool().in_use().saturating_sub(before);
         assert!(used < 20, "{used} buffers");
-        closed.until_the_end().await;
+        closed.receive_until_closed().await;
     });
 }
 
 #[test]
-fn bodies_of_unknown_length_are_bounded() {
+fn bodies_without_length_are_limited() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[
             Step::Read,
@@ -488,7 +488,7 @@ fn bodies_of_unknown_length_are_bounded() {
             format_args!("[[route]]\nforward = \"http://{}\"\n", server.address)
         );
         let address = site.serve(&configured(&text));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let stream = client.open(("POST", "/"), &[], End::Open);
         client.send_body(stream, &pattern(5000)).await;
         assert_eq!(client.response(stream).await.status, 413);
@@ -498,7 +498,7 @@ fn bodies_of_unknown_length_are_bounded() {
 }
 
 #[test]
-fn what_a_server_breaks_off_arrives_as_far_as_it_came() {
+fn truncated_response_is_reset() {
     on_every_driver(|site| async move {
         let half: &'static str = Box::leak(
             format!(
@@ -509,7 +509,7 @@ fn what_a_server_breaks_off_arrives_as_far_as_it_came() {
         );
         let server = site.upstream(&[&[Step::Read, send(half)]]);
         let address = site.serve(&plan(&server.address));
-        let mut client = Asking::connect(&site, &address, 10_000).await;
+        let mut client = Http2Client::connect(&site, &address, 10_000).await;
         let stream = client.open(("GET", "/"), &[], End::Stream);
         let response = client.response(stream).await;
         assert_eq!(response.status, 200);
@@ -522,14 +522,14 @@ fn what_a_server_breaks_off_arrives_as_far_as_it_came() {
 }
 
 #[test]
-fn fields_are_those_of_http_1() {
+fn fields_match_http_1() {
     on_every_driver(|site| async move {
         let plan = configured(
             "[[route]]\npath = \"/cors\"\ncors = { origins = [\"https://app.example.com\"], methods = [\"PUT\"], age_max = \"1h\" }\nrespond = { status = 200, body = \"a\" }\n\
              [[route]]\nsynthetic = true\n",
         );
         let address = site.serve(&plan);
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let origin = ("origin", "https://app.example.com");
         let asked = [origin, ("access-control-request-method", "PUT")];
         let stream = client.open(("OPTIONS", "/cors"), &asked, End::Stream);
@@ -548,11 +548,11 @@ fn fields_are_those_of_http_1() {
 }
 
 #[test]
-fn a_busy_client_whose_frames_are_always_cut_is_served() {
+fn partial_frames_of_busy_client_are_served() {
     on_every_driver(|site| async move {
         let text = "[timeouts]\nclient_head = \"200ms\"\n[[route]]\nrespond = { status = 200, body = \"hello\" }\n";
         let address = site.serve(&configured(text));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let mut asked = Vec::new();
         let mut cut = Vec::new();
         for _ in 0..8 {
@@ -571,14 +571,14 @@ fn a_busy_client_whose_frames_are_always_cut_is_served() {
 }
 
 #[test]
-fn a_rendered_response_is_the_same_whatever_came_between() {
+fn rendered_response_is_stable() {
     on_every_driver(|site| async move {
         let text = "[[route]]\npath = \"/a\"\nrespond = { status = 200, body = \"first\" }\n\
              [[route]]\npath = \"/b\"\nrespond = { status = 404, body = \"second\", headers = { X-Own = \"2\" } }\n\
              [[route]]\npath = \"/empty\"\nrespond = { status = 200 }\n\
              [[route]]\nsynthetic = true\n";
         let address = site.serve(&configured(text));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         for path in [
             "/a", "/a", "/b", "/a", "/s?s=3", "/a", "/empty", "/b", "/b", "/empty",
         ] {
@@ -604,12 +604,12 @@ fn a_rendered_response_is_the_same_whatever_came_between() {
 }
 
 #[test]
-fn requests_for_more_than_is_held_at_a_time_are_responded_to() {
+fn responses_exceeding_send_buffer_complete() {
     on_every_driver(|site| async move {
         let body = "x".repeat(60_000);
         let text = format!("[[route]]\nrespond = {{ status = 200, body = \"{body}\" }}\n");
         let address = site.serve(&configured(&text));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let asked: Vec<_> = (0..20)
             .map(|_| client.open(("GET", "/"), &[], End::Stream))
             .collect();

@@ -11,8 +11,8 @@ use onrush_http::http2::{self, End, LocalSettings};
 use onrush_tls::{ClientSetup, Connector, Transport, Verify};
 use tempfile::TempDir;
 
-use super::http2::{Asking, Response};
-use crate::observe::registry::Kind;
+use super::http2::{Http2Client, Response};
+use crate::observe::registry::SeriesKind;
 use crate::site::service::Service;
 use crate::testing::harness::{Step, TestCore, configured, on_every_driver, on_kernel_cores, send};
 
@@ -44,13 +44,17 @@ fn settings(stream_window: u32, connection_window: u32) -> LocalSettings {
     }
 }
 
-async fn connect(site: &TestCore, address: &Address, settings: LocalSettings) -> Asking {
+async fn connect(site: &TestCore, address: &Address, settings: LocalSettings) -> Http2Client {
     let stream = Stream::connect(&site.core, address, None).await;
     let stream = Transport::plain(stream.expect("it listens"));
-    Asking::over(site, stream, settings)
+    Http2Client::over(site, stream, settings)
 }
 
-async fn connect_by_tls(site: &TestCore, address: &Address, settings: LocalSettings) -> Asking {
+async fn connect_by_tls(
+    site: &TestCore,
+    address: &Address,
+    settings: LocalSettings,
+) -> Http2Client {
     let connector = Connector::new(ClientSetup {
         verify: Verify::Nothing,
         protocols: vec!["h2"],
@@ -61,11 +65,11 @@ async fn connect_by_tls(site: &TestCore, address: &Address, settings: LocalSetti
     let until = site.core.now_exact() + Duration::from_secs(10);
     let stream = stream.expect("it listens");
     let transport = Transport::connect(stream, &connector, "example.org", until).await;
-    Asking::over(site, transport.expect("they agree"), settings)
+    Http2Client::over(site, transport.expect("they agree"), settings)
 }
 
 #[test]
-fn what_a_client_sends_is_read_while_it_takes_nothing() {
+fn stalled_client_is_still_read() {
     for (tls, path) in [
         (true, "/files/large"),
         (false, "/files/large"),
@@ -103,7 +107,7 @@ fn what_a_client_sends_is_read_while_it_takes_nothing() {
     }
 }
 
-async fn receive_head(client: &mut Asking, stream: http2::Stream) {
+async fn receive_head(client: &mut Http2Client, stream: http2::Stream) {
     let has_none = |it: &Response| it.status != 200;
     while client.responses.get(&stream.id()).is_none_or(has_none) {
         client.receive().await;
@@ -139,7 +143,7 @@ async fn first_by_the_end_of_the_second(
 }
 
 #[test]
-fn a_window_that_all_streams_share_is_used_in_the_order_of_priorities() {
+fn shared_window_follows_priorities() {
     let files = ("/files/first", "/files/other");
     let both = ("/files/first", "/synthetic?s=1000000");
     for paths in [files, both] {
@@ -156,7 +160,7 @@ fn a_window_that_all_streams_share_is_used_in_the_order_of_priorities() {
 }
 
 #[test]
-fn a_head_waits_for_no_window() {
+fn head_needs_no_window() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -177,7 +181,7 @@ fn a_head_waits_for_no_window() {
 }
 
 #[test]
-fn a_request_ends_when_its_response_has_left() {
+fn request_ends_when_response_is_sent() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -208,7 +212,7 @@ fn a_request_ends_when_its_response_has_left() {
 }
 
 #[test]
-fn what_is_taken_late_is_whole_and_counted_as_it_was_sent() {
+fn late_read_response_is_complete() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -231,7 +235,7 @@ fn what_is_taken_late_is_whole_and_counted_as_it_was_sent() {
 }
 
 #[test]
-fn what_leaves_last_on_a_connection_is_whole() {
+fn last_response_is_complete() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -260,6 +264,6 @@ fn what_leaves_last_on_a_connection_is_whole() {
 
 /// Response bytes of ended requests.
 fn sent_bytes(service: &Rc<Service>) -> usize {
-    let routes = service.worker.registry.views(Kind::Route);
+    let routes = service.worker.registry.views(SeriesKind::Route);
     routes.iter().map(|route| route.sent as usize).sum()
 }

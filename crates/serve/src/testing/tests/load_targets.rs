@@ -24,7 +24,7 @@ fn pattern(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn an_echo_sends_back_every_byte_also_behind_the_clients_end() {
+fn echo_returns_all_bytes_after_half_close() {
     on_every_driver(|site| async move {
         let address = site.serve(&plan("echo", ""));
         let sent = pattern(300_000);
@@ -36,7 +36,7 @@ fn an_echo_sends_back_every_byte_also_behind_the_clients_end() {
 }
 
 #[test]
-fn an_echo_speaks_tls_where_that_is_wished() {
+fn echo_supports_tls() {
     use onrush_tls::{ClientSetup, Connector, Transport};
     on_every_driver(|site| async move {
         let keys = "transport = \"tcp\"\ntls = \"self-signed\"";
@@ -63,11 +63,11 @@ fn an_echo_speaks_tls_where_that_is_wished() {
 }
 
 #[test]
-fn an_echo_holds_little_for_a_client_that_reads_nothing_and_gives_it_up() {
+fn echo_limits_buffering_for_stalled_client() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&plan("echo", "[timeouts]\nclient_send = \"3s\""));
         let mut deaf = site.connect(&address).await;
-        deaf.send_apart(&pattern(20_000_000));
+        deaf.send_in_background(&pattern(20_000_000));
         site.core.sleep(Duration::from_secs(60)).await;
         assert!(
             site.core.pool().in_use() < 40,
@@ -80,7 +80,7 @@ fn an_echo_holds_little_for_a_client_that_reads_nothing_and_gives_it_up() {
 }
 
 #[test]
-fn a_sink_takes_everything_and_says_nothing() {
+fn sink_discards_everything() {
     on_every_driver(|site| async move {
         let address = site.serve(&plan("sink", ""));
         let mut client = site.connect(&address).await;
@@ -89,7 +89,7 @@ fn a_sink_takes_everything_and_says_nothing() {
 }
 
 #[test]
-fn a_silent_client_is_ended_and_one_too_many_is_not_served() {
+fn idle_and_excess_clients_are_closed() {
     on_simulated_cores(|site| async move {
         let keys = "[timeouts]\nclient_idle = \"5s\"\n[clients]\nconnections_max = 1";
         let (address, service) = site.serve_worker(&plan("echo", keys));
@@ -106,7 +106,7 @@ fn a_silent_client_is_ended_and_one_too_many_is_not_served() {
 }
 
 #[test]
-fn a_responder_sends_its_bytes_for_each_so_many_and_nothing_for_less() {
+fn responder_sends_bytes_per_request_size() {
     let of = |count: usize| (0..count).map(|at| (at % 251) as u8);
     for (request, response, sent, responses) in [
         (3, 5, 7, 2),
@@ -126,7 +126,7 @@ fn a_responder_sends_its_bytes_for_each_so_many_and_nothing_for_less() {
 }
 
 #[test]
-fn a_stop_ends_clients_of_far_ends_in_good_order() {
+fn stop_closes_load_target_clients() {
     let cut_off = cut_off_on_every_driver(|site| async move {
         let address = site.serve(&plan("echo", ""));
         let mut client = site.connect(&address).await;
@@ -165,7 +165,7 @@ async fn receive(socket: &Datagram) -> Vec<u8> {
 }
 
 #[test]
-fn datagrams_of_any_size_come_back_as_they_were() {
+fn echo_returns_datagrams() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan("echo", ""));
         let near = peer(&site, &address);
@@ -205,7 +205,7 @@ fn data(sequence: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_sink_counts_the_datagrams_of_a_run_and_says_how_many() {
+fn sink_reports_datagram_counts() {
     on_kernel_cores(|site| async move {
         let (address, service) = site.serve_worker(&plan("sink", "name = \"bin\""));
         let near = peer(&site, &address);
@@ -239,7 +239,7 @@ fn a_sink_counts_the_datagrams_of_a_run_and_says_how_many() {
 }
 
 #[test]
-fn an_echo_counts_too_and_does_not_answer_another_echo() {
+fn echo_counts_and_ignores_other_echoes() {
     on_kernel_cores(|site| async move {
         let (address, service) = site.serve_worker(&plan("echo", "transport = \"udp\""));
         let near = peer(&site, &address);
@@ -265,7 +265,7 @@ fn an_echo_counts_too_and_does_not_answer_another_echo() {
 }
 
 #[test]
-fn a_peer_whose_port_is_closed_does_not_disturb_others() {
+fn closed_peer_port_is_harmless() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan("echo", ""));
         for _ in 0..20 {

@@ -16,14 +16,14 @@ fn plan(keys: &str) -> Plan {
 }
 
 #[test]
-fn a_client_is_answered_over_a_connection_and_values_of_any_length_come_back() {
+fn values_of_any_length_are_stored() {
     on_every_driver(|site| async move {
         let address = site.serve(&plan(""));
         let mut client = site.connect(&address).await;
         for length in [0, 1, 4094, 4095, 17_000, 200_000] {
             let value = "v".repeat(length);
             let said = format!("set key 1 0 {length}\r\n{value}\r\nget key\r\n");
-            client.send_apart(said.as_bytes());
+            client.send_in_background(said.as_bytes());
             let answer = format!("STORED\r\nVALUE key 1 {length}\r\n{value}\r\nEND\r\n");
             assert!(client.receive_exactly(answer.len()).await == answer.as_bytes());
         }
@@ -34,7 +34,7 @@ fn a_client_is_answered_over_a_connection_and_values_of_any_length_come_back() {
 }
 
 #[test]
-fn clients_share_the_items_of_their_core_and_a_reload_keeps_them() {
+fn clients_share_items_across_reload() {
     on_every_driver(|site| async move {
         let (address, service, before) = site.serve_to_change(&plan(""));
         let one = site.connect(&address).await;
@@ -66,7 +66,7 @@ fn clients_share_the_items_of_their_core_and_a_reload_keeps_them() {
 }
 
 #[test]
-fn a_client_that_is_silent_or_takes_nothing_is_ended() {
+fn idle_or_stalled_client_is_closed() {
     on_simulated_cores(|site| async move {
         let keys = "[timeouts]\nclient_idle = \"5s\"\nclient_send = \"3s\"";
         let address = site.serve(&plan(keys));
@@ -79,7 +79,7 @@ fn a_client_that_is_silent_or_takes_nothing_is_ended() {
         let value = "v".repeat(100_000);
         deaf.send(format!("set key 0 0 100000\r\n{value}\r\n").as_bytes())
             .await;
-        deaf.send_apart("get key\r\n".repeat(2_000).as_bytes());
+        deaf.send_in_background("get key\r\n".repeat(2_000).as_bytes());
         site.core.sleep(Duration::from_secs(60)).await;
         let (received, is_reset) = deaf.receive_all_or_reset().await;
         assert!(received.len() < 100_000 * 2_000, "{is_reset}");

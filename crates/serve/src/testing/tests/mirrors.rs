@@ -39,12 +39,12 @@ async fn is_copied(site: TestCore, requests: [&'static str; 2]) {
 }
 
 #[test]
-fn another_group_gets_the_same_requests_and_its_responses_are_dropped() {
+fn mirror_gets_same_requests() {
     on_every_driver(|site| is_copied(site, [GET, GET]));
 }
 
 #[test]
-fn a_body_that_came_with_its_head_is_copied_with_it() {
+fn body_with_head_is_mirrored() {
     // Simulated networks separate heads and bodies.
     let post = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     on_kernel_cores(|site| is_copied(site, [post, GET]));
@@ -53,7 +53,7 @@ fn a_body_that_came_with_its_head_is_copied_with_it() {
 }
 
 #[test]
-fn the_copies_of_a_group_share_its_connections() {
+fn mirrored_requests_reuse_connections() {
     on_every_driver(|site| async move {
         let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let other = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
@@ -72,7 +72,7 @@ fn the_copies_of_a_group_share_its_connections() {
 }
 
 #[test]
-fn what_goes_wrong_with_a_copy_does_not_concern_the_client() {
+fn mirror_failure_does_not_affect_client() {
     on_every_driver(|site| async move {
         let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         for script in [
@@ -100,7 +100,7 @@ fn what_goes_wrong_with_a_copy_does_not_concern_the_client() {
 }
 
 #[test]
-fn a_body_that_streams_and_what_chance_leaves_out_are_not_copied() {
+fn streamed_bodies_are_not_mirrored() {
     on_every_driver(|site| async move {
         let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let other = site.upstream(&[&[]]);

@@ -4,13 +4,13 @@
 mod bodies;
 mod capacity;
 mod codes;
-mod hanging;
-mod lateness;
+mod complete_responses;
+mod connect_timeouts;
 mod server;
 mod shares;
 mod stalled;
 mod stopping;
-mod whole;
+mod unresponsive;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,9 +20,9 @@ use onrush_engine::Input;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Cause, End};
 
-use self::server::{Asked, Done, Response, serve};
-use super::http2::Asking;
-use crate::observe::record::{self, Class};
+use self::server::{Asked, Reaction, Response, serve};
+use super::http2::Http2Client;
+use crate::observe::record::{self, FailureClass};
 use crate::testing::harness::{
     Peer, TestCore, configured, on_every_driver, on_simulated_cores, send_bytes,
 };
@@ -39,8 +39,8 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")
 }
 
-fn echo_path(asked: &Asked) -> Done {
-    Done::Respond(Response::ok(asked.path()))
+fn echo_path(asked: &Asked) -> Reaction {
+    Reaction::Respond(Response::ok(asked.path()))
 }
 
 /// Sends an HTTP/1 request that closes the connection to a server of `plan`; returns all received text.
@@ -84,10 +84,10 @@ fn payload(response: &str) -> String {
 }
 
 #[test]
-fn clients_of_http_1_share_a_connection_and_each_gets_its_response() {
+fn http_1_clients_share_a_connection() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| {
-            Done::Respond(
+            Reaction::Respond(
                 Response::ok(asked.path()).with("content-length", &asked.path().len().to_string()),
             )
         });
@@ -99,11 +99,11 @@ fn clients_of_http_1_share_a_connection_and_each_gets_its_response() {
 }
 
 #[test]
-fn no_more_streams_are_open_than_either_side_allows() {
+fn concurrent_streams_are_limited_by_both_sides() {
     for (theirs, ours, most, connections) in [(3, 100, 3, 1), (100, 2, 2, 1), (100, 4, 4, 2)] {
         on_every_driver(move |site| async move {
             let (server, seen) = serve(&site, theirs, |asked| {
-                Done::Respond(
+                Reaction::Respond(
                     Response::ok(asked.path())
                         .with("content-length", &asked.path().len().to_string()),
                 )
@@ -119,11 +119,11 @@ fn no_more_streams_are_open_than_either_side_allows() {
 }
 
 #[test]
-fn a_head_and_a_body_go_to_the_server_in_the_words_of_http_2() {
+fn head_and_body_are_sent_as_http_2() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| {
             let body = String::from_utf8(asked.body.clone()).expect("text");
-            Done::Respond(Response::ok(&body).trailer("x-sum", "7"))
+            Reaction::Respond(Response::ok(&body).trailer("x-sum", "7"))
         });
         let plan = plan(server, "");
         for (request, body, trailers) in [
@@ -174,7 +174,7 @@ fn a_head_and_a_body_go_to_the_server_in_the_words_of_http_2() {
 }
 
 #[test]
-fn large_bodies_pass_both_ways() {
+fn large_bodies_are_forwarded_both_ways() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let response = Response {
@@ -182,7 +182,7 @@ fn large_bodies_pass_both_ways() {
                 body: asked.body.clone(),
                 ..Response::default()
             };
-            Done::Respond(response)
+            Reaction::Respond(response)
         });
         let body: String = (0..300_000)
             .map(|at| char::from(b'a' + (at * 7 % 26) as u8))
@@ -197,13 +197,13 @@ fn large_bodies_pass_both_ways() {
 }
 
 #[test]
-fn streams_that_are_reset_behind_data_take_nothing_of_the_connections_window() {
+fn resets_after_data_release_connection_window() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| {
             let response = Response::ok(&"x".repeat(60_000));
             match asked.path() {
-                "/whole" => Done::Respond(response),
-                _ => Done::Cut(response, Code::INTERNAL_ERROR),
+                "/whole" => Reaction::Respond(response),
+                _ => Reaction::Cut(response, Code::INTERNAL_ERROR),
             }
         });
         // The connection's window is as large as the window of one stream.
@@ -226,7 +226,7 @@ fn streams_that_are_reset_behind_data_take_nothing_of_the_connections_window() {
 }
 
 #[test]
-fn a_response_without_a_body_says_so_to_clients_of_http_1() {
+fn bodiless_response_is_marked_for_http_1() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let status = match asked.path() {
@@ -234,7 +234,7 @@ fn a_response_without_a_body_says_so_to_clients_of_http_1() {
                 "/304" => 304,
                 _ => 200,
             };
-            Done::Respond(Response {
+            Reaction::Respond(Response {
                 status,
                 ..Response::default()
             })
@@ -258,12 +258,12 @@ fn a_response_without_a_body_says_so_to_clients_of_http_1() {
 }
 
 #[test]
-fn interim_responses_pass() {
+fn interim_responses_are_forwarded() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |_| {
             let mut response = Response::ok("x");
             response.interim = vec![103, 103];
-            Done::Respond(response)
+            Reaction::Respond(response)
         });
         let request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
         let response = ask(&site, &plan(server, ""), request).await;
@@ -279,12 +279,12 @@ fn interim_responses_pass() {
 }
 
 #[test]
-fn what_the_server_did_nothing_for_is_sent_again() {
+fn unprocessed_request_is_retried() {
     for method in ["GET", "POST"] {
         on_every_driver(move |site| async move {
             let (server, seen) =
                 serve(&site, 100, |asked| match (asked.path(), asked.connection) {
-                    ("/goes", 0) => Done::GoAway,
+                    ("/goes", 0) => Reaction::GoAway,
                     _ => echo_path(asked),
                 });
             let request = format!(
@@ -298,9 +298,9 @@ fn what_the_server_did_nothing_for_is_sent_again() {
 }
 
 #[test]
-fn a_refused_stream_is_sent_again_and_not_for_ever() {
+fn refused_stream_is_retried_with_limit() {
     on_every_driver(|site| async move {
-        let (server, seen) = serve(&site, 100, |_| Done::Reset(Code::REFUSED_STREAM));
+        let (server, seen) = serve(&site, 100, |_| Reaction::Reset(Code::REFUSED_STREAM));
         let request =
             "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         let response = ask(&site, &plan(server, "eject = false"), request).await;
@@ -316,8 +316,8 @@ fn request_refused_four_times_gets_fifth_response() {
         let (server, _) = serve(&site, 100, move |_| {
             attempts.set(attempts.get() + 1);
             match attempts.get() {
-                ..5 => Done::Reset(Code::REFUSED_STREAM),
-                _ => Done::Respond(Response::ok("fifth")),
+                ..5 => Reaction::Reset(Code::REFUSED_STREAM),
+                _ => Reaction::Respond(Response::ok("fifth")),
             }
         });
         let request =
@@ -329,10 +329,10 @@ fn request_refused_four_times_gets_fifth_response() {
 }
 
 #[test]
-fn a_stream_that_is_reset_before_its_response_is_asked_for_at_another_server() {
+fn reset_before_response_is_retried_elsewhere() {
     for code in [Code::INTERNAL_ERROR, Code::CANCEL, Code::NO_ERROR] {
         on_every_driver(|site| async move {
-            let (breaking, _) = serve(&site, 100, move |_| Done::Reset(code));
+            let (breaking, _) = serve(&site, 100, move |_| Reaction::Reset(code));
             let (good, _) = serve(&site, 100, echo_path);
             let plan = configured(&format!(
                 "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{breaking}\", \"{good}\"]\n\
@@ -340,7 +340,7 @@ fn a_stream_that_is_reset_before_its_response_is_asked_for_at_another_server() {
             ));
             let address = site.serve(&plan);
             for _ in 0..4 {
-                let mut client = Asking::connect(&site, &address, 65_535).await;
+                let mut client = Http2Client::connect(&site, &address, 65_535).await;
                 assert_eq!(client.get("/fine").await.status, 200, "{code:?}");
                 let stream = client.open(("POST", "/once"), &[], End::Stream);
                 let response = client.response(stream).await;
@@ -353,12 +353,12 @@ fn a_stream_that_is_reset_before_its_response_is_asked_for_at_another_server() {
 }
 
 #[test]
-fn a_body_that_follows_goes_to_another_server_where_none_listens_at_the_first() {
+fn streamed_body_goes_to_next_server_on_refusal() {
     on_every_driver(|site| async move {
         let (listener, nobody) = site.listen();
         drop(listener);
         let (good, _) = serve(&site, 100, |asked| {
-            Done::Respond(Response::ok(&asked.body.len().to_string()))
+            Reaction::Respond(Response::ok(&asked.body.len().to_string()))
         });
         let plan = configured(&format!(
             "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{nobody}\", \"{good}\"]\n\
@@ -366,7 +366,7 @@ fn a_body_that_follows_goes_to_another_server_where_none_listens_at_the_first() 
         ));
         let address = site.serve(&plan);
         for bytes in [3, 100_000, 3, 100_000] {
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             let stream = client.open(("POST", "/"), &[], End::Open);
             client.send_body(stream, &vec![b'x'; bytes]).await;
             let response = client.response(stream).await;
@@ -379,19 +379,19 @@ fn a_body_that_follows_goes_to_another_server_where_none_listens_at_the_first() 
 }
 
 #[test]
-fn trailers_stand_behind_a_body_whose_length_was_said() {
+fn trailers_follow_body_with_length() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let body = "x".repeat(asked.path().len() * 10_000);
             let response = Response::ok(&body).with("content-length", &body.len().to_string());
-            Done::Respond(match asked.path().ends_with("none") {
+            Reaction::Respond(match asked.path().ends_with("none") {
                 true => response,
                 false => response.trailer("x-sum", "7"),
             })
         });
         let address = site.serve(&plan(server, ""));
         for (path, trailers) in [("/", 1), ("/long", 1), ("/none", 0), ("/long/none", 0)] {
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             let response = client.get(path).await;
             assert_eq!(response.body.len(), path.len() * 10_000);
             assert_eq!(
@@ -405,13 +405,15 @@ fn trailers_stand_behind_a_body_whose_length_was_said() {
 }
 
 #[test]
-fn what_a_server_breaks_is_told_to_its_client_alone() {
+fn server_reset_affects_only_its_client() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| match asked.path() {
-            "/cut" => Done::Cut(Response::ok("part"), Code::INTERNAL_ERROR),
-            "/reset" => Done::Reset(Code::INTERNAL_ERROR),
-            "/more" => Done::Respond(Response::ok("more than that").with("content-length", "3")),
-            "/close" => Done::Close,
+            "/cut" => Reaction::Cut(Response::ok("part"), Code::INTERNAL_ERROR),
+            "/reset" => Reaction::Reset(Code::INTERNAL_ERROR),
+            "/more" => {
+                Reaction::Respond(Response::ok("more than that").with("content-length", "3"))
+            }
+            "/close" => Reaction::Close,
             _ => echo_path(asked),
         });
         let plan = plan(server, "eject = false");
@@ -441,16 +443,20 @@ fn what_a_server_breaks_is_told_to_its_client_alone() {
             assert!(!text.contains("more than"), "{path}: {text}");
             let seen = service.worker.meter.take_seen();
             let seen: Vec<_> = seen.iter().map(|it| (it.failure, it.end)).collect();
-            assert_eq!(seen, [(Some(Class::Cut), record::End::Partial)], "{path}");
+            assert_eq!(
+                seen,
+                [(Some(FailureClass::Cut), record::RequestEnd::Partial)],
+                "{path}"
+            );
         }
     });
 }
 
 #[test]
-fn a_client_that_leaves_has_its_stream_reset() {
+fn departed_client_resets_stream() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {
-            "/held" => Done::Hold,
+            "/held" => Reaction::Hold,
             _ => echo_path(asked),
         });
         let address = site.serve(&plan(server, ""));
@@ -473,10 +479,10 @@ fn a_client_that_leaves_has_its_stream_reset() {
 }
 
 #[test]
-fn the_stream_of_a_client_that_leaves_is_the_next_ones() {
+fn freed_stream_is_reused() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 1, |asked| match asked.path() {
-            "/held" => Done::Hold,
+            "/held" => Reaction::Hold,
             _ => echo_path(asked),
         });
         let more = "streams_max = 1\nconnections_shared_max = 1";
@@ -498,10 +504,10 @@ fn the_stream_of_a_client_that_leaves_is_the_next_ones() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_no_other() {
+fn slow_client_blocks_no_other() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {
-            "/large" => Done::Respond(Response {
+            "/large" => Reaction::Respond(Response {
                 status: 200,
                 body: vec![b'x'; 8 << 20],
                 ..Response::default()
@@ -529,11 +535,11 @@ fn a_client_that_does_not_read_holds_up_no_other() {
 }
 
 #[test]
-fn clients_that_do_not_read_leave_others_room_in_the_window_of_their_connection() {
+fn slow_clients_leave_connection_window() {
     const BYTES: usize = 2 << 20;
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 10, |_| {
-            Done::Respond(Response {
+            Reaction::Respond(Response {
                 status: 200,
                 body: vec![b'x'; BYTES],
                 ..Response::default()
@@ -551,7 +557,7 @@ fn clients_that_do_not_read_leave_others_room_in_the_window_of_their_connection(
         }
         // The first request may be in flight before all the others are stalled.
         for _ in 0..3 {
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             assert_eq!(client.get("/").await.body.len(), BYTES);
         }
         assert_eq!(seen.connections.get(), 1);
@@ -561,13 +567,13 @@ fn clients_that_do_not_read_leave_others_room_in_the_window_of_their_connection(
 }
 
 #[test]
-fn a_server_that_takes_few_streams_refuses_none() {
+fn low_stream_limit_refuses_none() {
     for streams_max in [1, 3] {
         on_every_driver(move |site| async move {
             let (server, seen) = serve(&site, streams_max, echo_path);
             let address = site.serve(&plan(server, "connections_shared_max = 2"));
             for _ in 0..3 {
-                let mut client = Asking::connect(&site, &address, 65_535).await;
+                let mut client = Http2Client::connect(&site, &address, 65_535).await;
                 let paths: Vec<String> = (0..40).map(|number| format!("/{number}")).collect();
                 let asked = paths
                     .iter()
@@ -585,7 +591,7 @@ fn a_server_that_takes_few_streams_refuses_none() {
 }
 
 #[test]
-fn calls_of_grpc_pass_with_their_trailers() {
+fn grpc_calls_are_forwarded_with_trailers() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| {
             let answer = Response {
@@ -593,7 +599,7 @@ fn calls_of_grpc_pass_with_their_trailers() {
                 ..Response::ok("")
             };
             let answer = answer.with("content-type", "application/grpc");
-            Done::Respond(match asked.path() {
+            Reaction::Respond(match asked.path() {
                 "/s/Fails" => Response::ok("")
                     .with("content-type", "application/grpc")
                     .with("grpc-status", "5"),
@@ -601,7 +607,7 @@ fn calls_of_grpc_pass_with_their_trailers() {
             })
         });
         let address = site.serve(&plan(server, ""));
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         let more = [
             ("content-type", "application/grpc"),
             ("te", "trailers"),
@@ -630,7 +636,7 @@ fn calls_of_grpc_pass_with_their_trailers() {
 }
 
 #[test]
-fn a_server_is_checked_in_its_own_protocol() {
+fn health_check_uses_http_2() {
     for (health, path) in [
         (
             r#"{ path = "/well", body = "yes", interval = "50ms" }"#,
@@ -655,7 +661,7 @@ fn a_server_is_checked_in_its_own_protocol() {
                     .trailer("grpc-status", "0"),
                     _ => Response::ok("page").with("content-length", "4"),
                 };
-                Done::Respond(response)
+                Reaction::Respond(response)
             });
             let plan = plan(server, &format!("health = {health}"));
             let (_, service) = site.serve_worker(&plan);
@@ -670,7 +676,7 @@ fn a_server_is_checked_in_its_own_protocol() {
 }
 
 #[test]
-fn a_copy_goes_to_servers_of_http_2_too() {
+fn mirror_uses_http_2() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, echo_path);
         let (other, seen) = serve(&site, 100, echo_path);
@@ -690,7 +696,7 @@ fn a_copy_goes_to_servers_of_http_2_too() {
 }
 
 #[test]
-fn no_websocket_is_passed_to_servers_of_http_2() {
+fn websocket_needs_extended_connect() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, echo_path);
         let plan = plan(server, "");
@@ -698,7 +704,7 @@ fn no_websocket_is_passed_to_servers_of_http_2() {
         let response = ask(&site, &plan, request).await;
         assert!(response.starts_with("HTTP/1.1 501 "), "{response}");
         let address = site.serve(&plan);
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         let more = [(":protocol", "websocket"), ("sec-websocket-version", "13")];
         let stream = client.open(("CONNECT", "/"), &more, End::Open);
         assert_eq!(client.response(stream).await.status, 501);
@@ -707,7 +713,7 @@ fn no_websocket_is_passed_to_servers_of_http_2() {
 }
 
 #[test]
-fn a_server_that_speaks_http_1_is_told_from_one_that_is_broken() {
+fn http_1_server_is_distinguished_from_broken() {
     on_every_driver(|site| async move {
         let (listener, old) = site.listen();
         site.core.spawn(async move {

@@ -42,7 +42,7 @@ fn responding_to_five_at_once() -> [Step; 4] {
 }
 
 #[test]
-fn one_connection_serves_one_client_after_the_other() {
+fn connection_is_reused_across_clients() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let address = site.serve(&upstream.plan());
@@ -56,7 +56,7 @@ fn one_connection_serves_one_client_after_the_other() {
 }
 
 #[test]
-fn no_more_idle_connections_are_kept_than_the_plan_says() {
+fn idle_connections_are_limited() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&responding_to_five_at_once()]);
         let mut plan = upstream.plan();
@@ -70,7 +70,7 @@ fn no_more_idle_connections_are_kept_than_the_plan_says() {
 }
 
 #[test]
-fn what_a_burst_has_opened_serves_the_next_one() {
+fn connections_of_a_burst_are_reused() {
     const CLIENTS: usize = 1_500;
     on_simulated_core(1, |site| async move {
         let script = [
@@ -94,7 +94,7 @@ fn what_a_burst_has_opened_serves_the_next_one() {
 }
 
 #[test]
-fn none_is_kept_when_the_plan_says_so() {
+fn pooling_can_be_disabled() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let mut plan = upstream.plan();
@@ -109,7 +109,7 @@ fn none_is_kept_when_the_plan_says_so() {
 }
 
 #[test]
-fn a_connection_that_was_idle_too_long_is_closed() {
+fn idle_timeout_closes_connection() {
     on_simulated_cores(|site| async move {
         let script = [
             Step::WaitForConnections(3),
@@ -134,7 +134,7 @@ fn a_connection_that_was_idle_too_long_is_closed() {
 }
 
 #[test]
-fn a_connection_with_bytes_left_over_is_not_used_again() {
+fn surplus_bytes_prevent_reuse() {
     for surplus in ["x", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"] {
         let together = vec![
             Step::Read,
@@ -159,7 +159,7 @@ fn a_connection_with_bytes_left_over_is_not_used_again() {
 }
 
 #[test]
-fn late_body_of_a_304_is_not_the_next_response() {
+fn late_304_body_is_not_a_response() {
     let not_modified = send("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n");
     let late = [
         Step::Read,
@@ -182,7 +182,7 @@ fn late_body_of_a_304_is_not_the_next_response() {
 }
 
 #[test]
-fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
+fn connection_closed_while_idle_is_not_reused() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
         let (address, service) = site.serve_worker(&upstream.plan());
@@ -198,7 +198,7 @@ fn a_connection_that_the_server_closes_while_it_is_idle_is_not_used_again() {
 }
 
 #[test]
-fn a_connection_whose_server_says_close_is_not_used_again() {
+fn connection_close_prevents_reuse() {
     for response in [
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -215,7 +215,7 @@ fn a_connection_whose_server_says_close_is_not_used_again() {
 }
 
 #[test]
-fn a_connection_kept_by_a_server_of_http_1_0_is_used_again() {
+fn http_1_0_keep_alive_is_reused() {
     on_every_driver(|site| async move {
         let kept = send("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok");
         let upstream = site.upstream(&[&[Step::Read, kept, Step::Again]]);
@@ -245,7 +245,7 @@ fn idle_connections_hold_no_buffers() {
 }
 
 #[test]
-fn connections_are_made_before_they_are_needed_where_the_plan_says_so() {
+fn ready_connections_are_opened_in_advance() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let mut plan = upstream.plan();
@@ -260,7 +260,7 @@ fn connections_are_made_before_they_are_needed_where_the_plan_says_so() {
 }
 
 #[test]
-fn a_group_of_a_configuration_that_is_not_in_force_any_more_keeps_nothing() {
+fn retired_group_keeps_no_connections() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (address, service) = site.serve_worker(&upstream.plan());

@@ -3,8 +3,8 @@
 use onrush_http::encoding::Coding;
 use onrush_http::http2::{self, LocalSettings};
 
-use super::http2::{Asking, Response};
-use crate::observe::record::End;
+use super::http2::{Http2Client, Response};
+use crate::observe::record::RequestEnd;
 use crate::testing::harness::{Step, configured, on_every_driver, on_simulated_core, send};
 use crate::worker::compress::decode::decode;
 
@@ -17,7 +17,7 @@ fn text(response: &Response) -> &str {
     str::from_utf8(&response.body).expect("it is text")
 }
 
-fn get(client: &mut Asking, path: &str, fields: &[(&str, &str)]) -> http2::Stream {
+fn get(client: &mut Http2Client, path: &str, fields: &[(&str, &str)]) -> http2::Stream {
     client.open(("GET", path), fields, http2::End::Stream)
 }
 
@@ -25,7 +25,7 @@ fn field<'r>(response: &'r Response, name: &str) -> Option<&'r str> {
     response.fields.get(name).map(|value| &**value)
 }
 
-async fn data(client: &mut Asking, stream: http2::Stream, bytes: &[u8], end: http2::End) {
+async fn data(client: &mut Http2Client, stream: http2::Stream, bytes: &[u8], end: http2::End) {
     let written = client.http.data(stream, bytes.len(), end, &mut client.out);
     written.expect("it is open");
     client.out.extend_from_slice(bytes);
@@ -33,7 +33,7 @@ async fn data(client: &mut Asking, stream: http2::Stream, bytes: &[u8], end: htt
 }
 
 #[test]
-fn responses_made_here_are_the_same_over_http2() {
+fn generated_responses_match_over_http2() {
     on_every_driver(|site| async move {
         let folder = std::env::temp_dir().join(format!("onrush-protocols-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -51,7 +51,7 @@ fn responses_made_here_are_the_same_over_http2() {
             folder.display()
         );
         let (address, service) = site.serve_worker(&configured(&config));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let asked = [
             "/fixed",
             "/old?x",
@@ -95,13 +95,13 @@ fn responses_made_here_are_the_same_over_http2() {
         assert_eq!((part.status, &part.body[..]), (206, &large[10..20]));
         let seen = service.worker.meter.take_seen();
         assert_eq!(seen.len(), asked.len() + 2);
-        assert!(seen.iter().all(|record| record.end == End::Complete));
+        assert!(seen.iter().all(|record| record.end == RequestEnd::Complete));
         std::fs::remove_dir_all(&folder).ok();
     });
 }
 
 #[test]
-fn requests_of_one_connection_are_forwarded_at_the_same_time() {
+fn concurrent_streams_are_forwarded_concurrently() {
     on_every_driver(|site| async move {
         let slow = [
             Step::Read,
@@ -131,7 +131,7 @@ fn requests_of_one_connection_are_forwarded_at_the_same_time() {
              [upstream.old]\nservers = [\"{old}\"]\n"
         );
         let (address, service) = site.serve_worker(&configured(&config));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let [slow, quick, old] =
             ["/slow", "/quick", "/old"].map(|path| get(&mut client, path, &[]));
         let quick = client.response(quick).await;
@@ -145,12 +145,12 @@ fn requests_of_one_connection_are_forwarded_at_the_same_time() {
         assert_eq!(text(&client.response(slow).await), "slow");
         let seen = service.worker.meter.take_seen();
         assert_eq!(seen.len(), 3);
-        assert!(seen.iter().all(|record| record.end == End::Complete));
+        assert!(seen.iter().all(|record| record.end == RequestEnd::Complete));
     });
 }
 
 #[test]
-fn bodies_reach_servers_whole_or_in_pieces() {
+fn request_bodies_are_forwarded() {
     on_every_driver(|site| async move {
         let echo = [
             Step::Read,
@@ -163,7 +163,7 @@ fn bodies_reach_servers_whole_or_in_pieces() {
             upstream.address
         );
         let address = site.serve(&configured(&config));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let fields = [("x-a", "b"), ("content-length", "5")];
         let stream = client.open(("POST", "/"), &fields, http2::End::Open);
         client.send_body(stream, b"whole").await;
@@ -187,7 +187,7 @@ fn bodies_reach_servers_whole_or_in_pieces() {
 }
 
 #[test]
-fn failures_of_servers_and_clients_are_recorded_per_request() {
+fn failures_are_recorded_per_request() {
     for seed in 0..20 {
         on_simulated_core(seed, |site| async move {
             let half = [
@@ -204,7 +204,7 @@ fn failures_of_servers_and_clients_are_recorded_per_request() {
                  [upstream.dead]\nservers = [\"{dead}\"]\n"
             );
             let (address, service) = site.serve_worker(&configured(&config));
-            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            let mut client = Http2Client::connect(&site, &address, WINDOW).await;
             let [half, dead, well] =
                 ["/half", "/dead", "/"].map(|path| get(&mut client, path, &[]));
             let half = client.response(half).await;
@@ -222,7 +222,7 @@ fn failures_of_servers_and_clients_are_recorded_per_request() {
 }
 
 #[test]
-fn responses_are_encoded_over_http2() {
+fn responses_are_compressed_over_http2() {
     on_every_driver(|site| async move {
         let folder = std::env::temp_dir().join(format!("onrush-coded-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -247,7 +247,7 @@ fn responses_are_encoded_over_http2() {
             folder.display()
         );
         let address = site.serve(&configured(&config));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let asked = ["/files/large.txt", "/fixed", "/", "/"];
         for (number, path) in (1..).zip(asked) {
             let stream = get(&mut client, path, &[("accept-encoding", "gzip")]);
@@ -264,7 +264,7 @@ fn responses_are_encoded_over_http2() {
 }
 
 #[test]
-fn rules_of_routes_hold_over_http2() {
+fn route_rules_apply_over_http2() {
     on_every_driver(|site| async move {
         let ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         let script = [Step::Read, send(ok), Step::Again];
@@ -282,7 +282,7 @@ fn rules_of_routes_hold_over_http2() {
             app.address, copies.address
         );
         let address = site.serve(&configured(&config));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let login = [("authorization", "Basic YWxpOm9wZW4gc2VzYW1l")];
         let allowed = get(&mut client, "/staff", &login);
         let denied = get(&mut client, "/staff", &[]);

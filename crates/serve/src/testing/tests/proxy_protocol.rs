@@ -22,7 +22,7 @@ fn introduced(bytes: &str) -> Outcome {
 }
 
 #[test]
-fn the_client_is_who_the_header_says() {
+fn header_sets_client_address() {
     let ipv4 = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\x01\x02\x03\x0a\0\0\x01\x12\x34\0\x50";
     let local = "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
     for (header, client) in [
@@ -46,7 +46,7 @@ fn the_client_is_who_the_header_says() {
 }
 
 #[test]
-fn a_connection_without_a_header_is_closed_and_counted() {
+fn missing_header_closes_connection() {
     for bytes in [
         GET,
         "PROXY TCP4 192.0.2.7\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -63,7 +63,7 @@ fn a_connection_without_a_header_is_closed_and_counted() {
 }
 
 #[test]
-fn others_speak_for_themselves_and_may_not_introduce_anybody() {
+fn untrusted_peer_needs_no_header() {
     let balancers = Network::new([10, 0, 0, 0].into(), 8).expect("a prefix");
     let change = |plan: &mut Plan| {
         plan.listen[0].proxy_protocol = Some(Networks(vec![balancers]));
@@ -79,7 +79,7 @@ fn others_speak_for_themselves_and_may_not_introduce_anybody() {
 }
 
 #[test]
-fn a_header_that_does_not_come_in_time_ends_the_connection() {
+fn late_header_closes_connection() {
     on_simulated_cores(|site| async move {
         let mut plan = site.upstream(&[&[]]).plan();
         plan.listen[0].proxy_protocol = Some(Networks::everybody());
@@ -92,7 +92,7 @@ fn a_header_that_does_not_come_in_time_ends_the_connection() {
 }
 
 #[test]
-fn access_rules_are_about_the_client_in_the_header() {
+fn access_rules_use_header_address() {
     let far = Network::new([192, 0, 2, 0].into(), 24).expect("a prefix");
     let what = onrush_config::plan::OneLiner::Synthetic;
     let mut plan = Plan::one_liner(what, Vec::new());
@@ -103,7 +103,7 @@ fn access_rules_are_about_the_client_in_the_header() {
 }
 
 #[test]
-fn servers_are_told_of_each_client_anew() {
+fn server_connections_get_a_header_per_client() {
     for version in [ProxyVersion::V1, ProxyVersion::V2] {
         on_every_driver(move |site| async move {
             // A version 2 header starts with the end marker of a head.
@@ -145,7 +145,7 @@ fn servers_are_told_of_each_client_anew() {
 }
 
 #[test]
-fn health_checks_are_nobodys_connections() {
+fn health_checks_send_unknown_proxy_header() {
     on_every_driver(|site| async move {
         let script = [Step::ReadHead, send(OK)];
         let upstream = site.upstream(&[&script]);

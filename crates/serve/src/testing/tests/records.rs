@@ -9,8 +9,8 @@ use onrush_config::Plan;
 use onrush_engine::random::Random;
 use onrush_http::Method;
 
-use crate::observe::meter::Seen;
-use crate::observe::record::End;
+use crate::observe::meter::SeenRecord;
+use crate::observe::record::RequestEnd;
 use crate::testing::harness::{Step, TestCore, cut_off_on_resetting_core, send, send_bytes};
 
 /// A path whose response is too long to be read.
@@ -125,7 +125,7 @@ async fn ask(
 }
 
 /// One run: `reset` of a thousand sends reset their connection, and the core stops after `ends_after`.
-fn run(seed: u64, reset: u32, ends_after: Option<Duration>) -> (Rc<Outcome>, Vec<Seen>) {
+fn run(seed: u64, reset: u32, ends_after: Option<Duration>) -> (Rc<Outcome>, Vec<SeenRecord>) {
     let outcome: Rc<Outcome> = Rc::default();
     let meters: Rc<RefCell<Option<Rc<crate::site::service::Service>>>> = Rc::default();
     cut_off_on_resetting_core(seed, reset, |site| {
@@ -159,7 +159,7 @@ fn run(seed: u64, reset: u32, ends_after: Option<Duration>) -> (Rc<Outcome>, Vec
 }
 
 #[track_caller]
-fn assert_each_has_one(outcome: &Outcome, seen: &[Seen], run: &str) {
+fn assert_each_has_one(outcome: &Outcome, seen: &[SeenRecord], run: &str) {
     let received = outcome.received.borrow();
     let (asked, records) = (outcome.asked.get(), seen.len());
     assert!(
@@ -175,14 +175,14 @@ fn assert_each_has_one(outcome: &Outcome, seen: &[Seen], run: &str) {
     for record in seen {
         let has_response = record.status.is_some();
         assert!(
-            has_response || record.end != End::Complete,
+            has_response || record.end != RequestEnd::Complete,
             "{run}: {record:?}"
         );
     }
 }
 
 #[test]
-fn each_request_has_one_record_whatever_breaks() {
+fn each_request_has_one_record() {
     let mut ends = HashSet::new();
     let mut failures = HashSet::new();
     for seed in 0..60 {

@@ -1,6 +1,6 @@
 //! A request that fails on a reused connection before any byte of its response is retried once, if that is safe.
 
-use crate::testing::harness::{Step, forward, forward_calmly, on_every_driver, send};
+use crate::testing::harness::{Step, forward, forward_undisturbed, on_every_driver, send};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -20,7 +20,7 @@ fn request(method: &str) -> String {
 }
 
 #[test]
-fn a_request_that_may_be_repeated_is_sent_again_when_the_server_closed_a_reused_connection() {
+fn closed_reused_connection_retries_safe_request() {
     for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"] {
         for then in [&[Step::Read][..], &[Step::Read, Step::Reset]] {
             let again = ("HTTP/1.1 200 OK".to_owned(), 1);
@@ -30,17 +30,17 @@ fn a_request_that_may_be_repeated_is_sent_again_when_the_server_closed_a_reused_
 }
 
 #[test]
-fn a_body_that_came_with_its_head_is_sent_again_with_it() {
+fn body_with_head_is_retried() {
     let put = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     let died = [Step::Read, send(OK), Step::Read];
-    let outcome = forward_calmly(&[&died, &[Step::Read, send(OK)]], &[GET, put].concat());
+    let outcome = forward_undisturbed(&[&died, &[Step::Read, send(OK)]], &[GET, put].concat());
     assert_eq!(outcome.totals.retried, 1, "{outcome:?}");
     assert_eq!(outcome.requests[0][1], outcome.requests[1][0]);
     assert!(outcome.requests[1][0].ends_with("\n\nbody"), "{outcome:?}");
 }
 
 #[test]
-fn bytes_after_a_response_without_a_body_cost_the_next_request_nothing() {
+fn surplus_bytes_do_not_affect_next_request() {
     let late = send("<p>the body of the response before</p>\r\n");
     for (first, response) in [
         (
@@ -78,7 +78,7 @@ fn bytes_after_a_response_without_a_body_cost_the_next_request_nothing() {
 }
 
 #[test]
-fn a_request_that_may_have_an_effect_is_never_sent_again() {
+fn unsafe_request_is_not_retried() {
     for method in ["POST", "PATCH", "PURGE", "get"] {
         let failed = ("HTTP/1.1 502 Bad Gateway".to_owned(), 0);
         assert_eq!(second(&request(method), &[Step::Read]), failed, "{method}");
@@ -86,7 +86,7 @@ fn a_request_that_may_have_an_effect_is_never_sent_again() {
 }
 
 #[test]
-fn a_request_whose_response_has_begun_is_never_sent_again() {
+fn started_response_is_not_retried() {
     for begun in ["H", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"] {
         for end in [&[][..], &[Step::Reset]] {
             // A reset must not overtake the byte.
@@ -99,7 +99,7 @@ fn a_request_whose_response_has_begun_is_never_sent_again() {
 }
 
 #[test]
-fn a_request_with_an_interim_response_is_never_sent_again() {
+fn interim_response_prevents_retry() {
     let interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
     let interim_begun = ("HTTP/1.1 103 Early Hints".to_owned(), 0);
     assert_eq!(second(GET, &[Step::Read, send(interim)]), interim_begun);
@@ -108,14 +108,14 @@ fn a_request_with_an_interim_response_is_never_sent_again() {
 }
 
 #[test]
-fn a_request_on_a_fresh_connection_is_never_sent_again() {
+fn new_connection_is_not_retried() {
     let outcome = forward(&[&[Step::Read], &[Step::Read, send(OK)]], GET);
     assert!(outcome.response.starts_with("HTTP/1.1 502 "), "{outcome:?}");
     assert_eq!(outcome.requests.len(), 1);
 }
 
 #[test]
-fn a_request_is_sent_again_at_most_once_however_many_idle_connections_there_are() {
+fn retried_at_most_once() {
     const CONNECTIONS: usize = 4;
     on_every_driver(|site| async move {
         // All connections are opened at the same time, and all fail on their second request.
@@ -145,7 +145,7 @@ fn a_request_is_sent_again_at_most_once_however_many_idle_connections_there_are(
 }
 
 #[test]
-fn a_body_that_is_being_streamed_is_never_sent_again() {
+fn streamed_body_is_not_retried() {
     on_every_driver(|site| async move {
         let script = [Step::Read, send(OK), Step::ReadHead, Step::Reset];
         let upstream = site.upstream(&[&script, &[Step::Read, send(OK)]]);

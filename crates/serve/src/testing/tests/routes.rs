@@ -29,7 +29,7 @@ fn status(plan: &Plan, request: &str) -> String {
 }
 
 #[test]
-fn slashes_in_a_row_do_not_slip_past_a_route() {
+fn repeated_slashes_do_not_bypass_route() {
     let mut admin = Route::to(respond(403));
     admin.when.path = PathMatch::Prefix("/admin".into());
     let plan = plan(vec![admin, Route::to(respond(200))]);
@@ -46,7 +46,7 @@ fn slashes_in_a_row_do_not_slip_past_a_route() {
 }
 
 #[test]
-fn a_route_may_be_for_all_but_some() {
+fn route_with_negated_condition() {
     let plan = crate::testing::harness::configured(
         r#"
         [[route]]
@@ -67,7 +67,7 @@ fn a_route_may_be_for_all_but_some() {
 }
 
 #[test]
-fn a_route_may_be_for_one_scheme_only() {
+fn route_for_one_scheme() {
     let mut plain = Route::to(respond(301));
     plain.when.scheme = Some(Scheme::Http);
     let mut plan = plan(vec![plain, Route::to(respond(200))]);
@@ -82,7 +82,7 @@ fn a_route_may_be_for_one_scheme_only() {
 }
 
 #[test]
-fn a_route_may_be_for_some_networks_only() {
+fn route_for_networks() {
     let mut near = Route::to(respond(200));
     near.when.from = Some(Networks(vec![
         Network::new([192, 0, 2, 0].into(), 24).expect("a prefix"),
@@ -120,7 +120,7 @@ fn location(target: &str, template: &str) -> String {
 }
 
 #[test]
-fn a_redirect_leads_to_what_its_template_says() {
+fn redirect_expands_template() {
     for (target, template, wanted) in [
         (
             "/old/a%20b?c",
@@ -148,7 +148,7 @@ fn a_redirect_leads_to_what_its_template_says() {
 }
 
 #[test]
-fn a_redirect_does_not_lead_to_a_host_that_the_client_chose() {
+fn redirect_cannot_be_sent_to_foreign_host() {
     for (target, template, wanted) in [
         ("/old//evil.example", "{path.rest}", "/evil.example"),
         ("//old/evil.example", "{path}", "/old/evil.example"),
@@ -206,7 +206,7 @@ fn a_redirect_does_not_lead_to_a_host_that_the_client_chose() {
 }
 
 #[test]
-fn a_redirect_to_a_host_that_is_none_is_refused() {
+fn redirect_to_invalid_host_is_refused() {
     for (template, fields) in [
         ("https://{host}{uri}", "Host:\n"),
         ("https://{host.name}:8443/", "Host:\n"),
@@ -250,7 +250,7 @@ fn a_redirect_to_a_host_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_place_that_a_route_sets_has_no_host_that_the_client_chose() {
+fn location_edit_cannot_name_foreign_host() {
     for (template, target, wanted) in [
         ("/{query}", "/?/evil.example", Some("/evil.example")),
         ("{path}", "//evil.example", Some("/evil.example")),
@@ -286,7 +286,7 @@ fn a_place_that_a_route_sets_has_no_host_that_the_client_chose() {
 }
 
 #[test]
-fn a_place_with_too_long_a_name_is_refused() {
+fn overlong_location_is_refused() {
     let mut route = Route::to(Action::Redirect {
         status: 301,
         location: Template(vec![Piece::Variable(Variable::Path); 3]),
@@ -297,7 +297,7 @@ fn a_place_with_too_long_a_name_is_refused() {
 }
 
 #[test]
-fn each_request_is_split_between_groups_anew() {
+fn split_is_random_per_request() {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     on_every_driver(|site| async move {
         let script = [Step::Read, send(OK), Step::Again];
@@ -338,7 +338,7 @@ respond = { status = 202 }
 "#;
 
 #[test]
-fn a_route_may_be_for_one_listener_only() {
+fn route_for_one_listener() {
     let plan = crate::testing::harness::configured(TWO_LISTENERS);
     on_every_driver(|site| {
         let plan = plan.clone();
@@ -355,7 +355,7 @@ fn a_route_may_be_for_one_listener_only() {
 }
 
 #[test]
-fn a_connection_stays_with_its_address_when_that_gets_another_name() {
+fn renamed_listener_keeps_connections() {
     let before = crate::testing::harness::configured(TWO_LISTENERS);
     let after = TWO_LISTENERS.replace("public", "front");
     let after = crate::testing::harness::configured(&format!(

@@ -10,7 +10,7 @@ use onrush_config::plan::{Check, Eject, Health, OneLiner, ServerAddress};
 use onrush_engine::{Address, Listener};
 
 use crate::site::service::Service;
-use crate::testing::harness::{Peer, TestCore, on_calm_cores};
+use crate::testing::harness::{Peer, TestCore, on_undisturbed_cores};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -68,14 +68,14 @@ async fn status(client: &mut Peer) -> String {
 }
 
 #[test]
-fn a_response_that_has_come_while_the_core_was_held_up_is_delivered() {
-    on_calm_cores(|site| async move {
+fn stall_delivers_received_response() {
+    on_undisturbed_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;
         client.send(GET).await;
         let server = stage.server().await;
         server.send(OK).await;
-        site.hold_up(STALL);
+        site.stall_core(STALL);
         assert_eq!(status(&mut client).await, "200");
         assert!(!stage.is_any_out());
         assert_eq!(stage.service.worker.meter.totals().failed(), 0);
@@ -83,15 +83,15 @@ fn a_response_that_has_come_while_the_core_was_held_up_is_delivered() {
 }
 
 #[test]
-fn a_head_that_has_come_while_the_core_was_held_up_is_a_request() {
-    on_calm_cores(|site| async move {
+fn stall_parses_received_head() {
+    on_undisturbed_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;
         let (first, rest) = GET.split_at(10);
         client.send(first).await;
         site.core.sleep(PATIENCE / 2).await;
         client.send(rest).await;
-        site.hold_up(STALL);
+        site.stall_core(STALL);
         let server = stage.server().await;
         server.send(OK).await;
         assert_eq!(status(&mut client).await, "200");
@@ -99,13 +99,13 @@ fn a_head_that_has_come_while_the_core_was_held_up_is_a_request() {
 }
 
 #[test]
-fn a_server_is_not_taken_out_for_time_that_the_core_was_held_up() {
-    on_calm_cores(|site| async move {
+fn stall_does_not_eject_server() {
+    on_undisturbed_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;
         client.send(GET).await;
         let _silent = stage.server().await;
-        site.hold_up(STALL);
+        site.stall_core(STALL);
         assert_eq!(status(&mut client).await, "504");
         assert!(!stage.is_any_out());
         // A failure of its own ejects it.
@@ -118,8 +118,8 @@ fn a_server_is_not_taken_out_for_time_that_the_core_was_held_up() {
 }
 
 #[test]
-fn a_check_whose_time_the_core_was_held_up_for_is_made_again() {
-    on_calm_cores(|site| async move {
+fn stall_repeats_health_check() {
+    on_undisturbed_cores(|site| async move {
         let check = Check::Http {
             path: "/health".into(),
             host: None,
@@ -139,7 +139,7 @@ fn a_check_whose_time_the_core_was_held_up_for_is_made_again() {
         let is_up = || stage.service.group(0).endpoints().all()[0].is_healthy();
         stage.server().await.send(OK).await;
         let silent = stage.server().await;
-        site.hold_up(STALL);
+        site.stall_core(STALL);
         let again = stage.server().await;
         assert!(is_up());
         drop(silent);

@@ -11,7 +11,7 @@ use crate::testing::harness::{
     Peer, Step, TestCore, cut_off_on_every_driver, on_every_driver, on_simulated_cores, send,
     send_bytes,
 };
-use crate::testing::tests::http2::Asking;
+use crate::testing::tests::http2::Http2Client;
 use onrush_config::Plan;
 use onrush_config::plan::{OneLiner, ServerAddress, Tls, TlsProfile};
 use onrush_engine::{Address, Input, Stream};
@@ -41,7 +41,7 @@ fn synthetic() -> Plan {
 const SLOW: &str = "GET /?t=20 HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[test]
-fn idle_connections_end_in_an_orderly_way() {
+fn idle_connections_close_orderly() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut fresh = site.connect(&address).await;
@@ -55,7 +55,7 @@ fn idle_connections_end_in_an_orderly_way() {
 }
 
 #[test]
-fn what_was_idle_for_long_is_not_waited_for() {
+fn long_idle_connections_close_at_once() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -71,7 +71,7 @@ fn what_was_idle_for_long_is_not_waited_for() {
 }
 
 #[test]
-fn an_idle_connection_may_ask_once_more() {
+fn idle_connection_may_send_one_more_request() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -87,7 +87,7 @@ fn an_idle_connection_may_ask_once_more() {
 }
 
 #[test]
-fn whoever_has_connected_is_accepted_and_gets_a_response() {
+fn queued_connections_are_served() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut clients = Vec::new();
@@ -106,7 +106,7 @@ fn whoever_has_connected_is_accepted_and_gets_a_response() {
 }
 
 #[test]
-fn requests_that_have_come_behind_another_get_responses_too() {
+fn pipelined_requests_get_responses() {
     on_every_driver(|site| async move {
         let address = site.serve(&synthetic());
         let mut client = site.connect(&address).await;
@@ -128,7 +128,7 @@ fn requests_that_have_come_behind_another_get_responses_too() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn who_pipelines_without_end_is_ended() {
+fn endless_pipelining_is_ended() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let client = site.connect(&address).await;
@@ -147,7 +147,7 @@ fn who_pipelines_without_end_is_ended() {
 }
 
 #[test]
-fn a_request_that_is_in_flight_gets_its_response_and_its_connection_ends() {
+fn request_in_flight_gets_response_and_close() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -171,7 +171,7 @@ fn a_request_that_is_in_flight_gets_its_response_and_its_connection_ends() {
 }
 
 #[test]
-fn a_response_that_has_begun_is_finished_and_its_connection_ends() {
+fn started_response_is_finished() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -191,7 +191,7 @@ fn a_response_that_has_begun_is_finished_and_its_connection_ends() {
 }
 
 #[test]
-fn an_upload_that_is_in_flight_is_finished() {
+fn upload_in_flight_is_finished() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::ReadHead,
@@ -217,7 +217,7 @@ fn an_upload_that_is_in_flight_is_finished() {
 }
 
 #[test]
-fn a_head_that_is_arriving_is_waited_for() {
+fn partial_head_is_awaited() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -236,7 +236,7 @@ fn a_head_that_is_arriving_is_waited_for() {
 }
 
 #[test]
-fn a_request_that_came_during_the_response_to_another_gets_its_own_and_nothing_is_lost() {
+fn request_during_response_is_not_lost() {
     on_every_driver(|site| async move {
         let address = site.serve(&synthetic());
         let mut client = site.connect(&address).await;
@@ -256,7 +256,7 @@ fn a_request_that_came_during_the_response_to_another_gets_its_own_and_nothing_i
 }
 
 #[test]
-fn what_takes_longer_than_the_plan_grants_is_cut_off_and_counted() {
+fn drain_timeout_cuts_off_and_counts() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
         // Both ends outlive their core's run; they are dropped when the next run keeps its own.
@@ -324,7 +324,7 @@ async fn connect(site: &TestCore, address: &Address, tls: Option<&Tls>) -> Trans
 
 /// An HTTP/1.0 client gets a chunked response without framing, up to the end of the connection.
 #[test]
-fn a_response_that_is_cut_off_does_not_look_whole() {
+fn cut_off_response_is_detectable() {
     const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\n\r\n";
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
@@ -390,10 +390,10 @@ fn a_response_that_is_cut_off_does_not_look_whole() {
 }
 
 /// Client, servers and service.
-type Ends = (Asking, Vec<Stream>, Rc<Service>);
+type Ends = (Http2Client, Vec<Stream>, Rc<Service>);
 
 #[test]
-fn a_connection_that_is_cut_off_counts_once_however_many_requests_it_has() {
+fn cut_off_connection_counts_once() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
         let kept: Kept<Ends> = Rc::clone(&kept);
@@ -402,7 +402,7 @@ fn a_connection_that_is_cut_off_counts_once_however_many_requests_it_has() {
             let server = ServerAddress::Ip(server);
             let plan = Plan::one_liner(OneLiner::Forward(vec![server]), Vec::new());
             let (address, service, _) = site.serve_to_change(&plan);
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             let mut at_server = Vec::new();
             for _ in 0..3 {
                 client.open(("GET", "/"), &[], End::Stream);
@@ -418,7 +418,7 @@ fn a_connection_that_is_cut_off_counts_once_however_many_requests_it_has() {
     let workers = kept.iter().map(|(_, _, service)| &service.worker);
     let counted: Vec<_> = workers
         .zip(&cut_off)
-        .map(|(worker, &tasks)| worker.clients_among(tasks))
+        .map(|(worker, &tasks)| worker.count_client_tasks(tasks))
         .collect();
     assert!(
         counted.iter().all(|&count| count == 1),

@@ -20,7 +20,7 @@ fn fixed() -> Plan {
 }
 
 #[test]
-fn a_client_that_stalls_in_a_head_gets_408() {
+fn stalled_head_gets_408() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -35,7 +35,7 @@ fn a_client_that_stalls_in_a_head_gets_408() {
 }
 
 #[test]
-fn a_head_that_dribbles_in_gets_no_more_time_than_one_that_stalls() {
+fn dribbled_head_gets_no_extra_time() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -56,7 +56,7 @@ fn a_head_that_dribbles_in_gets_no_more_time_than_one_that_stalls() {
 }
 
 #[test]
-fn a_client_that_sends_nothing_is_closed_without_a_response() {
+fn silent_client_is_closed() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut silent = site.connect(&address).await;
@@ -69,7 +69,7 @@ fn a_client_that_sends_nothing_is_closed_without_a_response() {
 }
 
 #[test]
-fn an_empty_line_behind_a_request_leaves_the_connection_idle() {
+fn empty_line_leaves_connection_idle() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -84,7 +84,7 @@ fn an_empty_line_behind_a_request_leaves_the_connection_idle() {
 }
 
 #[test]
-fn a_client_that_stalls_in_a_body_nobody_wants_is_closed_behind_its_response() {
+fn stalled_unwanted_body_closes_after_response() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -97,7 +97,7 @@ fn a_client_that_stalls_in_a_body_nobody_wants_is_closed_behind_its_response() {
 }
 
 #[test]
-fn a_client_that_stalls_in_a_forwarded_body_frees_the_server_and_disturbs_nobody() {
+fn stalled_upload_frees_server() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read], &[Step::Read, send(OK)]]);
         let address = site.serve(&upstream.plan());
@@ -117,7 +117,7 @@ fn a_client_that_stalls_in_a_forwarded_body_frees_the_server_and_disturbs_nobody
 }
 
 #[test]
-fn a_server_that_never_responds_is_a_504_and_the_client_goes_on() {
+fn silent_server_is_504() {
     for script in [
         vec![Step::WaitForEnd],
         vec![Step::Read, Step::WaitForEnd],
@@ -151,7 +151,7 @@ fn a_server_that_never_responds_is_a_504_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_reused_connection_on_which_no_response_comes_is_a_504_and_not_sent_again() {
+fn timeout_on_reused_connection_is_not_retried() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::WaitForEnd]]);
         let (address, service) = site.serve_worker(&upstream.plan());
@@ -164,7 +164,7 @@ fn a_reused_connection_on_which_no_response_comes_is_a_504_and_not_sent_again() 
 }
 
 #[test]
-fn a_server_that_stalls_in_its_response_cuts_the_clients_connection() {
+fn stalled_response_cuts_off_client() {
     on_simulated_cores(|site| async move {
         let half = send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
         let upstream = site.upstream(&[&[Step::Read, half, Step::WaitForEnd]]);
@@ -179,7 +179,7 @@ fn a_server_that_stalls_in_its_response_cuts_the_clients_connection() {
 }
 
 #[test]
-fn a_response_that_keeps_coming_slowly_is_not_cut() {
+fn slow_response_is_not_cut_off() {
     on_simulated_cores(|site| async move {
         let mut script = vec![
             Step::Read,
@@ -199,7 +199,7 @@ fn a_response_that_keeps_coming_slowly_is_not_cut() {
 }
 
 #[test]
-fn a_server_that_takes_no_more_of_a_body_is_a_504() {
+fn server_that_stops_reading_is_504() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::Wait(LONG)]]);
         let address = site.serve(&upstream.plan());
@@ -216,7 +216,7 @@ fn a_server_that_takes_no_more_of_a_body_is_a_504() {
 }
 
 #[test]
-fn a_client_that_does_not_take_its_response_is_cut_and_the_server_freed() {
+fn client_that_stops_reading_frees_server() {
     on_simulated_cores(|site| async move {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n";
         let script = [Step::Read, send(head), Step::Send(vec![b'x'; 10_000_000])];
@@ -233,7 +233,7 @@ fn a_client_that_does_not_take_its_response_is_cut_and_the_server_freed() {
 }
 
 #[test]
-fn the_time_to_take_a_response_does_not_shorten_the_time_to_send_a_body() {
+fn send_timeout_does_not_limit_upload() {
     on_simulated_cores(|site| async move {
         let script = [
             Step::ReadHead,
@@ -259,7 +259,7 @@ fn the_time_to_take_a_response_does_not_shorten_the_time_to_send_a_body() {
 }
 
 #[test]
-fn a_slow_upload_does_not_run_into_the_time_for_the_response() {
+fn slow_upload_does_not_count_for_first_byte() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
         let address = site.serve(&upstream.plan());
@@ -283,7 +283,7 @@ fn forwarding(upstream: &crate::testing::harness::Upstream, keys: &str) -> Plan 
 }
 
 #[test]
-fn a_route_may_wait_for_its_server_for_another_time() {
+fn route_first_byte_timeout() {
     for (script, timeouts) in [
         (
             vec![Step::Read, Step::WaitForEnd],
@@ -308,7 +308,7 @@ fn a_route_may_wait_for_its_server_for_another_time() {
 }
 
 #[test]
-fn a_route_may_have_its_own_time_in_the_queue() {
+fn route_queue_timeout() {
     on_simulated_cores(|site| {
         let upstream = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         async move {
@@ -331,7 +331,7 @@ fn a_route_may_have_its_own_time_in_the_queue() {
 }
 
 #[test]
-fn a_route_may_have_its_own_time_for_its_client() {
+fn route_client_timeouts() {
     on_simulated_cores(|site| {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::WaitForEnd]]);
         async move {

@@ -36,7 +36,7 @@ fn proxy(site: &TestCore, address: &Address, verify: Verify) -> Address {
 }
 
 #[test]
-fn a_sticky_cookie_is_secure_where_the_client_speaks_tls() {
+fn sticky_cookie_is_secure_over_tls() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -62,7 +62,7 @@ fn a_sticky_cookie_is_secure_where_the_client_speaks_tls() {
 }
 
 #[test]
-fn requests_are_forwarded_over_tls_again_and_again() {
+fn requests_are_forwarded_over_tls() {
     on_every_driver(|site| async move {
         for profile in [TlsProfile::Modern, TlsProfile::Intermediate] {
             let (behind, service) = site.serve_worker(&server(profile));
@@ -91,7 +91,7 @@ fn requests_are_forwarded_over_tls_again_and_again() {
 }
 
 #[test]
-fn old_clients_may_offer_http_1_0_alone() {
+fn alpn_http_1_0_alone() {
     on_every_driver(|site| async move {
         for (protocols, agreed) in [
             (vec!["http/1.0"], "http/1.0"),
@@ -138,7 +138,7 @@ Pm4wcNXCejcBKwIhAI6Ywk59Xuz/5WXBtVUa+QpXcXUYyJc0fapuKk3uA64d
 ";
 
 #[test]
-fn a_server_that_is_not_believed_gets_no_request() {
+fn unverified_server_gets_no_request() {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = directory.path().join("nobody.pem");
     std::fs::write(&authority, NOBODY).expect("it is ours");
@@ -221,7 +221,7 @@ async fn status_for(site: &TestCore, address: &Address, name: &str, host: &str) 
 }
 
 #[test]
-fn requests_for_the_host_of_another_certificate_get_421() {
+fn other_certificate_gets_421() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = certificate(directory.path(), &["a.example", "*.a.example"]);
     let second = certificate(directory.path(), &["b.example", "www.a.example"]);

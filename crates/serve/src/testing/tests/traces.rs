@@ -3,7 +3,7 @@
 use onrush_config::plan::{Network, Networks, Plan};
 use onrush_http::trace_context::TraceParent;
 
-use crate::testing::harness::{Step, configured, forward_calmly_with, forward_with, send};
+use crate::testing::harness::{Step, configured, forward_undisturbed_with, forward_with, send};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -59,7 +59,7 @@ fn number(digits: &str) -> u128 {
 }
 
 #[test]
-fn without_traces_the_fields_pass_as_they_are() {
+fn trace_fields_pass_without_tracing() {
     let off = |plan: &mut Plan| {
         tracing("parents = \"all\"")(plan);
         plan.routes[0].tracing = onrush_config::plan::RouteTracing::Off;
@@ -73,7 +73,7 @@ fn without_traces_the_fields_pass_as_they_are() {
 }
 
 #[test]
-fn a_stranger_begins_a_new_trace_whatever_it_says() {
+fn untrusted_traceparent_starts_new_trace() {
     for keys in ["", "parents = \"trusted\"", "parents = \"none\""] {
         for (sample, is_sampled) in [("sample = 1", true), ("sample = 0", false)] {
             let keys = format!("{keys}\n{sample}");
@@ -89,7 +89,7 @@ fn a_stranger_begins_a_new_trace_whatever_it_says() {
 }
 
 #[test]
-fn the_trace_of_who_is_believed_goes_on() {
+fn trusted_traceparent_is_continued() {
     let trusted = |plan: &mut Plan| {
         tracing("sample = 0.5")(plan);
         trusting(plan);
@@ -119,12 +119,12 @@ fn the_trace_of_who_is_believed_goes_on() {
 }
 
 #[test]
-fn each_attempt_is_a_span_of_its_own_and_those_of_one_request_are_one_trace() {
+fn attempts_are_child_spans() {
     let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     // The second request finds the first connection closed, and is retried on a new one.
     let died = [Step::Read, send(OK), Step::Read];
     for (sample, is_sampled) in [("sample = 1", true), ("sample = 0", false)] {
-        let outcome = forward_calmly_with(
+        let outcome = forward_undisturbed_with(
             &tracing(sample),
             &[&died, &[Step::Read, send(OK)]],
             &[get, get].concat(),
@@ -152,7 +152,7 @@ fn each_attempt_is_a_span_of_its_own_and_those_of_one_request_are_one_trace() {
 }
 
 #[test]
-fn an_edit_of_the_route_has_the_last_word() {
+fn route_edit_overrides_traceparent() {
     let edited = |plan: &mut Plan| {
         tracing("")(plan);
         let text = "[[route]]\nforward = \"http://127.0.0.1:1\"\nrequest_headers = { set = { traceparent = \"mine\" } }\n";
@@ -162,7 +162,7 @@ fn an_edit_of_the_route_has_the_last_word() {
 }
 
 #[test]
-fn a_head_as_large_as_it_may_be_is_forwarded_or_refused_and_never_cut() {
+fn largest_head_is_forwarded_or_refused() {
     for filler in (15_000..15_400).step_by(7) {
         let state = format!("a={}", "x".repeat(200));
         let request = format!(

@@ -27,13 +27,13 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const LARGE: usize = 1 << 20;
 
 /// A scripted server behind a proxy.
-struct Way {
+struct TunnelProxy {
     site: TestCore,
     listener: Listener,
     proxy: Address,
 }
 
-impl Way {
+impl TunnelProxy {
     fn new(site: &TestCore, change: impl FnOnce(&mut Plan)) -> Self {
         let (listener, server) = site.listen();
         let what = OneLiner::Forward(vec![ServerAddress::Ip(server)]);
@@ -74,7 +74,7 @@ fn at_server(request: &str) -> String {
 }
 
 #[test]
-fn a_tunnel_is_asked_for_and_granted() {
+fn upgrade_opens_tunnel() {
     let grant = "HTTP/1.1 101 Switching Protocols\r\nConnection: X-Mine, upgrade\r\nX-Mine: 1\r\nUpgrade: WebSocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
     let ask = ASK.replace(
         "\r\n\r\n",
@@ -98,7 +98,7 @@ fn a_tunnel_is_asked_for_and_granted() {
 }
 
 #[test]
-fn only_websocket_is_asked_for() {
+fn other_upgrades_are_not_forwarded() {
     let head = |fields: &str| format!("GET / HTTP/1.1\nHost: h\n{fields}\n");
     let plain = head("Via: 1.1 onrush\n");
     let asking = head("Connection: upgrade\nUpgrade: websocket\nVia: 1.1 onrush\n");
@@ -118,7 +118,7 @@ fn only_websocket_is_asked_for() {
 }
 
 #[test]
-fn who_sends_a_body_or_speaks_http_1_0_asks_in_vain() {
+fn upgrade_needs_http_1_1_without_body() {
     let fields = "Host: h\nConnection: upgrade\nUpgrade: websocket\n";
     assert_eq!(
         at_server(&format!("POST / HTTP/1.1\n{fields}Content-Length: 1\n\nx")),
@@ -131,7 +131,7 @@ fn who_sends_a_body_or_speaks_http_1_0_asks_in_vain() {
 }
 
 #[test]
-fn a_change_that_was_not_asked_for_is_a_502() {
+fn unrequested_101_is_502() {
     let to = |protocol: &str| GRANT.replace("websocket", protocol);
     let h2c = ASK.replace("websocket", "h2c, websocket");
     let silent = GRANT.replace("Upgrade: websocket\r\n", "");
@@ -150,7 +150,7 @@ fn a_change_that_was_not_asked_for_is_a_502() {
 }
 
 #[test]
-fn a_response_that_grants_no_tunnel_is_an_ordinary_one() {
+fn declined_upgrade_is_an_ordinary_response() {
     let refusal = send("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno");
     let keeping = [Step::Read, refusal, Step::WaitForEnd];
     let outcome = forward(&[&keeping, &[Step::Read, send(OK)]], &[ASK, GET].concat());
@@ -171,7 +171,7 @@ fn a_response_that_grants_no_tunnel_is_an_ordinary_one() {
 }
 
 #[test]
-fn a_tunnel_begins_on_a_connection_of_its_own() {
+fn upgrade_uses_new_connection() {
     let granting = [Step::Read, send(GRANT), Step::WaitForEnd];
     let responding = [Step::Read, send(OK), Step::WaitForEnd];
     let outcome = forward(&[&responding, &granting], &[GET, ASK].concat());
@@ -181,9 +181,9 @@ fn a_tunnel_begins_on_a_connection_of_its_own() {
 }
 
 #[test]
-fn both_ends_talk_in_turn_and_at_the_same_time() {
+fn tunnel_is_full_duplex() {
     on_every_driver(|site| async move {
-        let (mut client, mut server) = Way::new(&site, |_| {}).tunnel().await;
+        let (mut client, mut server) = TunnelProxy::new(&site, |_| {}).tunnel().await;
         for length in [1, 2, 125, 126, 65_535, 65_536, 3] {
             let message = bytes(length);
             client.send(&message).await;
@@ -208,7 +208,7 @@ fn both_ends_talk_in_turn_and_at_the_same_time() {
 }
 
 #[test]
-fn what_stands_behind_the_heads_is_passed_on_first() {
+fn bytes_after_heads_are_forwarded() {
     let script = [
         Step::Read,
         send(&format!("{GRANT}hello")),
@@ -220,10 +220,10 @@ fn what_stands_behind_the_heads_is_passed_on_first() {
 }
 
 #[test]
-fn one_end_may_end_long_before_the_other() {
+fn tunnel_ends_close_independently() {
     on_every_driver(|site| async move {
         for client_is_first in [true, false] {
-            let (client, server) = Way::new(&site, |_| {}).tunnel().await;
+            let (client, server) = TunnelProxy::new(&site, |_| {}).tunnel().await;
             let (mut first, mut second) = match client_is_first {
                 true => (client, server),
                 false => (server, client),
@@ -248,10 +248,10 @@ fn one_end_may_end_long_before_the_other() {
 }
 
 #[test]
-fn a_reset_of_one_end_is_one_of_the_other() {
+fn reset_is_forwarded() {
     on_every_driver(|site| async move {
         for client_is_first in [true, false] {
-            let (client, server) = Way::new(&site, |_| {}).tunnel().await;
+            let (client, server) = TunnelProxy::new(&site, |_| {}).tunnel().await;
             let (first, mut second) = match client_is_first {
                 true => (client, server),
                 false => (server, client),
@@ -264,11 +264,11 @@ fn a_reset_of_one_end_is_one_of_the_other() {
 }
 
 #[test]
-fn a_reset_is_one_at_once_whatever_its_tunnel_has_in_flight() {
+fn reset_is_forwarded_despite_data_in_flight() {
     /// Bulk data, which is spliced through a pipe; then the tunnel waits for more.
     const UPLOADED: usize = 2_600_000;
     on_every_driver(|site| async move {
-        let way = Way::new(&site, |_| {});
+        let way = TunnelProxy::new(&site, |_| {});
         for _ in 0..5 {
             let (mut client, mut server) = way.tunnel().await;
             let (stream, large) = (Rc::clone(&client.stream), bytes(UPLOADED));
@@ -287,9 +287,9 @@ fn a_reset_is_one_at_once_whatever_its_tunnel_has_in_flight() {
 }
 
 #[test]
-fn a_client_that_hangs_up_ends_its_tunnel_though_the_server_takes_nothing() {
+fn client_hangup_ends_blocked_tunnel() {
     on_every_driver(|site| async move {
-        let (client, server) = Way::new(&site, |_| {}).tunnel().await;
+        let (client, server) = TunnelProxy::new(&site, |_| {}).tunnel().await;
         // As much as the buffers on the path hold.
         let until = site.core.now() + Duration::from_millis(200);
         client.stream.set_deadline(Some(until));
@@ -302,10 +302,10 @@ fn a_client_that_hangs_up_ends_its_tunnel_though_the_server_takes_nothing() {
 }
 
 #[test]
-fn a_tunnel_in_which_nothing_moves_is_cut() {
+fn idle_tunnel_is_closed() {
     on_simulated_cores(|site| async move {
         let idle_max = |plan: &mut Plan| plan.timeouts.tunnel_idle = Duration::from_secs(10);
-        let (mut client, mut server) = Way::new(&site, idle_max).tunnel().await;
+        let (mut client, mut server) = TunnelProxy::new(&site, idle_max).tunnel().await;
         // Traffic in one direction keeps the tunnel open.
         for _ in 0..5 {
             site.core.sleep(Duration::from_secs(7)).await;
@@ -318,11 +318,11 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
 }
 
 #[test]
-fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
+fn half_closed_tunnel_has_its_own_timeout() {
     on_simulated_cores(|site| async move {
         for ended in ["client", "server"] {
             let fin = |plan: &mut Plan| plan.timeouts.tunnel_fin = Duration::from_secs(10);
-            let (client, server) = Way::new(&site, fin).tunnel().await;
+            let (client, server) = TunnelProxy::new(&site, fin).tunnel().await;
             site.core.sleep(Duration::from_secs(100)).await;
             let (mut ended, left) = match ended {
                 "client" => (client, server),
@@ -345,11 +345,11 @@ fn a_tunnel_with_one_end_left_is_cut_after_its_own_time() {
 }
 
 #[test]
-fn tunnels_with_one_end_left_hold_no_buffers() {
+fn half_closed_tunnels_hold_no_buffers() {
     on_every_driver(|site| async move {
         // With io_uring the kernel holds up to 256 buffers.
         const TUNNELS: usize = 300;
-        let way = Way::new(&site, |_| {});
+        let way = TunnelProxy::new(&site, |_| {});
         let mut tunnels = Vec::new();
         for _ in 0..TUNNELS {
             let (client, mut server) = way.tunnel().await;
@@ -367,10 +367,10 @@ fn tunnels_with_one_end_left_hold_no_buffers() {
 }
 
 #[test]
-fn the_time_of_a_request_is_not_that_of_its_tunnel() {
+fn request_timeout_does_not_apply_to_tunnel() {
     on_simulated_cores(|site| async move {
         let request = |plan: &mut Plan| plan.timeouts.request = Some(Duration::from_secs(1));
-        let (client, mut server) = Way::new(&site, request).tunnel().await;
+        let (client, mut server) = TunnelProxy::new(&site, request).tunnel().await;
         site.core.sleep(Duration::from_secs(100)).await;
         client.send(b"still here").await;
         assert_eq!(server.receive_exactly(10).await, b"still here");
@@ -378,9 +378,9 @@ fn the_time_of_a_request_is_not_that_of_its_tunnel() {
 }
 
 #[test]
-fn a_tunnel_that_waits_holds_no_buffer_and_one_with_a_slow_reader_few() {
+fn idle_tunnel_holds_no_buffer() {
     on_simulated_cores(|site| async move {
-        let (mut client, server) = Way::new(&site, |_| {}).tunnel().await;
+        let (mut client, server) = TunnelProxy::new(&site, |_| {}).tunnel().await;
         client.send(b"x").await;
         site.core.sleep(Duration::from_secs(1)).await;
         assert_eq!(site.core.pool().in_use(), 0);
@@ -404,13 +404,13 @@ fn a_tunnel_that_waits_holds_no_buffer_and_one_with_a_slow_reader_few() {
 }
 
 #[test]
-fn a_tunnel_takes_its_servers_place_until_it_ends() {
+fn tunnel_occupies_server_capacity() {
     on_every_driver(|site| async move {
         let one_place = |plan: &mut Plan| {
             plan.upstreams[0].servers[0].connections_max = NonZeroU32::new(1);
             plan.upstreams[0].queue_max = 0;
         };
-        let way = Way::new(&site, one_place);
+        let way = TunnelProxy::new(&site, one_place);
         let (mut client, mut server) = way.tunnel().await;
         let mut other = site.connect(&way.proxy).await;
         other.send(GET.as_bytes()).await;
@@ -429,13 +429,13 @@ fn a_tunnel_takes_its_servers_place_until_it_ends() {
 }
 
 #[test]
-fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
+fn stop_drains_then_cuts_off_tunnel() {
     let kept: Rc<RefCell<Vec<(Peer, Peer)>>> = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
         // Both ends outlive their core's run.
         let kept = Rc::clone(&kept);
         async move {
-            let way = Way::new(&site, |_| {});
+            let way = TunnelProxy::new(&site, |_| {});
             let (client, mut server) = way.tunnel().await;
             let idle = way.tunnel().await;
             // Long enough on a busy machine.

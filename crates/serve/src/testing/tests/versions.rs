@@ -1,6 +1,6 @@
 //! HTTP/1.0 clients and servers, and responses without a body.
 
-use super::http2::Asking;
+use super::http2::Http2Client;
 use crate::testing::harness::{Step, configured, forward, on_every_driver, send};
 use onrush_http::Method;
 use onrush_http::http2::code::Code;
@@ -16,7 +16,7 @@ fn body(response: &str) -> &str {
 }
 
 #[test]
-fn a_client_of_http_1_0_gets_no_chunks_and_its_connection_ends() {
+fn http_1_0_client_gets_no_chunks() {
     for request in [GET_10, GET_10_ALIVE] {
         let outcome = forward(&[&[Step::Read, send(CHUNKED)]], request);
         let response = &outcome.response;
@@ -27,7 +27,7 @@ fn a_client_of_http_1_0_gets_no_chunks_and_its_connection_ends() {
 }
 
 #[test]
-fn a_client_of_http_1_0_keeps_its_connection_only_when_it_asks_to() {
+fn http_1_0_keep_alive_is_explicit() {
     let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     let script = [Step::Read, ok, Step::Again];
     let kept = forward(&[&script], &GET_10_ALIVE.repeat(2));
@@ -41,7 +41,7 @@ fn a_client_of_http_1_0_keeps_its_connection_only_when_it_asks_to() {
 }
 
 #[test]
-fn a_request_of_http_1_0_without_a_host_gets_the_servers_name() {
+fn http_1_0_request_without_host_gets_server_name() {
     on_every_driver(|site| async move {
         let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         let upstream = site.upstream(&[&[Step::Read, ok]]);
@@ -56,7 +56,7 @@ fn a_request_of_http_1_0_without_a_host_gets_the_servers_name() {
 }
 
 #[test]
-fn what_http_1_0_does_not_know_is_not_asked_of_a_server() {
+fn expect_is_not_forwarded_for_http_1_0() {
     for expectation in ["100-continue", "miracles"] {
         on_every_driver(|site| async move {
             let ok = send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -75,7 +75,7 @@ fn what_http_1_0_does_not_know_is_not_asked_of_a_server() {
 }
 
 #[test]
-fn what_a_server_ends_by_closing_becomes_chunks_and_the_client_goes_on() {
+fn close_delimited_response_keeps_client_connection() {
     for head in [
         "HTTP/1.0 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
@@ -102,7 +102,7 @@ fn what_a_server_ends_by_closing_becomes_chunks_and_the_client_goes_on() {
 }
 
 #[test]
-fn a_client_of_http_1_0_gets_what_a_server_ends_by_closing_as_it_is() {
+fn http_1_0_client_gets_close_delimited_response() {
     let script = [Step::Read, send("HTTP/1.0 200 OK\r\n\r\nabc")];
     let outcome = forward(&[&script], GET_10_ALIVE);
     assert_eq!(body(&outcome.response), "abc");
@@ -110,7 +110,7 @@ fn a_client_of_http_1_0_gets_what_a_server_ends_by_closing_as_it_is() {
 }
 
 #[test]
-fn responses_without_a_body_have_none_whatever_their_fields_say() {
+fn bodiless_responses_ignore_length_fields() {
     let cases = [
         ("HEAD", "200 OK", "Content-Length: 1000"),
         ("HEAD", "200 OK", "Transfer-Encoding: chunked"),
@@ -143,7 +143,7 @@ fn responses_without_a_body_have_none_whatever_their_fields_say() {
 }
 
 #[test]
-fn interim_responses_without_end_are_no_final_one() {
+fn interim_responses_are_bounded() {
     let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     for (count, status) in [(16, "200 OK"), (17, "502 Bad Gateway")] {
         let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(count);
@@ -160,7 +160,7 @@ fn interim_responses_without_end_are_no_final_one() {
 }
 
 #[test]
-fn interim_responses_are_relayed_to_clients_that_know_them() {
+fn interim_responses_are_forwarded() {
     let script = [
         Step::Read,
         send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\nX: 1\r\n\r\n"),
@@ -196,7 +196,7 @@ fn has_goaway(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn a_listener_speaks_the_versions_that_it_is_told() {
+fn listener_speaks_configured_versions() {
     for (versions, has_http1, has_http2) in [
         ("[\"h1\"]", true, false),
         ("[\"h2\"]", false, true),
@@ -212,7 +212,7 @@ fn a_listener_speaks_the_versions_that_it_is_told() {
                 false => assert!(has_goaway(&response), "{versions}: {response:?}"),
             }
             if has_http2 {
-                let mut client = Asking::connect(&site, &address, 65_535).await;
+                let mut client = Http2Client::connect(&site, &address, 65_535).await;
                 assert_eq!(client.get("/").await.status, 204, "{versions}");
                 return;
             }
@@ -226,7 +226,7 @@ fn a_listener_speaks_the_versions_that_it_is_told() {
 }
 
 #[test]
-fn the_beginning_of_a_preface_is_waited_for_no_longer_than_a_head() {
+fn partial_preface_times_out_like_head() {
     on_every_driver(|site| async move {
         let text = format!(
             "[timeouts]\nclient_head = \"100ms\"\n{}",

@@ -11,7 +11,7 @@ use onrush_http::http2::hpack::Indexing;
 use onrush_http::http2::message::ExtendedConnect;
 use onrush_http::http2::{self, Content, End};
 
-use super::http2::{Asking, Response};
+use super::http2::{Http2Client, Response};
 use crate::exchange::websocket;
 use crate::observe::record;
 use crate::site::service::Service;
@@ -35,7 +35,7 @@ const WINDOW: u32 = 65_535;
 const LARGE: usize = 1 << 20;
 
 /// A scripted server behind a proxy.
-struct Way {
+struct ProxiedServer {
     site: TestCore,
     listener: Listener,
     proxy: Address,
@@ -44,12 +44,12 @@ struct Way {
 
 /// A tunnel: the client, its stream, and the server's end.
 struct Tunnel {
-    client: Asking,
+    client: Http2Client,
     stream: http2::Stream,
     server: Peer,
 }
 
-impl Way {
+impl ProxiedServer {
     fn new(site: &TestCore, top: &str, route: &str) -> Self {
         let (listener, server) = site.listen();
         let plan = configured(&format!(
@@ -71,11 +71,11 @@ impl Way {
     }
 
     async fn tunnel(&self, window: u32) -> Tunnel {
-        let client = Asking::connect(&self.site, &self.proxy, window).await;
+        let client = Http2Client::connect(&self.site, &self.proxy, window).await;
         self.tunnel_of(client).await
     }
 
-    async fn tunnel_of(&self, mut client: Asking) -> Tunnel {
+    async fn tunnel_of(&self, mut client: Http2Client) -> Tunnel {
         let stream = client.open_by(&EXTENDED, Content::Any, End::Open);
         client.flush().await;
         let (server, head) = self.asked().await;
@@ -98,7 +98,7 @@ impl Way {
     }
 }
 
-impl Asking {
+impl Http2Client {
     fn of(&mut self, stream: http2::Stream) -> &mut Response {
         self.responses.entry(stream.id()).or_default()
     }
@@ -132,7 +132,7 @@ impl Tunnel {
     }
 
     /// Receives exactly `count` bytes.
-    async fn hear(&mut self, count: usize) -> Vec<u8> {
+    async fn receive_exactly(&mut self, count: usize) -> Vec<u8> {
         while self.client.of(self.stream).body.len() < count {
             self.client.flush().await;
             self.client.receive().await;
@@ -143,7 +143,7 @@ impl Tunnel {
     }
 
     /// Receives until the end of the stream; returns the code if it is reset.
-    async fn hear_all(&mut self) -> (Vec<u8>, Option<Code>) {
+    async fn receive_all(&mut self) -> (Vec<u8>, Option<Code>) {
         let response = self.client.response(self.stream).await;
         let code = response.reset.map(|cause| match cause {
             http2::Cause::Peer(code) => code,
@@ -173,10 +173,10 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn an_extended_connect_is_an_upgrade_for_its_server() {
+fn extended_connect_becomes_upgrade() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "method = \"GET\"");
-        let mut client = Asking::connect(&site, &way.proxy, WINDOW).await;
+        let way = ProxiedServer::new(&site, "", "method = \"GET\"");
+        let mut client = Http2Client::connect(&site, &way.proxy, WINDOW).await;
         let more = [
             ("sec-websocket-version", "13"),
             ("sec-websocket-protocol", "chat"),
@@ -196,7 +196,7 @@ fn an_extended_connect_is_an_upgrade_for_its_server() {
             stream,
             server,
         };
-        assert_eq!(tunnel.hear(5).await, b"early");
+        assert_eq!(tunnel.receive_exactly(5).await, b"early");
         let said = tunnel.client.http.peer().extended_connect;
         assert_eq!(said, ExtendedConnect::Allowed);
         let response = tunnel.client.of(stream).clone();
@@ -208,18 +208,18 @@ fn an_extended_connect_is_an_upgrade_for_its_server() {
         tunnel.finish().await;
         assert_eq!(tunnel.server.receive_all_or_reset().await, (vec![], false));
         tunnel.server.finish().await;
-        assert_eq!(tunnel.hear_all().await, (vec![], None));
+        assert_eq!(tunnel.receive_all().await, (vec![], None));
         let seen = way.service.worker.meter.take_seen();
         let seen: Vec<_> = seen.iter().map(|it| (it.status, it.end)).collect();
-        assert_eq!(seen, [(Some(101), record::End::Complete)]);
+        assert_eq!(seen, [(Some(101), record::RequestEnd::Complete)]);
         assert_eq!(way.service.worker.meter.totals().tunnels, 1);
     });
 }
 
 #[test]
-fn both_ends_talk_in_turn_and_at_the_same_time() {
+fn tunnel_is_full_duplex() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "");
+        let way = ProxiedServer::new(&site, "", "");
         for window in [WINDOW, 700] {
             let mut tunnel = way.tunnel(window).await;
             for length in [1, 2, 125, 126, 65_535, 65_536, 3] {
@@ -231,7 +231,7 @@ fn both_ends_talk_in_turn_and_at_the_same_time() {
                 site.core.spawn(async move {
                     send_bytes(&stream, &sent).await.expect("it is taken");
                 });
-                assert!(tunnel.hear(length).await == message);
+                assert!(tunnel.receive_exactly(length).await == message);
             }
             let large = bytes(LARGE);
             let (stream, sent) = (Rc::clone(&tunnel.server.stream), large.clone());
@@ -247,7 +247,7 @@ fn both_ends_talk_in_turn_and_at_the_same_time() {
             });
             tunnel.server = site.connect(&way.proxy).await;
             tunnel.say(&large).await;
-            assert!(tunnel.hear(LARGE).await == large);
+            assert!(tunnel.receive_exactly(LARGE).await == large);
             site.until("the server has heard all", || heard.borrow().is_some())
                 .await;
             let (server, is_same) = heard.take().expect("just seen");
@@ -256,15 +256,15 @@ fn both_ends_talk_in_turn_and_at_the_same_time() {
             tunnel.finish().await;
             assert_eq!(tunnel.server.receive_all_or_reset().await, (vec![], false));
             tunnel.server.finish().await;
-            assert_eq!(tunnel.hear_all().await, (vec![], None));
+            assert_eq!(tunnel.receive_all().await, (vec![], None));
         }
     });
 }
 
 #[test]
-fn one_end_may_end_long_before_the_other() {
+fn tunnel_ends_close_independently() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "");
+        let way = ProxiedServer::new(&site, "", "");
         let large = bytes(LARGE);
         let mut tunnel = way.tunnel(WINDOW).await;
         tunnel.say(b"that is all").await;
@@ -276,7 +276,7 @@ fn one_end_may_end_long_before_the_other() {
             send_bytes(&stream, &sent).await.expect("it is taken");
             stream.shutdown().await.expect("it ends");
         });
-        assert!(tunnel.hear_all().await == (large.clone(), None));
+        assert!(tunnel.receive_all().await == (large.clone(), None));
 
         let mut tunnel = way.tunnel(WINDOW).await;
         tunnel.server.send(b"that is all").await;
@@ -300,9 +300,9 @@ fn one_end_may_end_long_before_the_other() {
 }
 
 #[test]
-fn a_reset_of_one_end_is_one_of_the_other() {
+fn reset_is_forwarded() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "");
+        let way = ProxiedServer::new(&site, "", "");
         let mut tunnel = way.tunnel(WINDOW).await;
         let (client, stream) = (&mut tunnel.client, tunnel.stream);
         client.http.reset(stream, Code::CANCEL, &mut client.out);
@@ -312,7 +312,7 @@ fn a_reset_of_one_end_is_one_of_the_other() {
         let mut tunnel = way.tunnel_of(tunnel.client).await;
         tunnel.server.stream.reset_when_dropped();
         tunnel.server = site.connect(&way.proxy).await;
-        assert_eq!(tunnel.hear_all().await, (vec![], Some(Code::CANCEL)));
+        assert_eq!(tunnel.receive_all().await, (vec![], Some(Code::CANCEL)));
         assert_eq!(tunnel.client.get("/fixed").await.body, b"hello");
         // A closed connection ends its tunnels.
         let tunnel = way.tunnel_of(tunnel.client).await;
@@ -324,9 +324,9 @@ fn a_reset_of_one_end_is_one_of_the_other() {
 }
 
 #[test]
-fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
+fn slow_reader_stalls_only_its_tunnel() {
     on_simulated_cores(|site| async move {
-        let way = Way::new(&site, "[timeouts]\nclient_send = \"5s\"", "");
+        let way = ProxiedServer::new(&site, "[timeouts]\nclient_send = \"5s\"", "");
         // A client that opens no window stalls its server, and the connection is kept.
         let mut tunnel = way.tunnel(0).await;
         let stream = Rc::clone(&tunnel.server.stream);
@@ -344,7 +344,7 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
             assert_eq!(tunnel.server.receive_exactly(1).await, b"x");
         }
         // A server that reads nothing: the client can fill the window of the stream and no more.
-        let client = Asking::connect(&site, &way.proxy, WINDOW).await;
+        let client = Http2Client::connect(&site, &way.proxy, WINDOW).await;
         let mut tunnel = way.tunnel_of(client).await;
         let mut sent = 0;
         loop {
@@ -375,9 +375,9 @@ fn who_does_not_read_holds_up_the_other_end_and_no_other_stream() {
 }
 
 #[test]
-fn a_tunnel_in_which_nothing_moves_is_cut() {
+fn idle_tunnel_is_closed() {
     on_simulated_cores(|site| async move {
-        let way = Way::new(&site, "[timeouts]\ntunnel_idle = \"10s\"", "");
+        let way = ProxiedServer::new(&site, "[timeouts]\ntunnel_idle = \"10s\"", "");
         for window in [WINDOW, 4] {
             let mut tunnel = way.tunnel(window).await;
             let deadline = || Some(site.core.now_exact() + PATIENCE);
@@ -386,7 +386,7 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
                 tunnel.client.stream.set_deadline(deadline());
                 tunnel.server.stream.set_deadline(deadline());
                 tunnel.server.send(b"ping").await;
-                assert_eq!(tunnel.hear(4).await, b"ping");
+                assert_eq!(tunnel.receive_exactly(4).await, b"ping");
                 site.core.sleep(Duration::from_secs(7)).await;
                 tunnel.say(b"pong").await;
                 assert_eq!(tunnel.server.receive_exactly(4).await, b"pong");
@@ -401,7 +401,7 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
             let waited = site.core.now().since(before);
             assert!(waited >= Duration::from_secs(10), "{waited:?}");
             assert!(waited < Duration::from_secs(11), "{waited:?}");
-            assert_eq!(tunnel.hear_all().await.1, Some(Code::CANCEL));
+            assert_eq!(tunnel.receive_all().await.1, Some(Code::CANCEL));
             assert!(tunnel.server.receive_all_or_reset().await.1);
             assert_eq!(tunnel.client.get("/fixed").await.body, b"hello");
         }
@@ -409,7 +409,7 @@ fn a_tunnel_in_which_nothing_moves_is_cut() {
 }
 
 #[test]
-fn what_is_not_granted_is_an_ordinary_response() {
+fn declined_upgrade_is_an_ordinary_response() {
     on_every_driver(|site| async move {
         let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno";
         let lie = grant("sec-websocket-key: another\r\n");
@@ -423,7 +423,7 @@ fn what_is_not_granted_is_an_ordinary_response() {
                 server.address
             ));
             let (address, service) = site.serve_worker(&plan);
-            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            let mut client = Http2Client::connect(&site, &address, WINDOW).await;
             let stream = client.open_by(&EXTENDED, Content::Any, End::Open);
             let response = client.response(stream).await;
             assert_eq!(response.status, status, "{said}");
@@ -437,10 +437,10 @@ fn what_is_not_granted_is_an_ordinary_response() {
 }
 
 #[test]
-fn a_route_of_our_own_does_not_say_that_there_is_a_tunnel() {
+fn generated_response_opens_no_tunnel() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "");
-        let mut client = Asking::connect(&site, &way.proxy, WINDOW).await;
+        let way = ProxiedServer::new(&site, "", "");
+        let mut client = Http2Client::connect(&site, &way.proxy, WINDOW).await;
         let mut fields = EXTENDED;
         fields[3] = (":path", "/fixed");
         let stream = client.open_by(&fields, Content::Any, End::Open);
@@ -450,10 +450,10 @@ fn a_route_of_our_own_does_not_say_that_there_is_a_tunnel() {
 }
 
 #[test]
-fn connect_and_other_protocols_are_not_implemented() {
+fn other_connects_are_501() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "");
-        let mut client = Asking::connect(&site, &way.proxy, WINDOW).await;
+        let way = ProxiedServer::new(&site, "", "");
+        let mut client = Http2Client::connect(&site, &way.proxy, WINDOW).await;
         let plain = [(":method", "CONNECT"), (":authority", "example.org:443")];
         let mut other = EXTENDED;
         other[1].1 = "connect-udp";
@@ -466,10 +466,10 @@ fn connect_and_other_protocols_are_not_implemented() {
 }
 
 #[test]
-fn who_is_let_in_and_how_often_does_not_depend_on_the_protocol() {
+fn access_rules_apply_to_extended_connect() {
     on_every_driver(|site| async move {
         let route = "rate_limit = { key = \"route\", concurrent = 1 }\nresponse_headers = { add = { X-Added = \"1\" } }\nrequest_headers = { set = { X-Set = \"2\" } }";
-        let way = Way::new(&site, "", route);
+        let way = ProxiedServer::new(&site, "", route);
         let mut tunnel = way.tunnel(WINDOW).await;
         assert_eq!(tunnel.client.of(tunnel.stream).fields["x-added"], "1");
         let client = &mut tunnel.client;
@@ -479,7 +479,7 @@ fn who_is_let_in_and_how_often_does_not_depend_on_the_protocol() {
         assert_eq!(seen().len(), 1);
         tunnel.finish().await;
         tunnel.server.finish().await;
-        assert_eq!(tunnel.hear_all().await, (vec![], None));
+        assert_eq!(tunnel.receive_all().await, (vec![], None));
         site.until("the tunnel is over", || seen().len() == 1).await;
         let mut client = tunnel.client;
         let third = client.open_by(&EXTENDED, Content::Any, End::Open);
@@ -491,9 +491,9 @@ fn who_is_let_in_and_how_often_does_not_depend_on_the_protocol() {
 }
 
 #[test]
-fn fields_in_a_tunnel_are_no_orderly_end_of_it() {
+fn trailers_in_tunnel_are_an_error() {
     on_every_driver(|site| async move {
-        let way = Way::new(&site, "", "");
+        let way = ProxiedServer::new(&site, "", "");
         let mut tunnel = way.tunnel(WINDOW).await;
         let (client, stream) = (&mut tunnel.client, tunnel.stream);
         let trailers = client
@@ -503,7 +503,7 @@ fn fields_in_a_tunnel_are_no_orderly_end_of_it() {
             });
         trailers.expect("it is open");
         client.flush().await;
-        let code = tunnel.hear_all().await.1;
+        let code = tunnel.receive_all().await.1;
         assert_eq!(code, Some(Code::PROTOCOL_ERROR));
         assert_eq!(tunnel.server.receive_all_or_reset().await, (vec![], true));
         // Other streams of the connection continue.
@@ -512,16 +512,16 @@ fn fields_in_a_tunnel_are_no_orderly_end_of_it() {
 }
 
 #[test]
-fn a_tunnel_has_the_time_to_finish_and_is_cut_off_behind_it() {
+fn stop_drains_then_cuts_off_tunnel() {
     let kept: Rc<RefCell<Vec<Tunnel>>> = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
         let kept = Rc::clone(&kept);
         async move {
-            let way = Way::new(&site, "", "");
+            let way = ProxiedServer::new(&site, "", "");
             let mut tunnel = way.tunnel(WINDOW).await;
             // Long enough on a busy machine.
             site.core.stop(Duration::from_secs(1));
-            while tunnel.client.goes.is_none() {
+            while tunnel.client.goaway_code.is_none() {
                 tunnel.client.receive().await;
             }
             tunnel.say(b"more").await;

@@ -41,7 +41,7 @@ const COUNT: u64 = 0xff_ffff;
 
 /// Outcome of checking a limit.
 #[derive(Debug)]
-pub(crate) enum Entrance {
+pub(crate) enum ConcurrencyAdmission {
     /// The request counts until the ticket is dropped.
     Admit(Ticket),
     /// 429 (RFC 6585 section 4); when there will be room is unknown, so the time is fixed.
@@ -84,7 +84,11 @@ impl Concurrency {
 
     /// Counts a request unless its key has `requests_max` already. Limits above 2^24 cannot be reached, because each
     /// request has a connection.
-    pub(crate) fn enter(self: &Rc<Self>, key: Key, requests_max: NonZeroU32) -> Entrance {
+    pub(crate) fn enter(
+        self: &Rc<Self>,
+        key: Key,
+        requests_max: NonZeroU32,
+    ) -> ConcurrencyAdmission {
         let requests_max = u64::from(requests_max.get()).min(COUNT);
         let set = key.number() as usize & (self.sets.len() - 1);
         for _ in 0..ADMIT_ATTEMPTS_MAX {
@@ -92,16 +96,16 @@ impl Concurrency {
                 Some(Counted::At(place)) => Some((Rc::clone(self), set as u32, place)),
                 Some(Counted::Nowhere) => None,
                 Some(Counted::TooMany) => {
-                    return Entrance::Refuse {
+                    return ConcurrencyAdmission::Refuse {
                         retry_after: CONCURRENCY_RETRY_AFTER,
                     };
                 }
                 None => continue,
             };
-            return Entrance::Admit(Ticket { place });
+            return ConcurrencyAdmission::Admit(Ticket { place });
         }
         // Other cores changed the entry each time, for requests of their own.
-        Entrance::Admit(Ticket { place: None })
+        ConcurrencyAdmission::Admit(Ticket { place: None })
     }
 
     /// Counts a request without a limit until it [leaves](Concurrency::leave). `None` if its key cannot be stored.
@@ -191,14 +195,14 @@ mod tests {
     fn fill(table: &Rc<Concurrency>, key: Key, requests_max: u32) -> Vec<Ticket> {
         let requests_max = NonZeroU32::new(requests_max).expect("tests let somebody in");
         let entrances = (0..1000).map_while(|_| match table.enter(key, requests_max) {
-            Entrance::Admit(ticket) => Some(ticket),
-            Entrance::Refuse { .. } => None,
+            ConcurrencyAdmission::Admit(ticket) => Some(ticket),
+            ConcurrencyAdmission::Refuse { .. } => None,
         });
         entrances.collect()
     }
 
     #[test]
-    fn so_many_requests_of_a_key_run_at_once_and_no_more() {
+    fn concurrency_is_limited_per_key() {
         let (table, keys) = (Rc::new(Concurrency::new()), Keys::default());
         for limit in 1..20 {
             let key = keys.route(u64::from(limit));
@@ -214,17 +218,17 @@ mod tests {
     }
 
     #[test]
-    fn refused_requests_learn_when_to_come_back() {
+    fn refusal_has_retry_after() {
         let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let _tickets = fill(&table, key, 3);
-        let Entrance::Refuse { retry_after } = table.enter(key, THREE) else {
+        let ConcurrencyAdmission::Refuse { retry_after } = table.enter(key, THREE) else {
             panic!("three are in");
         };
         assert_eq!(retry_after, CONCURRENCY_RETRY_AFTER);
     }
 
     #[test]
-    fn made_up_keys_neither_refuse_others_nor_free_those_at_their_limit() {
+    fn invented_keys_affect_no_other_key() {
         let (table, keys) = (Rc::new(Concurrency::with_room_for(64)), Keys::default());
         let greedy = keys.header(1, b"greedy");
         let held = fill(&table, greedy, 5);
@@ -248,7 +252,7 @@ mod tests {
         let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let running = AtomicU64::new(0);
         // Stored before the other threads start.
-        let Entrance::Admit(first) = table.enter(key, THREE) else {
+        let ConcurrencyAdmission::Admit(first) = table.enter(key, THREE) else {
             panic!("nobody is in");
         };
         std::thread::scope(|scope| {
@@ -257,7 +261,7 @@ mod tests {
                 scope.spawn(move || {
                     let table = Rc::new(table);
                     for _ in 0..20_000 {
-                        if let Entrance::Admit(_ticket) = table.enter(key, THREE) {
+                        if let ConcurrencyAdmission::Admit(_ticket) = table.enter(key, THREE) {
                             assert!(running.fetch_add(1, Relaxed) < 2);
                             running.fetch_sub(1, Relaxed);
                         }

@@ -11,12 +11,12 @@ use onrush_config::Plan;
 use onrush_config::plan::{Clients, Networks};
 use onrush_engine::Stream;
 
-use super::concurrency::{Concurrency, Entrance, Ticket};
+use super::concurrency::{Concurrency, ConcurrencyAdmission, Ticket};
 use super::key::Keys;
 use crate::worker::Worker;
 
 /// Counts shared by all cores and successive configurations.
-pub(crate) struct Counts {
+pub(crate) struct ConnectionCounts {
     /// Number of connections, if their total is limited.
     open: Arc<AtomicU32>,
     /// Counts by address, if they are limited.
@@ -24,8 +24,8 @@ pub(crate) struct Counts {
     keys: Arc<Keys>,
 }
 
-impl Counts {
-    pub(crate) fn new(plan: &Plan, before: Option<&Counts>) -> Self {
+impl ConnectionCounts {
+    pub(crate) fn new(plan: &Plan, before: Option<&ConnectionCounts>) -> Self {
         let addresses = before.and_then(|before| before.addresses.clone());
         let has_addresses = plan.clients.connections_per_address_max.is_some();
         Self {
@@ -38,7 +38,7 @@ impl Counts {
 
 /// The limits of one configuration, prepared for one core.
 #[derive(Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct ConnectionLimits {
     all: Option<(Arc<AtomicU32>, NonZeroU32)>,
     per_address: Option<(Rc<Concurrency>, NonZeroU32)>,
     keys: Arc<Keys>,
@@ -63,9 +63,9 @@ impl Drop for Open {
     }
 }
 
-impl Bounds {
+impl ConnectionLimits {
     /// `None` if nothing is limited.
-    pub(crate) fn new(plan: &Plan, counts: &Counts) -> Option<Rc<Self>> {
+    pub(crate) fn new(plan: &Plan, counts: &ConnectionCounts) -> Option<Rc<Self>> {
         if plan.clients == Clients::default() {
             return None;
         }
@@ -132,11 +132,11 @@ impl Bounds {
             return Some(());
         }
         match table.enter(self.keys.address(0, address), *max) {
-            Entrance::Admit(ticket) => {
+            ConcurrencyAdmission::Admit(ticket) => {
                 counted.address = Some(ticket);
                 Some(())
             }
-            Entrance::Refuse { .. } => {
+            ConcurrencyAdmission::Refuse { .. } => {
                 let who = Who(Some(address));
                 let why = format_args!(
                     "{who} was closed: its address has as many as connections_per_address_max, {max}"

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv6_network_of_64_bits_is_one_client_and_an_ipv4_address_is() {
+    fn ipv6_counts_by_64_bit_prefix() {
         let keys = Keys::default();
         let key = |address: &str| keys.address(1, address.parse().unwrap());
         for (one, other, are_same) in [
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_kinds_and_servers_do_not_share_keys() {
+    fn keys_differ_by_limit_kind_and_secret() {
         let keys = Keys::default();
         let all = [
             keys.route(1),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_goes_through_and_then_the_rate() {
+    fn burst_is_followed_by_rate() {
         let (rates, key) = (Rates::new(), Keys::default().route(1));
         let rate = rate(10, 1, 3);
         let refused = |milliseconds| Admission::Refuse {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_too_often_gets_the_rate_all_the_same() {
+    fn excess_requests_do_not_reduce_rate() {
         let (rates, key) = (Rates::new(), Keys::default().route(1));
         let admitted =
             (10_000..20_000).filter(|&now| is_admitted(&rates, key, rate(10, 1, 1), at(now)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_not_count_for_each_other() {
+    fn keys_are_independent() {
         let (rates, keys) = (Rates::new(), Keys::default());
         for limit in 0..1000 {
             let key = keys.route(limit);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_keys_neither_refuse_others_nor_free_the_throttled() {
+    fn invented_keys_affect_no_other_key() {
         let (rates, keys) = (Rates::with_room_for(64), Keys::default());
         let limit = rate(10, 1, 5);
         let (fair, greedy) = (keys.header(1, b"fair"), keys.header(1, b"greedy"));
@@ -251,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_decides_as_a_bucket_of_tokens_would(
+        fn matches_token_bucket(
             requests in 1..1000_u32,
             burst in 1..50_u32,
             pauses in prop::collection::vec(0..30_000_000_u64, 1..200),

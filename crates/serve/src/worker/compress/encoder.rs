@@ -17,7 +17,7 @@ pub struct Encoder {
     codec: Codec,
     /// Whether there was input since the last flush. Otherwise a flush is skipped, because the codec would write an
     /// empty block.
-    is_behind: bool,
+    has_unflushed: bool,
 }
 
 enum Codec {
@@ -75,7 +75,7 @@ impl Encoder {
             coding,
             level,
             codec,
-            is_behind: false,
+            has_unflushed: false,
         }
     }
 
@@ -95,7 +95,7 @@ impl Encoder {
 
     /// Prepares it for another content, even if the last one was not finished.
     pub fn reset(&mut self) {
-        self.is_behind = false;
+        self.has_unflushed = false;
         match &mut self.codec {
             Codec::Gzip(gzip) => gzip.reset(),
             Codec::Brotli(state) => *state = brotli(self.level),
@@ -109,8 +109,8 @@ impl Encoder {
     pub fn push(&mut self, input: &[u8], then: Then, out: &mut [u8]) -> Pushed {
         debug_assert!(!out.is_empty());
         debug_assert!(then != Then::Flush || out.len() >= FLUSH_ROOM_MIN);
-        self.is_behind |= !input.is_empty();
-        if !self.is_behind && then != Then::Finish {
+        self.has_unflushed |= !input.is_empty();
+        if !self.has_unflushed && then != Then::Finish {
             return Pushed {
                 consumed: 0,
                 written: 0,
@@ -123,7 +123,7 @@ impl Encoder {
             Codec::Zstd(zstd) => push_zstd(zstd, input, then, out),
         };
         if pushed.is_done && then != Then::More {
-            self.is_behind = false;
+            self.has_unflushed = false;
         }
         pushed
     }
@@ -247,7 +247,7 @@ fn push_zstd(
 
 /// Encodes `content` once for many responses; `None` if the result is not shorter.
 pub(crate) fn encode_whole(coding: Coding, content: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = Encoder::new(coding, level::kept(coding));
+    let mut encoder = Encoder::new(coding, level::cached(coding));
     let mut encoded = vec![0; content.len()];
     let (mut rest, mut filled) = (content, 0);
     while filled < encoded.len() {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decoded_is_what_was_encoded_at_every_level_and_size() {
+    fn round_trip_at_every_level_and_size() {
         let levels = [
             (Coding::Gzip, 1..=9),
             (Coding::Brotli, 0..=9),
@@ -324,9 +324,9 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_flush_everything_so_far_can_be_decoded() {
+    fn flushed_output_is_decodable() {
         for coding in CODINGS {
-            let mut encoder = Encoder::new(coding, level::passing(coding));
+            let mut encoder = Encoder::new(coding, level::streaming(coding));
             let (mut content, mut encoded) = (Vec::new(), Vec::new());
             for number in 0..50 {
                 let event = format!("data: {number}\n\n").repeat(number);
@@ -342,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_with_nothing_behind_it_writes_nothing() {
+    fn flush_without_input_writes_nothing() {
         for coding in CODINGS {
-            let mut encoder = Encoder::new(coding, level::passing(coding));
+            let mut encoder = Encoder::new(coding, level::streaming(coding));
             assert!(push_all(&mut encoder, b"", Then::Flush, 100).is_empty());
             assert!(!push_all(&mut encoder, b"x", Then::Flush, 100).is_empty());
             assert!(push_all(&mut encoder, b"", Then::Flush, 100).is_empty());
@@ -352,10 +352,10 @@ mod tests {
     }
 
     #[test]
-    fn an_encoder_that_was_left_in_the_middle_begins_anew() {
+    fn reset_discards_unfinished_content() {
         for coding in CODINGS {
             let content = text(100_000);
-            let mut encoder = Encoder::new(coding, level::passing(coding));
+            let mut encoder = Encoder::new(coding, level::streaming(coding));
             let first = push_all(&mut encoder, &content, Then::Finish, 1000);
             encoder.reset();
             push_all(&mut encoder, &content[..70_000], Then::More, 1000);
@@ -370,12 +370,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
         #[test]
-        fn content_cut_and_flushed_anywhere_is_decoded_whole(
+        fn round_trip_with_any_cuts_and_flushes(
             pieces in vec((vec(any::<u8>(), 0..50), 0..5000usize, prop::bool::ANY), 0..12),
             room in FLUSH_ROOM_MIN..5000usize,
         ) {
             for coding in CODINGS {
-                let mut encoder = Encoder::new(coding, level::passing(coding));
+                let mut encoder = Encoder::new(coding, level::streaming(coding));
                 let (mut content, mut encoded) = (Vec::new(), Vec::new());
                 for (noise, bytes, flushes) in &pieces {
                     let piece = [noise.clone(), text(*bytes)].concat();

@@ -10,7 +10,7 @@ use onrush_http::encoding::Coding;
 /// | gzip 4 | 191 MB/s, 18.1 % | 217 MB/s, 16.2 % | 6, zlib's default: 117 MB/s for 17.7 % |
 /// | Brotli 4 | 123 MB/s, 16.5 % | 111 MB/s, 15.3 % | 5: 59 MB/s for 15.9 % |
 /// | zstd 3 | 574 MB/s, 18.3 % | 641 MB/s, 16.8 % | 6: 132 MB/s for 16.1 % |
-pub fn passing(coding: Coding) -> u32 {
+pub fn streaming(coding: Coding) -> u32 {
     match coding {
         Coding::Gzip => 4,
         Coding::Brotli => 4,
@@ -20,7 +20,7 @@ pub fn passing(coding: Coding) -> u32 {
 
 /// Level for content compressed once and sent often: fixed responses and small files. A file of 8 KiB takes at most 1
 /// ms, on the core of the first request. Brotli levels from 9 need tables of 32 MiB and more.
-pub fn kept(coding: Coding) -> u32 {
+pub fn cached(coding: Coding) -> u32 {
     match coding {
         Coding::Gzip => 9,
         Coding::Brotli => 6,

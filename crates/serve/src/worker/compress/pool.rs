@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// An encoder for one response; `None` if the memory limit is reached.
-    pub(crate) fn lend(self: &Rc<Self>, coding: Coding) -> Option<Lent> {
+    pub(crate) fn lend(self: &Rc<Self>, coding: Coding) -> Option<PooledEncoder> {
         let bytes = self.lent_bytes.get() + level::memory_max(coding);
         if bytes > ENCODERS_BYTES_MAX {
             return None;
@@ -30,9 +30,9 @@ impl Pool {
         let found = idle.iter().rposition(|encoder| encoder.coding() == coding);
         let encoder = match found {
             Some(at) => idle.swap_remove(at),
-            None => Encoder::new(coding, level::passing(coding)),
+            None => Encoder::new(coding, level::streaming(coding)),
         };
-        Some(Lent {
+        Some(PooledEncoder {
             encoder: Some(encoder),
             pool: Rc::clone(self),
         })
@@ -55,13 +55,13 @@ impl Pool {
 }
 
 /// An encoder that returns to its pool when dropped.
-pub(crate) struct Lent {
+pub(crate) struct PooledEncoder {
     /// `None` only while being dropped.
     encoder: Option<Encoder>,
     pool: Rc<Pool>,
 }
 
-impl Deref for Lent {
+impl Deref for PooledEncoder {
     type Target = Encoder;
 
     fn deref(&self) -> &Encoder {
@@ -69,13 +69,13 @@ impl Deref for Lent {
     }
 }
 
-impl DerefMut for Lent {
+impl DerefMut for PooledEncoder {
     fn deref_mut(&mut self) -> &mut Encoder {
         self.encoder.as_mut().expect("taken only when dropped")
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledEncoder {
     fn drop(&mut self) {
         if let Some(encoder) = self.encoder.take() {
             self.pool.take_back(encoder);

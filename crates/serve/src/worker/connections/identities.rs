@@ -17,7 +17,7 @@ pub(crate) struct Identities {
 
 impl Identities {
     /// Stores the TLS parameters of a connection.
-    pub(crate) fn agree(&self, place: u32, info: Rc<Info>) {
+    pub(crate) fn set_tls(&self, place: u32, info: Rc<Info>) {
         let all = &mut *self.tls.borrow_mut();
         let index = place as usize;
         if all.len() <= index {
@@ -27,7 +27,7 @@ impl Identities {
     }
 
     /// Stores the client address from a PROXY header.
-    pub(crate) fn introduce(&self, place: u32, client: SocketAddr) {
+    pub(crate) fn set_proxy_client(&self, place: u32, client: SocketAddr) {
         self.introduced.borrow_mut().insert(place, client);
     }
 

@@ -76,7 +76,7 @@ impl ConnectionState {
     }
 }
 
-pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
+pub(crate) fn new_note(listener: u16, state: ConnectionState) -> Note {
     Note {
         count: 0,
         kind: listener,
@@ -85,7 +85,7 @@ pub(crate) fn begun(listener: u16, state: ConnectionState) -> Note {
 }
 
 #[inline]
-pub(crate) fn at(note: Note, state: ConnectionState) -> Note {
+pub(crate) fn with_state(note: Note, state: ConnectionState) -> Note {
     Note {
         state: state as u8 | note.state & HTTP2,
         ..note
@@ -115,7 +115,7 @@ pub(crate) fn protocol(note: Note) -> Option<&'static str> {
 pub(crate) fn with_request(note: Note) -> Note {
     Note {
         count: note.count.saturating_add(1),
-        ..at(note, ConnectionState::Request)
+        ..with_state(note, ConnectionState::Request)
     }
 }
 
@@ -130,14 +130,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_keeps_what_does_not_change() {
+    fn state_changes_keep_other_fields() {
         for (number, known) in (0_u16..).zip(ConnectionState::ALL) {
-            let note = begun(u16::MAX - number, ConnectionState::Closing);
-            let note = at(with_request(with_request(note)), known);
+            let note = new_note(u16::MAX - number, ConnectionState::Closing);
+            let note = with_state(with_request(with_request(note)), known);
             assert_eq!((note.kind, note.count), (u16::MAX - number, 2));
             assert_eq!(state(note), known);
             assert_eq!(protocol(note), known.protocol());
-            let note = at(in_http2(note), known);
+            let note = with_state(in_http2(note), known);
             assert_eq!((state(note), protocol(note)), (known, Some("HTTP/2")));
         }
         let many = Note {

@@ -132,7 +132,7 @@ fn useless_response_is_a_warning_and_the_certificate_is_used_without_it() {
     // tryLater (RFC 6960 4.2.1).
     fs::write(made.path("response"), b"\x30\x03\x0a\x01\x03").unwrap();
     let failed = made.read(&made.path("response"));
-    assert!(matches!(failed, Err(NoStaple::Useless(why)) if why.contains("response status 3")));
+    assert!(matches!(failed, Err(NoStaple::Unusable(why)) if why.contains("response status 3")));
 }
 
 #[test]

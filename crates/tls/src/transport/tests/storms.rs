@@ -98,7 +98,7 @@ fn questions_are_answered_before_the_data_that_follows() {
         send(&server, b"y").await.unwrap();
         assert_eq!(client.recv(&mut Input::default()).await, Ok(1));
         let tls = client.tls.as_ref().unwrap().borrow();
-        assert!(!tls.session.owes_answer(), "an answer is no question");
+        assert!(!tls.session.owes_reply(), "an answer is no question");
     });
 }
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::http2::Closed;
 
 /// A server that has sent the head of its response on a stream with a window of 5 bytes.
-fn answering() -> (Side, Stream) {
-    let mut side = Side::server();
+fn answering() -> (TestConnection, Stream) {
+    let mut side = TestConnection::server();
     side.hear(&[setting(4, 5), get(1)].concat());
     let stream = side.stream(1);
     let head = side
@@ -18,7 +18,7 @@ fn answering() -> (Side, Stream) {
     (side, stream)
 }
 
-fn written(side: &mut Side) -> Vec<(Kind, u8, Vec<u8>)> {
+fn written(side: &mut TestConnection) -> Vec<(Kind, u8, Vec<u8>)> {
     let frames = side.frames();
     let parts = frames
         .iter()

@@ -19,7 +19,7 @@ fn request(encoder: &mut Encoder, out: &mut Vec<u8>) {
     encoder.field(b":authority", b"a", Incremental, out);
 }
 
-fn open(side: &mut Side, content: Content) -> Result<Stream, CannotOpen> {
+fn open(side: &mut TestConnection, content: Content) -> Result<Stream, CannotOpen> {
     side.connection
         .open(End::Stream, content, &mut side.out, request)
 }
@@ -30,7 +30,7 @@ fn response(stream: u32, flags: u8, block: &[u8]) -> Vec<u8> {
 
 #[test]
 fn it_begins_with_preface_and_settings_without_push() {
-    let side = Side::new(Role::Client, LocalSettings::DEFAULT);
+    let side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
     let (preface, frames) = side.out.split_at(PREFACE.len());
     assert_eq!(preface, PREFACE);
     let frames = frames_of(frames);
@@ -45,7 +45,7 @@ fn it_begins_with_preface_and_settings_without_push() {
 
 #[test]
 fn settings_decide_how_many_streams_may_be_open() {
-    let mut side = Side::new(Role::Client, LocalSettings::CLIENT);
+    let mut side = TestConnection::new(Role::Client, LocalSettings::CLIENT);
     assert!(!side.connection.is_settled());
     assert_eq!(side.connection.streams_max(), STREAMS_BEFORE_SETTINGS);
     side.hear(&setting(3, 1));
@@ -57,17 +57,17 @@ fn settings_decide_how_many_streams_may_be_open() {
 
 #[test]
 fn an_answer_in_http1_is_told_from_frames_before_settings() {
-    let mut side = Side::new(Role::Client, LocalSettings::CLIENT);
+    let mut side = TestConnection::new(Role::Client, LocalSettings::CLIENT);
     let answer = b"HTTP/1.1 400 Bad Request\r\n";
-    assert!(side.connection.is_answered_in_http1(answer));
-    assert!(!side.connection.is_answered_in_http1(&settings()));
+    assert!(side.connection.is_http1_response(answer));
+    assert!(!side.connection.is_http1_response(&settings()));
     side.hear(&settings());
-    assert!(!side.connection.is_answered_in_http1(answer));
+    assert!(!side.connection.is_http1_response(answer));
 }
 
 #[test]
 fn interim_heads_come_before_the_response() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     let stream = open(&mut side, Content::Any);
     let stream = stream.expect("there is room");
     assert_eq!(
@@ -83,11 +83,11 @@ fn interim_heads_come_before_the_response() {
     assert_eq!(
         side.seen,
         [
-            Seen::Head(1, open),
-            Seen::Head(1, open),
-            Seen::Head(1, open),
-            Seen::Data(1, b"abc".to_vec(), open),
-            Seen::Trailers(1)
+            TestEvent::Head(1, open),
+            TestEvent::Head(1, open),
+            TestEvent::Head(1, open),
+            TestEvent::Data(1, b"abc".to_vec(), open),
+            TestEvent::Trailers(1)
         ]
     );
     assert_eq!(side.connection.open_streams(), 0);
@@ -131,14 +131,18 @@ fn mistakes_of_servers_end_what_the_rfc_says() {
             false,
         ),
     ] {
-        let mut side = Side::client();
+        let mut side = TestConnection::client();
         assert!(open(&mut side, Content::Any).is_ok());
         side.hear(&bytes);
         let failed = side.error.map(|error| error.code);
         match is_of_stream {
             true => {
                 assert_eq!(failed, None, "{name}");
-                assert_eq!(side.seen.last(), Some(&Seen::Failed(1, protocol)), "{name}");
+                assert_eq!(
+                    side.seen.last(),
+                    Some(&TestEvent::Failed(1, protocol)),
+                    "{name}"
+                );
             }
             false => assert_eq!(failed, Some(protocol), "{name}"),
         }
@@ -151,22 +155,22 @@ fn responses_without_content_may_say_its_length() {
         (Content::None, OK_OF_LENGTH_7),
         (Content::Any, NOT_MODIFIED),
     ] {
-        let mut side = Side::client();
+        let mut side = TestConnection::client();
         assert!(open(&mut side, content).is_ok());
         side.hear(&response(1, END_STREAM, block));
-        assert_eq!(side.seen, [Seen::Head(1, End::Stream)]);
+        assert_eq!(side.seen, [TestEvent::Head(1, End::Stream)]);
         // An empty DATA frame may end them, but it must not contain data.
         assert!(open(&mut side, content).is_ok());
         side.hear(&[response(3, 0, block), data(3, END_STREAM, b"")].concat());
         assert_eq!(
             side.seen.last(),
-            Some(&Seen::Data(3, Vec::new(), End::Stream))
+            Some(&TestEvent::Data(3, Vec::new(), End::Stream))
         );
         assert!(open(&mut side, content).is_ok());
         side.hear(&[response(5, 0, block), data(5, END_STREAM, b"1234567")].concat());
         assert_eq!(
             side.seen.last(),
-            Some(&Seen::Failed(5, Code::PROTOCOL_ERROR))
+            Some(&TestEvent::Failed(5, Code::PROTOCOL_ERROR))
         );
     }
 }
@@ -180,12 +184,12 @@ fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length()
         (OK_OF_LENGTH_7, 0, data(1, END_STREAM, b"eight by")),
         (NO_CONTENT, 0, data(1, END_STREAM, b"eight by")),
     ] {
-        let mut side = Side::client();
+        let mut side = TestConnection::client();
         assert!(open(&mut side, Content::Tunnel).is_ok());
         side.hear(&[response(1, flags, block), body.clone()].concat());
         let heard = match body.is_empty() {
-            true => Seen::Head(1, end),
-            false => Seen::Data(1, b"eight by".to_vec(), end),
+            true => TestEvent::Head(1, end),
+            false => TestEvent::Data(1, b"eight by".to_vec(), end),
         };
         assert_eq!(side.seen.last(), Some(&heard), "{block:?}");
         assert_eq!(side.connection.open_streams(), 0);
@@ -193,7 +197,7 @@ fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length()
     // A tunnel has no trailers (RFC 9113 8.5); an unsuccessful response is like any other.
     let trailers = response(1, END_STREAM, &[0, 1, b'a', 1, b'b']);
     let forbidden = [&[0x08, 3, b'4', b'0', b'3'][..], &OK_OF_LENGTH_7[1..]].concat();
-    let failed = Seen::Failed(1, Code::PROTOCOL_ERROR);
+    let failed = TestEvent::Failed(1, Code::PROTOCOL_ERROR);
     for (bytes, last) in [
         ([response(1, 0, OK), trailers.clone()].concat(), &failed),
         (
@@ -202,10 +206,10 @@ fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length()
         ),
         (
             [response(1, 0, &forbidden[..5]), trailers].concat(),
-            &Seen::Trailers(1),
+            &TestEvent::Trailers(1),
         ),
     ] {
-        let mut side = Side::client();
+        let mut side = TestConnection::client();
         assert!(open(&mut side, Content::Tunnel).is_ok());
         side.hear(&bytes);
         assert_eq!(side.seen.last(), Some(last));
@@ -214,7 +218,7 @@ fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length()
 
 #[test]
 fn streams_are_opened_within_the_bound_of_the_server() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     side.hear(&setting(3, 2));
     assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(1));
     assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(3));
@@ -227,7 +231,7 @@ fn streams_are_opened_within_the_bound_of_the_server() {
 
 #[test]
 fn before_the_server_has_said_anything_a_hundred_are_opened() {
-    let mut side = Side::new(Role::Client, LocalSettings::DEFAULT);
+    let mut side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
     for _ in 0..100 {
         assert!(open(&mut side, Content::Any).is_ok());
     }
@@ -238,7 +242,7 @@ fn before_the_server_has_said_anything_a_hundred_are_opened() {
 
 #[test]
 fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     let streams = [(); 3].map(|()| open(&mut side, Content::Any).expect("there is room"));
     side.hear(&frame(
         Kind::GoAway,
@@ -255,17 +259,17 @@ fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
     assert_eq!(
         side.seen,
         [
-            Seen::GoAway(0x7fff_ffff, Code::NO_ERROR),
-            Seen::GoAway(3, Code::INTERNAL_ERROR),
-            Seen::Head(1, End::Stream),
-            Seen::Head(3, End::Stream)
+            TestEvent::GoAway(0x7fff_ffff, Code::NO_ERROR),
+            TestEvent::GoAway(3, Code::INTERNAL_ERROR),
+            TestEvent::Head(1, End::Stream),
+            TestEvent::Head(3, End::Stream)
         ]
     );
 }
 
 #[test]
 fn ids_come_to_an_end() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     side.connection.next = 0x7fff_ffff;
     assert_eq!(
         open(&mut side, Content::Any).map(Stream::id),
@@ -273,28 +277,28 @@ fn ids_come_to_an_end() {
     );
     assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Exhausted));
     side.hear(&response(0x7fff_ffff, END_STREAM, OK));
-    assert_eq!(side.seen, [Seen::Head(0x7fff_ffff, End::Stream)]);
+    assert_eq!(side.seen, [TestEvent::Head(0x7fff_ffff, End::Stream)]);
 }
 
 #[test]
 fn data_behind_the_end_of_a_response_is_told_once() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     open(&mut side, Content::Any).expect("there is room");
     side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"a")].concat());
     side.forget();
     side.hear(&[data(1, 0, b"b"), data(1, END_STREAM, b"c")].concat());
-    assert_eq!(side.seen, [Seen::DataOfClosed(1)]);
+    assert_eq!(side.seen, [TestEvent::DataOfClosed(1)]);
     assert_eq!(side.resets(), [(1, Code::STREAM_CLOSED)]);
     open(&mut side, Content::Any).expect("there is room");
     side.hear(&response(3, END_STREAM, NO_CONTENT));
-    assert_eq!(side.seen.last(), Some(&Seen::Head(3, End::Stream)));
+    assert_eq!(side.seen.last(), Some(&TestEvent::Head(3, End::Stream)));
 }
 
 #[test]
 fn data_that_was_on_its_way_when_its_stream_was_reset_is_not_told() {
     // Many more than are remembered.
     const STREAMS: u32 = 300;
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     for number in 0..STREAMS {
         let stream = open(&mut side, Content::Any).expect("there is room");
         side.hear(&response(stream.id(), 0, OK));
@@ -314,7 +318,7 @@ fn data_that_was_on_its_way_when_its_stream_was_reset_is_not_told() {
 }
 
 /// Opens a request that stays open, and then cancels `count` others.
-fn cancel_beside_another(side: &mut Side, count: u32) -> Stream {
+fn cancel_beside_another(side: &mut TestConnection, count: u32) -> Stream {
     let kept = open(side, Content::Any).expect("there is room");
     for _ in 0..count {
         let stream = open(side, Content::Any).expect("there is room");
@@ -327,7 +331,7 @@ fn cancel_beside_another(side: &mut Side, count: u32) -> Stream {
 #[test]
 fn late_responses_of_cancelled_requests_are_ignored() {
     const CANCELLED: u32 = 10_000;
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     let kept = cancel_beside_another(&mut side, CANCELLED);
     for number in 1..=CANCELLED {
         let id = kept.id() + 2 * number;
@@ -340,15 +344,15 @@ fn late_responses_of_cancelled_requests_are_ignored() {
     }
     // The newest entry of the table.
     side.hear(&response(kept.id(), END_STREAM, &[0x88, 0xbe]));
-    assert_eq!(side.seen, [Seen::Head(kept.id(), End::Stream)]);
+    assert_eq!(side.seen, [TestEvent::Head(kept.id(), End::Stream)]);
 }
 
 #[test]
 fn a_late_response_is_ignored_after_a_rest() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     let stream = open(&mut side, Content::Any).expect("there is room");
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
-    side.connection.rest();
+    side.connection.release_memory();
     side.forget();
     side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"late")].concat());
     assert_eq!((side.error, side.resets()), (None, Vec::new()));
@@ -357,7 +361,7 @@ fn a_late_response_is_ignored_after_a_rest() {
 #[test]
 fn errors_on_closed_streams_are_still_errors() {
     // A stream that the server may not open, next to streams that were reset and forgotten.
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     cancel_beside_another(&mut side, 300);
     side.hear(&response(2, 0, OK));
     assert_eq!(
@@ -365,7 +369,7 @@ fn errors_on_closed_streams_are_still_errors() {
         Some(Code::PROTOCOL_ERROR)
     );
     // A field block after the end of a response.
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     let kept = cancel_beside_another(&mut side, 300);
     side.hear(
         &[
@@ -382,7 +386,7 @@ fn errors_on_closed_streams_are_still_errors() {
 
 #[test]
 fn frames_of_closed_streams_are_bounded_by_what_may_be_late() {
-    let mut side = Side::client();
+    let mut side = TestConnection::client();
     let kept = cancel_beside_another(&mut side, 1);
     let late = reset(kept.id() + 2);
     let mut frames = 0;
@@ -391,7 +395,7 @@ fn frames_of_closed_streams_are_bounded_by_what_may_be_late() {
         frames += 1;
     }
     let flood = side.error.and_then(|error| error.flood);
-    assert_eq!(flood, Some(crate::http2::guard::Flood::Ignored));
+    assert_eq!(flood, Some(crate::http2::flood_guard::Flood::Ignored));
     let settings = LocalSettings::DEFAULT;
     let bytes = (settings.stream_window + settings.list_bytes_max) as usize;
     let chatter = crate::http2::limits::CHATTER_AHEAD_MAX as usize;

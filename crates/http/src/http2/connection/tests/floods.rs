@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::http2::guard::Flood;
+use crate::http2::flood_guard::Flood;
 use crate::http2::hpack::Indexing;
 use crate::http2::limits::{
     BLOCK_BYTES_MAX, CHATTER_AHEAD_MAX, CHATTER_PER_STREAM, CONTINUATIONS_MAX,
@@ -13,7 +13,7 @@ use crate::http2::limits::{
 
 /// Sends `bytes` of a counter until the server disconnects, and reads its replies. Returns the count and the reason.
 fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&post(1));
     for number in 0..200_000 {
         side.hear(&bytes(number));
@@ -69,7 +69,7 @@ fn each_flood_ends_at_its_bound() {
 
 #[test]
 fn messages_that_the_user_rejects_count() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..STREAM_ERRORS_AHEAD_MAX {
         side.hear(&get(1 + 2 * number));
         let stream = side.stream(1 + 2 * number);
@@ -91,7 +91,7 @@ fn messages_that_the_user_rejects_count() {
 
 #[test]
 fn answers_that_nobody_reads_are_bounded() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     while side.error.is_none() {
         side.hear(&frame(Kind::Ping, 0, 0, &[0; 8]));
         assert!(side.out.len() < 40_000);
@@ -108,7 +108,7 @@ fn blocks_without_end_are_bounded() {
         (0, CONTINUATIONS_MAX.into()),
         (16_384, BLOCK_BYTES_MAX / 16_384),
     ] {
-        let mut side = Side::server();
+        let mut side = TestConnection::server();
         side.hear(&frame(Kind::Headers, 0, 1, b""));
         let mut count = 0;
         while side.error.is_none() {
@@ -125,7 +125,7 @@ fn blocks_without_end_are_bounded() {
 
 #[test]
 fn a_frame_of_settings_is_bounded() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     let entry = [0, 1, 0, 0, 0, 0];
     side.hear(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
     assert_eq!(side.error, None);
@@ -139,7 +139,7 @@ fn a_frame_of_settings_is_bounded() {
 
 #[test]
 fn good_work_pays_for_resets_and_chatter() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..3_000 {
         let id = 1 + 4 * number;
         side.hear(&[get(id), window_update(id, 1), window_update(0, 1)].concat());
@@ -153,7 +153,7 @@ fn good_work_pays_for_resets_and_chatter() {
 
 #[test]
 fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..1_000 {
         let id = 1 + 2 * number;
         side.hear(&[post(id), reset(id)].concat());
@@ -161,7 +161,7 @@ fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
         assert_eq!(side.error, None, "{number}");
         side.forget();
     }
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..1_000 {
         let id = 1 + 2 * number;
         side.hear(&post(id));
@@ -208,7 +208,7 @@ fn references(id: u32, beyond: u32) -> Vec<u8> {
 #[test]
 fn fields_that_nobody_needs_are_paid_for() {
     // A client with too many cookies is refused again and again.
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..3_000 {
         let id = 1 + 2 * number;
         side.hear(&references(id, CHATTER_PER_STREAM));
@@ -217,7 +217,7 @@ fn fields_that_nobody_needs_are_paid_for() {
         side.forget();
     }
     // A client that sends far more is disconnected soon, though it gets responses.
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     let mut count = 0;
     while side.error.is_none() {
         let id = 1 + 2 * count;
@@ -230,7 +230,7 @@ fn fields_that_nobody_needs_are_paid_for() {
     }
     assert_eq!(count, 1 + 2 * CHATTER_AHEAD_MAX / EXCESS_PER_BLOCK_MAX);
     // At once if a single block exceeds the limit.
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&references(1, EXCESS_PER_BLOCK_MAX));
     assert_eq!(side.error, None);
     side.hear(&references(3, EXCESS_PER_BLOCK_MAX + 1));
@@ -242,7 +242,7 @@ fn fields_that_nobody_needs_are_paid_for() {
 #[test]
 fn a_client_whose_deadlines_pass_is_not_cut() {
     // 60 concurrent calls with deadlines of 20 ms, and a PING with each reset.
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..30_000 {
         let id = 1 + 2 * number;
         side.hear(&[get(id), reset(id), frame(Kind::Ping, 0, 0, &[0; 8])].concat());
@@ -256,7 +256,7 @@ fn a_client_whose_deadlines_pass_is_not_cut() {
 
 #[test]
 fn refused_streams_are_bounded_as_resets() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     for number in 0..LocalSettings::DEFAULT.concurrent_streams_max {
         side.hear(&get(1 + 2 * number));
     }

@@ -20,7 +20,7 @@ enum Outcome {
 use Outcome::{Connection as C, Fine, Stream as S};
 
 fn outcome_of(input: &[u8]) -> Outcome {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(input);
     if let Some(error) = side.error {
         let last = side.frames().pop().expect("GOAWAY is written");
@@ -430,7 +430,7 @@ fn a_stream_that_both_have_ended_takes_nothing_more() {
         (reset(1), Fine),
         (frame(Kind::Priority, 0, 1, &[0; 5]), Fine),
     ] {
-        let mut side = Side::server();
+        let mut side = TestConnection::server();
         side.hear(&get(1));
         side.respond(1);
         assert_eq!(side.connection.open_streams(), 0);
@@ -448,7 +448,7 @@ fn a_stream_that_both_have_ended_takes_nothing_more() {
 
 #[test]
 fn what_is_on_its_way_to_a_reset_stream_is_passed_over_and_given_back() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&post(1));
     let stream = side.stream(1);
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
@@ -472,9 +472,9 @@ fn what_is_on_its_way_to_a_reset_stream_is_passed_over_and_given_back() {
 
 #[test]
 fn a_stream_may_be_reset_in_the_middle_of_its_data() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&[post(1), data(1, END_STREAM, &[7; 16_384])[..1_009].to_vec()].concat());
-    assert_eq!(side.seen[1], Seen::Data(1, vec![7; 1_000], End::Open));
+    assert_eq!(side.seen[1], TestEvent::Data(1, vec![7; 1_000], End::Open));
     let stream = side.stream(1);
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
     side.forget();
@@ -492,7 +492,7 @@ fn a_stream_may_be_reset_in_the_middle_of_its_data() {
 
 #[test]
 fn a_block_under_way_is_known() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     let head = frame(Kind::Headers, 0, 1, GET);
     for (bytes, wanted) in [
         (head, true),
@@ -511,7 +511,7 @@ fn a_preface_is_needed_and_settings_first() {
         b"GET / HTTP/1.1\r\n".as_slice(),
         b"PRI * HTTP/2.0\r\n\r\nSX",
     ] {
-        let mut side = Side::new(Role::Server, LocalSettings::DEFAULT);
+        let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
         side.hear(bytes);
         assert_eq!(
             side.error.map(|error| error.code),
@@ -523,7 +523,7 @@ fn a_preface_is_needed_and_settings_first() {
         frame(Kind::Settings, ACK, 0, b""),
         window_update(0, 1),
     ] {
-        let mut side = Side::new(Role::Server, LocalSettings::DEFAULT);
+        let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
         side.hear(PREFACE);
         side.hear(&first);
         assert_eq!(
@@ -535,7 +535,7 @@ fn a_preface_is_needed_and_settings_first() {
 
 #[test]
 fn settings_and_pings_are_answered() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&setting(3, 7));
     side.hear(&frame(Kind::Ping, 0, 0, b"12345678"));
     assert_eq!(side.connection.peer().concurrent_streams_max, 7);
@@ -547,7 +547,10 @@ fn settings_and_pings_are_answered() {
     assert_eq!(kinds, [(Kind::Settings, ACK), (Kind::Ping, ACK)]);
     assert_eq!(frames[1].1, b"12345678");
     side.hear(&frame(Kind::Ping, ACK, 0, b"abcdefgh"));
-    assert_eq!(side.seen, [Seen::Settings, Seen::Pong(*b"abcdefgh")]);
+    assert_eq!(
+        side.seen,
+        [TestEvent::Settings, TestEvent::Pong(*b"abcdefgh")]
+    );
 }
 
 #[test]
@@ -556,7 +559,7 @@ fn more_streams_than_announced_are_refused() {
         concurrent_streams_max: 2,
         ..LocalSettings::DEFAULT
     };
-    let mut side = Side::new(Role::Server, local);
+    let mut side = TestConnection::new(Role::Server, local);
     side.hear(PREFACE);
     side.hear(&settings());
     side.forget();
@@ -568,7 +571,7 @@ fn more_streams_than_announced_are_refused() {
     side.respond(1);
     side.hear(&get(9));
     assert_eq!(side.connection.open_streams(), 2);
-    assert_eq!(side.seen.last(), Some(&Seen::Head(9, End::Stream)));
+    assert_eq!(side.seen.last(), Some(&TestEvent::Head(9, End::Stream)));
 }
 
 #[test]
@@ -578,20 +581,20 @@ fn more_data_than_the_windows_allow_is_an_error() {
         ..LocalSettings::DEFAULT
     };
     // The default applies until our settings are acknowledged.
-    let mut side = Side::new(Role::Server, local);
+    let mut side = TestConnection::new(Role::Server, local);
     side.hear(&[PREFACE, &settings()[..], &post(1), &data(1, 0, &[0; 100])].concat());
     side.hear(&frame(Kind::Settings, ACK, 0, b""));
     side.forget();
     side.hear(&[post(3), data(3, 0, &[0; 11])].concat());
     assert_eq!(
         side.seen.last(),
-        Some(&Seen::Failed(3, Code::FLOW_CONTROL_ERROR))
+        Some(&TestEvent::Failed(3, Code::FLOW_CONTROL_ERROR))
     );
     assert!(side.resets().contains(&(3, Code::FLOW_CONTROL_ERROR)));
     side.hear(&[post(5), data(5, 0, &[7; 10])].concat());
     assert_eq!(
         side.seen.last(),
-        Some(&Seen::Data(5, vec![7; 10], End::Open))
+        Some(&TestEvent::Data(5, vec![7; 10], End::Open))
     );
     assert_eq!(side.error, None);
 }
@@ -641,18 +644,20 @@ fn heads_in_any_pieces_come_to_the_same() {
         &frame(Kind::Ping, ACK, 0, &[1; 8]),
     ]
     .concat();
-    let mut wanted: Vec<_> = [1, 3, 5, 7].map(|id| Seen::Head(id, End::Stream)).into();
-    wanted.push(Seen::Head(9, End::Open));
-    wanted.push(Seen::Data(9, vec![1, 2, 3], End::Stream));
-    wanted.push(Seen::GoAway(0, Code::NO_ERROR));
-    wanted.push(Seen::Pong([1; 8]));
+    let mut wanted: Vec<_> = [1, 3, 5, 7]
+        .map(|id| TestEvent::Head(id, End::Stream))
+        .into();
+    wanted.push(TestEvent::Head(9, End::Open));
+    wanted.push(TestEvent::Data(9, vec![1, 2, 3], End::Stream));
+    wanted.push(TestEvent::GoAway(0, Code::NO_ERROR));
+    wanted.push(TestEvent::Pong([1; 8]));
     for piece in [1, 2, 3, 7, 100, 4095, input.len()] {
-        let mut side = Side::new(Role::Server, LocalSettings::DEFAULT);
+        let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
         for piece in input.chunks(piece) {
             side.hear(piece);
         }
         assert_eq!(side.error, None);
-        assert_eq!(side.seen[0], Seen::Settings);
+        assert_eq!(side.seen[0], TestEvent::Settings);
         assert_eq!(side.seen[1..], wanted[..], "{piece}");
         assert!(side.needed_max <= FRAME_WHOLE_BYTES_MAX);
         assert!(side.input.is_empty());

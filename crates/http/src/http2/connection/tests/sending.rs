@@ -11,7 +11,7 @@ fn status(encoder: &mut Encoder, out: &mut Vec<u8>) {
     encoder.status(200, out);
 }
 
-fn send(side: &mut Side, stream: Stream, bytes: usize, end: End) {
+fn send(side: &mut TestConnection, stream: Stream, bytes: usize, end: End) {
     assert_eq!(
         side.connection.data(stream, bytes, end, &mut side.out),
         Ok(())
@@ -21,7 +21,7 @@ fn send(side: &mut Side, stream: Stream, bytes: usize, end: End) {
 
 #[test]
 fn a_response_is_a_head_and_data_within_both_windows() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&setting(4, 5));
     side.hear(&get(1));
     let stream = side.stream(1);
@@ -36,7 +36,7 @@ fn a_response_is_a_head_and_data_within_both_windows() {
     assert_eq!(side.connection.sendable(stream), 0);
     assert_eq!(side.connection.blocked(stream), Some(Blocked::Stream));
     side.hear(&window_update(1, 1));
-    assert_eq!(side.seen, [Seen::Window(Some(1))]);
+    assert_eq!(side.seen, [TestEvent::Window(Some(1))]);
     send(&mut side, stream, 1, End::Stream);
     let frames = side.frames();
     let kinds: Vec<_> = frames
@@ -60,7 +60,7 @@ fn a_response_is_a_head_and_data_within_both_windows() {
 
 #[test]
 fn initial_windows_move_those_of_open_streams_below_zero_too() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&[setting(4, 10), get(1)].concat());
     let stream = side.stream(1);
     send(&mut side, stream, 10, End::Open);
@@ -73,12 +73,12 @@ fn initial_windows_move_those_of_open_streams_below_zero_too() {
     side.hear(&setting(4, 3));
     assert_eq!(side.connection.sendable(stream), 1);
     assert_eq!(side.connection.next_ready(), Some(stream));
-    assert_eq!(side.seen, [Seen::Settings]);
+    assert_eq!(side.seen, [TestEvent::Settings]);
 }
 
 #[test]
 fn the_window_of_the_connection_blocks_all_streams() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&[setting(4, 1 << 20), get(1), get(3)].concat());
     let (first, second) = (side.stream(1), side.stream(3));
     side.connection.ready(first);
@@ -92,14 +92,14 @@ fn the_window_of_the_connection_blocks_all_streams() {
     assert_eq!(side.connection.next_ready(), None);
     side.forget();
     side.hear(&window_update(0, 3));
-    assert_eq!(side.seen, [Seen::Window(None)]);
+    assert_eq!(side.seen, [TestEvent::Window(None)]);
     assert_eq!(side.connection.sendable(second), 3);
     assert_eq!(side.connection.next_ready(), Some(first));
 }
 
 #[test]
 fn urgent_streams_send_first() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     let mut block = GET.to_vec();
     block.extend([0, 8]);
     block.extend(b"priority\x06u=1, i");
@@ -130,7 +130,7 @@ fn urgent_streams_send_first() {
 
 #[test]
 fn a_priority_may_change_while_a_stream_waits() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&[get(1), get(3)].concat());
     let (first, second) = (side.stream(1), side.stream(3));
     side.connection.ready(first);
@@ -146,7 +146,7 @@ fn a_priority_may_change_while_a_stream_waits() {
 #[test]
 fn large_blocks_are_cut_to_the_frames_of_the_peer() {
     for (bytes, ends) in [(16384, END_STREAM), (40_000, 0)] {
-        let mut side = Side::server();
+        let mut side = TestConnection::server();
         side.hear(&get(1));
         side.forget();
         let stream = side.stream(1);
@@ -165,13 +165,13 @@ fn large_blocks_are_cut_to_the_frames_of_the_peer() {
         );
         // A client parses the pieces as one block.
         let written = side.out.clone();
-        let mut client = Side::client();
+        let mut client = TestConnection::client();
         let opened = client
             .connection
             .open(End::Stream, Content::None, &mut client.out, |_, _| {});
         assert_eq!(opened.map(Stream::id), Ok(1));
         client.hear(&written);
-        assert_eq!(client.seen, [Seen::Head(1, end)]);
+        assert_eq!(client.seen, [TestEvent::Head(1, end)]);
         let frames = side.frames();
         let (first, rest) = frames.split_first().expect("HEADERS");
         assert_eq!((first.0.kind, first.0.flags.0), (Kind::Headers, ends));
@@ -184,7 +184,7 @@ fn large_blocks_are_cut_to_the_frames_of_the_peer() {
 
 #[test]
 fn consumed_data_is_announced_by_half_windows() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&post(1));
     side.forget();
     for _ in 0..4 {
@@ -205,15 +205,15 @@ fn consumed_data_is_announced_by_half_windows() {
 
 #[test]
 fn streams_behind_the_last_one_are_passed_over() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&get(1));
     side.forget();
-    side.connection.go_away_soon(&mut side.out);
+    side.connection.announce_shutdown(&mut side.out);
     side.hear(&get(3));
     side.connection.go_away(Code::NO_ERROR, &mut side.out);
     side.hear(&[post(5), data(5, END_STREAM, b"x"), window_update(5, 1)].concat());
     assert_eq!(side.error, None);
-    assert_eq!(side.seen, [Seen::Head(3, End::Stream)]);
+    assert_eq!(side.seen, [TestEvent::Head(3, End::Stream)]);
     let lasts: Vec<_> = side
         .frames()
         .into_iter()
@@ -227,16 +227,16 @@ fn streams_behind_the_last_one_are_passed_over() {
 
 #[test]
 fn a_connection_that_rests_goes_on_as_before() {
-    let mut side = Side::server();
+    let mut side = TestConnection::server();
     side.hear(&get(1));
-    side.connection.rest();
+    side.connection.release_memory();
     side.respond(1);
-    side.connection.rest();
+    side.connection.release_memory();
     // The HPACK table is kept: :authority is its only entry.
     let known = &[0x82, 0x86, 0x84, 0xbe];
     side.hear(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, known));
     side.hear(&frame(Kind::Headers, 0, 5, known));
-    side.connection.rest();
+    side.connection.release_memory();
     side.hear(&frame(Kind::Continuation, END_HEADERS, 5, b""));
     let stream = side.stream(3);
     assert_eq!(
@@ -246,9 +246,9 @@ fn a_connection_that_rests_goes_on_as_before() {
     );
     assert_eq!(side.error, None);
     let heads = [
-        Seen::Head(1, End::Stream),
-        Seen::Head(3, End::Stream),
-        Seen::Head(5, End::Open),
+        TestEvent::Head(1, End::Stream),
+        TestEvent::Head(3, End::Stream),
+        TestEvent::Head(5, End::Open),
     ];
     assert_eq!(side.seen, heads);
     assert_eq!(side.connection.open_streams(), 1);

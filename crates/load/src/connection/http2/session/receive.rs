@@ -33,7 +33,7 @@ impl Session {
         now: Instant,
     ) -> Result<usize, Lost> {
         self.note_written(stream, lanes);
-        if self.connection.is_answered_in_http1(input) {
+        if self.connection.is_http1_response(input) {
             return Err(Lost::Refused(match codec_of(core_run).speaks() {
                 Speaks::Http => {
                     "the server speaks HTTP/1: leave --http2 out, or use a URL that serves HTTP/2 (usually https://)"

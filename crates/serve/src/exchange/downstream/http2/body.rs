@@ -10,10 +10,10 @@ use onrush_http::write::{CHUNK_END, LAST_CHUNK};
 use onrush_http::{Framing, Refusal};
 use onrush_tls::Transport;
 
-use super::flow::{Flow, Receiving, gone};
+use super::flow::{Flow, Receiving, stream_reset_error};
 use super::session::Session;
+use crate::exchange::forward_body::TrailerFilter;
 use crate::exchange::output::Output;
-use crate::exchange::portion::Keeps;
 
 pub(crate) struct Body<'a> {
     session: &'a Rc<Session>,
@@ -83,7 +83,7 @@ impl<'a> Body<'a> {
     pub(crate) fn pass(
         &mut self,
         (output, server): (&mut Output, &Transport),
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<Result<(), Error>, Refusal> {
         self.check()?;
         Ok(self.put((output, server), keeps))
@@ -92,7 +92,7 @@ impl<'a> Body<'a> {
     fn put(
         &mut self,
         (output, server): (&mut Output, &Transport),
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<(), Error> {
         let data = self.take_all();
         if self.framing != Framing::Chunked {
@@ -124,7 +124,7 @@ impl<'a> Body<'a> {
     pub(crate) fn append_to(
         &mut self,
         (data, trailers): (&mut Vec<u8>, &mut Vec<u8>),
-        keeps: Keeps<'_>,
+        keeps: TrailerFilter<'_>,
     ) -> Result<(), Refusal> {
         self.check()?;
         let has_ended = self.has_ended();
@@ -146,7 +146,7 @@ impl<'a> Body<'a> {
         let mut late = pin!(core.sleep_until(deadline));
         poll_fn(|context| {
             if self.flow.is_reset.get() {
-                return Poll::Ready(Err(gone()));
+                return Poll::Ready(Err(stream_reset_error()));
             }
             if self.has_arrived() || self.has_ended() {
                 return Poll::Ready(Ok(1));
@@ -160,7 +160,7 @@ impl<'a> Body<'a> {
 }
 
 /// The lines whose names pass `keeps`.
-fn kept_lines<'l>(lines: &'l [u8], keeps: Keeps<'l>) -> impl Iterator<Item = &'l [u8]> {
+fn kept_lines<'l>(lines: &'l [u8], keeps: TrailerFilter<'l>) -> impl Iterator<Item = &'l [u8]> {
     lines
         .split_inclusive(|&byte| byte == b'\n')
         .filter(move |line| {

@@ -37,7 +37,7 @@ pub(super) struct Outgoing {
     /// Time after which a stall ends the stream; `client_send` of the configuration if `None`.
     pub(super) patience: Cell<Option<Duration>>,
     /// Body bytes still to be written, if the head declared the length.
-    pub(super) left: Cell<Option<u64>>,
+    pub(super) remaining: Cell<Option<u64>>,
     pub(super) state: Cell<Sending>,
     /// Whether the producer of the response waits for room in the windows.
     pub(super) awaits_room: Cell<bool>,
@@ -99,11 +99,11 @@ pub(super) enum Sending {
 pub(super) struct Incoming {
     pub(super) state: Cell<Receiving>,
     /// Allocated on demand: most requests have no body.
-    body: OnDemand<Arriving>,
+    body: OnDemand<BodyBuffer>,
 }
 
 /// The received part of a body.
-pub(super) struct Arriving {
+pub(super) struct BodyBuffer {
     pub(super) bytes: RefCell<Vec<u8>>,
     pub(super) trailers: RefCell<Vec<u8>>,
     /// Limit of the body if its head declared no length.
@@ -111,10 +111,10 @@ pub(super) struct Arriving {
     /// Bytes received so far.
     pub(super) received: Cell<u64>,
     /// Unread bytes that still count against the connection's window.
-    pub(super) owed: Cell<u32>,
+    pub(super) in_connection_window: Cell<u32>,
     /// Unread bytes that no longer count against the connection's window, but against the core's budget for held
     /// uploads.
-    pub(super) held: Cell<u32>,
+    pub(super) in_core_budget: Cell<u32>,
 }
 
 impl Outgoing {
@@ -125,29 +125,29 @@ impl Outgoing {
     }
 }
 
-impl Default for Arriving {
+impl Default for BodyBuffer {
     fn default() -> Self {
         Self {
             bytes: RefCell::default(),
             trailers: RefCell::default(),
             bytes_max: Cell::new(u64::MAX),
             received: Cell::default(),
-            owed: Cell::default(),
-            held: Cell::default(),
+            in_connection_window: Cell::default(),
+            in_core_budget: Cell::default(),
         }
     }
 }
 
-impl Arriving {
+impl BodyBuffer {
     /// Resets the state for the next stream.
     fn clear(&self) {
-        let Arriving {
+        let BodyBuffer {
             bytes,
             trailers,
             bytes_max,
             received,
-            owed,
-            held,
+            in_connection_window: owed,
+            in_core_budget: held,
         } = self;
         // Free the memory: the next request may have no body, or a small one.
         bytes.take();
@@ -166,12 +166,12 @@ impl Arriving {
 
 impl Incoming {
     /// The received part of the body, allocated if needed.
-    pub(super) fn body(&self) -> &Arriving {
-        self.body.used()
+    pub(super) fn body(&self) -> &BodyBuffer {
+        self.body.get_or_default()
     }
 
     /// The received part of the body, if it was ever allocated.
-    pub(super) fn body_if_any(&self) -> Option<&Arriving> {
+    pub(super) fn body_if_any(&self) -> Option<&BodyBuffer> {
         self.body.get()
     }
 }
@@ -216,7 +216,7 @@ impl Flow {
         }
         outgoing.stalled.set(None);
         outgoing.patience.set(None);
-        outgoing.left.set(None);
+        outgoing.remaining.set(None);
         outgoing.state.set(Sending::Nothing);
         outgoing.written.set(0);
         outgoing.awaits_room.set(false);
@@ -228,15 +228,15 @@ impl Flow {
     }
 
     /// Takes a small, complete body without trailers. It still counts as unread.
-    pub(super) fn take_whole(&self, framing: Framing) -> Option<Vec<u8>> {
+    pub(super) fn take_complete_body(&self, framing: Framing) -> Option<Vec<u8>> {
         let has_body = matches!(framing, Framing::Length(_) | Framing::Chunked);
         if !has_body || self.incoming.state.get() != Receiving::Ended {
             return None;
         }
-        let Arriving {
+        let BodyBuffer {
             bytes,
             trailers,
-            owed,
+            in_connection_window: owed,
             ..
         } = self.incoming.body();
         // A body that counts against the connection's window must be read as soon as possible.
@@ -246,13 +246,13 @@ impl Flow {
     }
 
     /// Whether no part of the response waits for windows.
-    pub(super) fn has_left(&self) -> bool {
+    pub(super) fn is_flushed(&self) -> bool {
         self.outgoing.waiting.borrow().is_empty()
     }
 
     /// Whether a part of the response, or its producer, waits for the client.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.has_left() || self.outgoing.awaits_room.get()
+        !self.is_flushed() || self.outgoing.awaits_room.get()
     }
 
     pub(super) fn is_of(&self, stream: Stream) -> bool {
@@ -271,7 +271,7 @@ impl Flow {
     /// Returns the error if the stream was reset; otherwise registers the request's task.
     pub(crate) fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
         if self.is_reset.get() {
-            return Poll::Ready(gone());
+            return Poll::Ready(stream_reset_error());
         }
         self.wait(context);
         Poll::Pending
@@ -283,8 +283,8 @@ impl Flow {
     }
 
     /// Sets the number of body bytes still to be written, if known.
-    pub(crate) fn expect(&self, bytes: Option<u64>) {
-        self.outgoing.left.set(bytes);
+    pub(crate) fn set_remaining(&self, bytes: Option<u64>) {
+        self.outgoing.remaining.set(bytes);
     }
 
     /// Bytes of heads and bodies written so far.
@@ -299,7 +299,7 @@ impl Flow {
 }
 
 /// The error of a stream that was reset.
-pub(crate) fn gone() -> Error {
+pub(crate) fn stream_reset_error() -> Error {
     Error::new(Op::Recv, Kind::Os(Errno::CONNRESET))
 }
 

@@ -4,8 +4,8 @@ use onrush_http::Method;
 use onrush_http::http2::hpack::{Encoder, Repeated};
 use onrush_http::response::ResponseHead;
 
-use crate::exchange::reply::fields::{BodyLength, MadeOf};
-use crate::limits::http2::HTTP2_REPEATED_MAX;
+use crate::exchange::reply::fields::{BodyLength, HeadInputs};
+use crate::limits::http2::HTTP2_CACHED_HEAD_MAX;
 
 /// The last rendered head and the last head of a server's response.
 #[derive(Default)]
@@ -22,12 +22,12 @@ impl LastHeads {
     /// the inputs differ from those of the last head.
     pub(crate) fn forwarded(
         &mut self,
-        (head, method, made_of): (&ResponseHead<'_, '_>, Method, MadeOf),
+        (head, method, made_of): (&ResponseHead<'_, '_>, Method, HeadInputs),
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
         fields: impl FnOnce(&mut Encoder, &mut Vec<u8>) -> Option<BodyLength>,
     ) -> Option<BodyLength> {
-        let MadeOf::Head { date, length } = made_of else {
+        let HeadInputs::Head { date, length } = made_of else {
             return fields(encoder, out);
         };
         self.text.clear();
@@ -48,7 +48,7 @@ impl LastHeads {
                 self.text.push(end);
             }
         }
-        let text = (&*self.text, HTTP2_REPEATED_MAX);
+        let text = (&*self.text, HTTP2_CACHED_HEAD_MAX);
         let length = &mut self.length;
         self.forwarded.write(text, encoder, out, |encoder, out| {
             *length = fields(encoder, out);

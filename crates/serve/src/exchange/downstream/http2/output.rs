@@ -13,7 +13,7 @@ use super::flow::{Flow, Receiving, Sending};
 use super::last_heads::LastHeads;
 use crate::limits::http2::{FLOWS_SPARE_MAX, HTTP2_COPY_MAX};
 use crate::limits::http2::{HTTP2_ANSWERS_MAX, HTTP2_UNSENT_MAX};
-use crate::worker::spare_fields::SpareFields;
+use crate::worker::field_pool::FieldPool;
 
 /// The mutable part of a session.
 pub(crate) struct State {
@@ -25,11 +25,11 @@ pub(crate) struct State {
     /// Bytes of held responses that were dropped unsent.
     pub(super) dropped: usize,
     /// Streams with a complete response and an incomplete request: they are reset after all written frames are sent.
-    leaving: Vec<Stream>,
+    resets_after_send: Vec<Stream>,
     /// Indexed by the slot of the stream.
     flows: Vec<Option<Rc<Flow>>>,
     spare: Vec<Rc<Flow>>,
-    spare_fields: SpareFields,
+    spare_fields: FieldPool,
     pub(super) last_heads: Option<Box<LastHeads>>,
 }
 
@@ -40,10 +40,10 @@ impl State {
             frames,
             unsent: 0,
             dropped: 0,
-            leaving: Vec::new(),
+            resets_after_send: Vec::new(),
             flows: Vec::new(),
             spare: Vec::new(),
-            spare_fields: SpareFields::default(),
+            spare_fields: FieldPool::default(),
             last_heads: None,
         }
     }
@@ -112,7 +112,7 @@ impl State {
         if self.http.is_open(stream) {
             if !self.is_sent() {
                 // Delay the reset: curl up to 7.88 reports a failure if it is in the same TLS record as the response.
-                return self.leaving.push(stream);
+                return self.resets_after_send.push(stream);
             }
             self.http.reset(stream, Code::NO_ERROR, &mut self.frames);
         }
@@ -140,7 +140,7 @@ impl State {
 
     /// Whether so much is unsent that nothing should be read that produces output. Beyond body data there is room for
     /// heads and control frames.
-    pub(super) fn is_choked(&self) -> bool {
+    pub(super) fn must_stop_reading(&self) -> bool {
         self.frames.len() + self.unsent >= HTTP2_UNSENT_MAX + HTTP2_ANSWERS_MAX
     }
 
@@ -155,7 +155,7 @@ impl State {
     pub(super) fn sent(&mut self) {
         self.unsent = 0;
         self.http.sent();
-        for stream in std::mem::take(&mut self.leaving) {
+        for stream in std::mem::take(&mut self.resets_after_send) {
             if let Some(flow) = self.flow(stream) {
                 self.close(&flow, stream);
             }
@@ -179,11 +179,11 @@ impl State {
         flows.filter_map(|flow| Some((flow.stream.get()?, flow)))
     }
 
-    pub(super) fn rest(&mut self) {
-        self.http.rest();
+    pub(super) fn free_idle_memory(&mut self) {
+        self.http.release_memory();
         self.spare = Vec::new();
-        self.spare_fields = SpareFields::default();
-        self.leaving = Vec::new();
+        self.spare_fields = FieldPool::default();
+        self.resets_after_send = Vec::new();
         self.last_heads = None;
         if self.http.open_streams() == 0 {
             self.flows = Vec::new();
@@ -198,9 +198,9 @@ impl State {
     #[inline]
     pub(super) fn room_for(&mut self, flow: &Flow, stream: Stream, bytes: usize) -> Option<End> {
         let outgoing = &flow.outgoing;
-        let left = outgoing.left.get();
+        let left = outgoing.remaining.get();
         let left = left.map(|left| left.saturating_sub(bytes as u64));
-        outgoing.left.set(left);
+        outgoing.remaining.set(left);
         // If other streams wait, the order of priorities decides.
         let fits = outgoing.waiting.borrow().is_empty()
             && !self.http.has_ready()
@@ -290,7 +290,7 @@ impl State {
         let is_over = waiting.is_empty();
         let state = flow.outgoing.state.get();
         let has_trailers = flow.outgoing.has_trailers();
-        let is_end = flow.outgoing.left.get() == Some(0) || state == Sending::Ends;
+        let is_end = flow.outgoing.remaining.get() == Some(0) || state == Sending::Ends;
         let end = match is_over && is_end && !has_trailers {
             true => End::Stream,
             false => End::Open,

@@ -10,7 +10,7 @@ use super::flow::{Flow, Sending};
 use super::output::State;
 use super::session::Session;
 use crate::exchange::reply::fields::Fields;
-use crate::limits::http2::HTTP2_REPEATED_MAX;
+use crate::limits::http2::HTTP2_CACHED_HEAD_MAX;
 
 impl Session {
     /// Writes a complete rendered response. Returns the bytes written up to the end of its head.
@@ -56,16 +56,21 @@ impl State {
         let last = &mut last_heads.get_or_insert_default().rendered;
         let before = frames.len();
         let written = http.head(stream, end, frames, |encoder, out| {
-            last.write((head, HTTP2_REPEATED_MAX), encoder, out, |encoder, out| {
-                put_rendered(status, head, encoder, out);
-            });
+            last.write(
+                (head, HTTP2_CACHED_HEAD_MAX),
+                encoder,
+                out,
+                |encoder, out| {
+                    put_rendered(status, head, encoder, out);
+                },
+            );
         });
         if written.is_err() {
             return false;
         }
         flow.count(frames.len() - before);
         flow.outgoing.state.set(sending);
-        flow.outgoing.left.set(Some(body as u64));
+        flow.outgoing.remaining.set(Some(body as u64));
         true
     }
 }

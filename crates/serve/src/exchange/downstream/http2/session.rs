@@ -28,10 +28,10 @@ use super::output::State;
 use super::turn::Turns;
 use crate::exchange::reply::fields::BodyLength;
 use crate::routing::client::Client;
-use crate::worker::uploads_held::UploadsHeld;
+use crate::worker::upload_budget::UploadBudget;
 
 /// Payload of the ping after the first GOAWAY of a graceful shutdown.
-pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
+pub(crate) const SHUTDOWN_PING: [u8; 8] = *b"leaving.";
 
 /// Owner of the connection.
 pub(crate) trait Carrier {
@@ -40,7 +40,7 @@ pub(crate) trait Carrier {
     fn client(&self) -> &Client;
 
     /// The core's budget for uploads held outside the windows of all connections.
-    fn uploads_held(&self) -> &UploadsHeld;
+    fn uploads_held(&self) -> &UploadBudget;
 }
 
 /// The HTTP/2 connection as its streams see it.
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Marks the connection's task as running. After [`Session::sleep`], writes of streams wake it.
-    pub(crate) fn wake_up(&self, context: &Context<'_>) {
+    pub(crate) fn mark_running(&self, context: &Context<'_>) {
         self.is_awake.set(true);
         let task = &mut *self.task.borrow_mut();
         match task {
@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// Marks the connection's task as waiting.
-    pub(crate) fn sleep(&self) {
+    pub(crate) fn mark_waiting(&self) {
         self.is_awake.set(false);
     }
 
@@ -145,7 +145,7 @@ impl Session {
             End::Stream => Sending::Ended,
             End::Open => Sending::Open,
         });
-        flow.outgoing.left.set(match length {
+        flow.outgoing.remaining.set(match length {
             Some(BodyLength::Known(length)) => Some(length),
             Some(BodyLength::Unknown) | None => None,
         });
@@ -162,7 +162,7 @@ impl Session {
     pub(crate) fn data(&self, flow: &Flow, bytes: &[u8]) {
         let state = &mut *self.state.borrow_mut();
         // Drop bytes beyond the declared length.
-        let left = flow.outgoing.left.get().unwrap_or(u64::MAX);
+        let left = flow.outgoing.remaining.get().unwrap_or(u64::MAX);
         let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         let Some(stream) = Self::takes_data(flow).filter(|_| !bytes.is_empty()) else {
             return;
@@ -203,7 +203,7 @@ impl Session {
 
     /// Appends lines of trailers; an empty line ends the body.
     pub(crate) fn trailers(&self, flow: &Flow, lines: &[u8]) {
-        let trailers = flow.outgoing.trailers.used();
+        let trailers = flow.outgoing.trailers.get_or_default();
         trailers.borrow_mut().extend_from_slice(lines);
         if lines == b"\r\n" || lines.ends_with(b"\r\n\r\n") {
             self.end(flow);
@@ -255,10 +255,10 @@ impl Session {
 
     /// Announces the shutdown with GOAWAY (RFC 9113 6.8) and a ping; new streams are accepted until the ping is
     /// acknowledged.
-    pub(crate) fn go_away_soon(&self) {
+    pub(crate) fn announce_shutdown(&self) {
         let State { http, frames, .. } = &mut *self.state.borrow_mut();
-        http.go_away_soon(frames);
-        http.ping(LEAVING, frames);
+        http.announce_shutdown(frames);
+        http.ping(SHUTDOWN_PING, frames);
     }
 
     /// Resets a stream and drops its waiting parts.
@@ -279,7 +279,7 @@ impl Session {
     }
 
     /// Whether a field block has arrived in part.
-    pub(crate) fn is_amid_block(&self) -> bool {
+    pub(crate) fn is_in_field_block(&self) -> bool {
         self.state.borrow().http.is_amid_block()
     }
 
@@ -289,7 +289,7 @@ impl Session {
     }
 
     /// Ends the request of a stream. Waiting parts of its response are still sent.
-    pub(super) fn leave(&self, flow: &Rc<Flow>, fields: Box<FieldSection>) {
+    pub(super) fn end_request(&self, flow: &Rc<Flow>, fields: Box<FieldSection>) {
         self.give_up_turn(flow);
         self.state.borrow_mut().give_fields(fields);
         match flow.outgoing.state.get() {
@@ -301,7 +301,7 @@ impl Session {
             let unread = body.bytes.take().len();
             self.release_quietly(flow, unread as u32); // within a window
             // A broken tunnel may have taken bytes without releasing them.
-            self.give_back_held(body, body.held.get());
+            self.give_back_held(body, body.in_core_budget.get());
         }
         let state = &mut *self.state.borrow_mut();
         if let Some(stream) = flow.stream.get()
@@ -323,7 +323,7 @@ impl Session {
         let state = &mut *self.state.borrow_mut();
         // The highest urgency of the streams whose producers were woken now or since the last call; lower values are
         // more urgent.
-        let mut urgency = self.turns.take_woken();
+        let mut urgency = self.turns.take_woken_urgency();
         while !state.is_full()
             && let Some(stream) = state.http.next_ready()
         {
@@ -342,7 +342,7 @@ impl Session {
                 None => state.http.not_ready(stream),
             }
         }
-        self.turns.are_woken(urgency);
+        self.turns.set_woken_urgency(urgency);
         state.queue_frames(transport);
         state.has_unsent()
     }
@@ -359,11 +359,11 @@ impl Session {
 
     /// Whether to stop reading until some output is sent.
     pub(crate) fn is_choked(&self) -> bool {
-        self.state.borrow().is_choked()
+        self.state.borrow().must_stop_reading()
     }
 
     /// Frees memory that an idle connection does not need.
     pub(crate) fn rest(&self) {
-        self.state.borrow_mut().rest();
+        self.state.borrow_mut().free_idle_memory();
     }
 }

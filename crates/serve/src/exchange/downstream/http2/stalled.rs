@@ -29,7 +29,7 @@ pub(crate) struct Stalled {
 
 impl Session {
     /// Updates the stall times of all streams. `patience` applies to streams without a time of their own.
-    pub(crate) fn look_at_stalled(&self, patience: Duration, now: Instant) -> Stalled {
+    pub(crate) fn update_stalls(&self, patience: Duration, now: Instant) -> Stalled {
         let state = &*self.state.borrow();
         let mut found = Stalled::default();
         for flow in state.flows().filter(|flow| !flow.is_tunnel.get()) {
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Resets the streams that are past their deadline.
-    pub(crate) fn end_late(&self, patience: Duration, now: Instant) {
+    pub(crate) fn reset_late_streams(&self, patience: Duration, now: Instant) {
         let is_late = |flow: &Flow, stall: &Stall| {
             stall.since.0 + flow.outgoing.patience.get().unwrap_or(patience) <= now
         };
@@ -71,7 +71,7 @@ impl Session {
 
     /// Resets streams that have made little progress since `until`, the longest stalled first, until their weights
     /// reach `excess`.
-    pub(crate) fn end_longest_stalled(&self, mut excess: u32, until: Instant) {
+    pub(crate) fn reset_longest_stalled(&self, mut excess: u32, until: Instant) {
         let is_meant = |_: &Flow, stall: &Stall| stall.slow_since.0 <= until;
         let mut stalled = self.state.borrow().stalled_streams(is_meant);
         stalled.sort_by_key(|(since, stream)| (*since, stream.id()));

@@ -9,7 +9,7 @@ use onrush_http::http2::code::Code;
 
 use super::Stream;
 use super::flow::Receiving;
-use crate::exchange::stream_end::StreamEnd;
+use crate::exchange::stream_tunnel_end::StreamTunnelEnd;
 
 impl Stream {
     /// Marks the stream as a tunnel, after the response that opens it is written.
@@ -19,7 +19,7 @@ impl Stream {
     }
 }
 
-impl StreamEnd for Stream {
+impl StreamTunnelEnd for Stream {
     fn poll_reset(&self, context: &Context<'_>) -> Poll<Error> {
         self.flow.poll_reset(context)
     }
@@ -80,7 +80,7 @@ impl StreamEnd for Stream {
     }
 
     /// A client that stops reading resets its stream.
-    fn takes_more(&self) -> bool {
+    fn peer_still_reads(&self) -> bool {
         true
     }
 
@@ -93,7 +93,7 @@ impl StreamEnd for Stream {
         self.session.cancel(&self.flow, Code::CANCEL);
     }
 
-    fn moved(&self) -> u64 {
+    fn bytes_moved(&self) -> u64 {
         self.flow.written() + self.flow.incoming.body().received.get()
     }
 }

@@ -27,12 +27,12 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Records that streams were woken to write, the most urgent with this urgency.
-    pub(super) fn are_woken(&self, urgency: u8) {
+    pub(super) fn set_woken_urgency(&self, urgency: u8) {
         self.woken.set((urgency < u8::MAX).then_some(urgency));
     }
 
     /// Takes the recorded urgency, or `u8::MAX` if there is none.
-    pub(super) fn take_woken(&self) -> u8 {
+    pub(super) fn take_woken_urgency(&self) -> u8 {
         self.woken.take().unwrap_or(u8::MAX)
     }
 }
@@ -130,7 +130,8 @@ impl Session {
         waiting.sort_by_key(|(stream, _)| rank(&state, *stream, last));
         if let Some((first, _)) = waiting.first() {
             self.turns.last_for_room.set(first.id());
-            self.turns.are_woken(state.http.priority(*first).urgency);
+            self.turns
+                .set_woken_urgency(state.http.priority(*first).urgency);
         }
         waiting.iter().for_each(|(_, flow)| flow.wake());
     }

@@ -12,7 +12,7 @@ fn plan(tree: &Tree, keys: &str) -> Plan {
 }
 
 #[test]
-fn a_fallback_is_served_where_nothing_is_found() {
+fn fallback_is_served_for_missing_files() {
     let tree = Tree::of(&["assets/x.js", ".git/config", "secret/.x", "a/index.html"]);
     tree.write("shell/app.html", b"<app>");
     symlink("/etc/passwd", tree.path("out")).unwrap();
@@ -59,7 +59,7 @@ fn a_fallback_is_served_where_nothing_is_found() {
 }
 
 #[test]
-fn without_its_file_a_fallback_changes_nothing() {
+fn missing_fallback_is_ignored() {
     let tree = Tree::of(&["a/x"]);
     let plan = plan(&tree, "fallback = \"gone.html\"");
     assert_eq!(status(&get(&plan, "/app/x")), 404);
@@ -67,7 +67,7 @@ fn without_its_file_a_fallback_changes_nothing() {
 }
 
 #[test]
-fn a_fallback_comes_as_its_compressed_sibling() {
+fn fallback_uses_compressed_sibling() {
     let tree = Tree::of(&["index.html", "index.html.gz"]);
     let plan = plan(&tree, "fallback = \"index.html\", precompressed = true");
     let response = get_with(&plan, "/app/users/7", "Accept-Encoding: gzip\r\n");
@@ -75,7 +75,7 @@ fn a_fallback_comes_as_its_compressed_sibling() {
 }
 
 #[test]
-fn a_directory_is_listed_where_that_is_wished() {
+fn listing_is_served_if_enabled() {
     let tree = Tree::of(&["a/<b>.txt", "a/.hidden", "a/sub/x", "with/index.html"]);
     let plan = plan(&tree, "listing = true");
     let page = get(&plan, "/app/a/");
@@ -115,7 +115,7 @@ fn a_directory_is_listed_where_that_is_wished() {
 }
 
 #[test]
-fn a_list_shows_hidden_names_where_they_are_served_and_ends_somewhere() {
+fn listing_includes_hidden_names_and_is_bounded() {
     let tree = Tree::of(&[".hidden"]);
     let names: Vec<String> = (0..crate::limits::LISTING_ENTRIES_MAX)
         .map(|at| format!("f{at}"))
@@ -141,7 +141,7 @@ fn single(tree: &Tree, status: u16, name: &str, keys: &str) -> Plan {
 }
 
 #[test]
-fn a_file_can_be_the_whole_response() {
+fn single_file_is_whole_response() {
     let tree = Tree::of(&["sorry.html"]);
     tree.write_sparse("large.bin", 100_000);
     // Links may lead anywhere here, because clients cannot choose the path.
@@ -198,7 +198,7 @@ fn a_file_can_be_the_whole_response() {
 }
 
 #[test]
-fn a_file_that_is_the_response_is_read_anew_when_it_has_changed() {
+fn changed_single_file_is_reread() {
     for status_of in [200, 503] {
         on_simulated_cores(move |site| async move {
             let tree = Tree::of(&["x.txt"]);
@@ -222,7 +222,7 @@ fn a_file_that_is_the_response_is_read_anew_when_it_has_changed() {
 }
 
 #[test]
-fn a_file_that_is_the_response_is_compressed_as_files_are() {
+fn single_file_is_compressed() {
     let tree = Tree::new();
     tree.write("x.txt", &[b'x'; 4096]);
     let plan = single(&tree, 200, "x.txt", "compress = true");
@@ -235,11 +235,11 @@ fn a_file_that_is_the_response_is_compressed_as_files_are() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_said_before_anything_is_served() {
+fn missing_single_file_fails_check() {
     let tree = Tree::of(&["x"]);
     for (name, why) in [("gone", "there is none"), ("", "it is none")] {
         let unusable = crate::site::check::read(&single(&tree, 200, name, ""));
-        let Err(crate::site::check::Unusable(wrong)) = unusable else {
+        let Err(crate::site::check::PlanErrors(wrong)) = unusable else {
             panic!("{name:?} can be served");
         };
         let message = wrong[0].to_string();

@@ -30,7 +30,7 @@ fn around(tree: &Rc<Tree>, target: &'static str, change: fn(&Tree), check: fn([S
 }
 
 #[test]
-fn a_changed_file_is_noticed_within_a_second() {
+fn changed_file_is_noticed_within_a_second() {
     let tree = Rc::new(Tree::new());
     let edited = |[before, soon, after]: [String; 3]| {
         assert_eq!((body(&before), body(&after)), ("before", "behind"));
@@ -110,7 +110,7 @@ fn a_changed_file_is_noticed_within_a_second() {
 }
 
 #[test]
-fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
+fn swapped_root_link_is_followed() {
     let releases = Rc::new(Tree::new());
     releases.write("1/file", b"first");
     releases.write("2/file", b"second");
@@ -140,7 +140,7 @@ fn a_root_that_is_a_link_is_followed_when_it_is_swapped() {
 }
 
 #[test]
-fn a_file_that_appears_is_found_at_once() {
+fn new_file_is_found_at_once() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();
     on_every_driver(|site| {
@@ -158,7 +158,7 @@ fn a_file_that_appears_is_found_at_once() {
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_sent_cuts_the_connection() {
+fn file_that_shrinks_cuts_off_response() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();
     on_every_driver(|site| {
@@ -184,7 +184,7 @@ fn a_file_that_shrinks_while_it_is_sent_cuts_the_connection() {
 }
 
 #[test]
-fn a_file_that_is_replaced_while_it_is_sent_arrives_as_it_was() {
+fn replaced_file_is_sent_in_old_version() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();
     on_every_driver(|site| {
@@ -202,7 +202,7 @@ fn a_file_that_is_replaced_while_it_is_sent_arrives_as_it_was() {
 }
 
 #[test]
-fn a_slow_reader_is_served_as_long_as_it_reads() {
+fn slow_reader_is_served_while_it_reads() {
     let tree = Tree::new();
     tree.write("file", &pattern(600_000));
     let plan = tree.plan();
@@ -226,7 +226,7 @@ fn a_slow_reader_is_served_as_long_as_it_reads() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_cut_off() {
+fn stalled_reader_is_cut_off() {
     let tree = Tree::new();
     tree.write("file", &pattern(600_000));
     let plan = tree.plan();
@@ -243,7 +243,7 @@ fn a_reader_that_stops_reading_is_cut_off() {
 }
 
 #[test]
-fn files_nobody_asks_for_are_forgotten() {
+fn unused_files_are_evicted() {
     let tree = Tree::of(&["small"]);
     tree.write_sparse("large", 100_000);
     let plan = tree.plan();
@@ -271,7 +271,7 @@ fn files_nobody_asks_for_are_forgotten() {
 }
 
 #[test]
-fn files_of_a_cache_without_requests_are_closed_at_once() {
+fn unused_cache_closes_files_at_once() {
     let tree = Tree::new();
     tree.write_sparse("large", 100_000);
     on_simulated_cores(|site| {
@@ -291,7 +291,7 @@ fn files_of_a_cache_without_requests_are_closed_at_once() {
 }
 
 #[test]
-fn the_cache_is_bounded_in_files_and_descriptors() {
+fn cache_limits_files_and_descriptors() {
     let tree = Tree::new();
     for file in 0..FILES_MAX + 10 {
         tree.write(format!("small-{file}"), b"x");

@@ -50,7 +50,7 @@ fn text(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_sibling_is_sent_in_a_files_place_to_those_who_take_its_coding() {
+fn precompressed_sibling_is_served() {
     let tree = Tree::of(&[
         "a.css",
         "a.css.br",
@@ -107,7 +107,7 @@ fn a_sibling_is_sent_in_a_files_place_to_those_who_take_its_coding() {
 }
 
 #[test]
-fn a_sibling_that_is_older_than_its_file_is_not_sent() {
+fn outdated_sibling_is_ignored() {
     let tree = Tree::of(&["a.css", "a.css.gz"]);
     fs::write(tree.path("a.css"), b"changed").unwrap();
     let second = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_778);
@@ -121,7 +121,7 @@ fn a_sibling_that_is_older_than_its_file_is_not_sent() {
 }
 
 #[test]
-fn siblings_come_and_go_while_the_server_runs() {
+fn siblings_may_appear_and_disappear() {
     let tree = Tree::of(&["a.css"]);
     on_simulated_cores(|site| {
         let path = tree.path("a.css.gz");
@@ -148,7 +148,7 @@ fn siblings_come_and_go_while_the_server_runs() {
 }
 
 #[test]
-fn a_file_is_encoded_when_it_has_no_sibling() {
+fn file_without_sibling_is_compressed() {
     let tree = Tree::new();
     for (path, bytes) in [("small.css", 3000), ("large.css", 300_000)] {
         tree.write(path, &text(bytes));
@@ -183,7 +183,7 @@ fn a_file_is_encoded_when_it_has_no_sibling() {
 }
 
 #[test]
-fn files_of_other_types_and_short_ones_are_not_encoded() {
+fn other_types_and_short_files_are_not_compressed() {
     let tree = Tree::new();
     tree.write("a.png", &text(5000));
     tree.write("a.txt", &text(99));
@@ -196,7 +196,7 @@ fn files_of_other_types_and_short_ones_are_not_encoded() {
 }
 
 #[test]
-fn a_part_is_one_of_the_plain_file() {
+fn range_applies_to_uncompressed_file() {
     let tree = Tree::new();
     tree.write("a.css", &text(5000));
     tree.write("a.css.br", b"sibling");
@@ -217,7 +217,7 @@ fn a_part_is_one_of_the_plain_file() {
 }
 
 #[test]
-fn each_form_is_confirmed_by_its_own_tag() {
+fn each_coding_has_its_own_etag() {
     let tree = Tree::new();
     for (path, bytes) in [("small.css", 3000), ("large.css", 30_000)] {
         tree.write(path, &text(bytes));
@@ -277,7 +277,7 @@ fn each_form_is_confirmed_by_its_own_tag() {
 }
 
 #[test]
-fn a_client_of_http_1_0_or_that_closes_gets_what_it_understands() {
+fn compression_suits_http_1_0_and_close() {
     let tree = Tree::new();
     tree.write("small.css", &text(3000));
     tree.write("large.css", &text(30_000));
@@ -295,7 +295,7 @@ fn a_client_of_http_1_0_or_that_closes_gets_what_it_understands() {
 }
 
 #[test]
-fn a_large_file_that_shrinks_while_it_is_encoded_is_cut() {
+fn compressed_file_that_shrinks_is_cut_off() {
     let tree = Tree::new();
     on_simulated_cores(|site| {
         tree.write("large.css", &text(8_000_000));

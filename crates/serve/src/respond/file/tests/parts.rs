@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::*;
 
 #[test]
-fn conditions_decide_what_is_sent() {
+fn preconditions_decide_status() {
     let tree = Tree::of(&["file"]);
     for (fields, expected) in [
         (format!("If-None-Match: {ETAG}"), 304),
@@ -48,7 +48,7 @@ fn conditions_decide_what_is_sent() {
 }
 
 #[test]
-fn a_range_is_sent_alone() {
+fn single_range_is_sent() {
     let tree = Tree::of(&["small"]);
     tree.write("large", &pattern(50_000));
     let large = |range: Range<usize>| pattern(50_000)[range].to_vec();
@@ -89,7 +89,7 @@ fn a_range_is_sent_alone() {
 }
 
 #[test]
-fn a_range_that_cannot_be_had_is_refused_and_one_that_makes_no_sense_ignored() {
+fn unsatisfiable_range_is_416_and_malformed_is_ignored() {
     let tree = Tree::of(&["file"]);
     tree.write("empty", b"");
     for (target, fields, expected) in [
@@ -115,7 +115,7 @@ fn a_range_that_cannot_be_had_is_refused_and_one_that_makes_no_sense_ignored() {
 }
 
 #[test]
-fn a_range_of_another_version_gets_the_whole_file() {
+fn outdated_if_range_gets_whole_file() {
     let tree = Tree::of(&["file"]);
     for (validator, expected) in [
         (ETAG, 206),
@@ -130,7 +130,7 @@ fn a_range_of_another_version_gets_the_whole_file() {
 }
 
 #[test]
-fn several_ranges_are_sent_as_parts() {
+fn multiple_ranges_are_multipart() {
     let tree = Tree::new();
     for length in [2000usize, 50_000] {
         tree.write("file.bin", &pattern(length));
@@ -176,7 +176,7 @@ fn several_ranges_are_sent_as_parts() {
 }
 
 #[test]
-fn files_beyond_four_gigabytes_have_their_true_length_and_end() {
+fn large_file_length_exceeds_32_bits() {
     let tree = Tree::new();
     tree.write_sparse("huge", 5_000_000_000);
     let head = exchange_text(&tree.plan(), &request("HEAD", "/huge", ""));

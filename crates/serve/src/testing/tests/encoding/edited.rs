@@ -31,7 +31,7 @@ fn responded(edits: &FieldEdits, fields: &[(&str, &str)]) -> Received {
 }
 
 #[test]
-fn what_an_edit_says_of_the_content_counts_as_said_by_the_server() {
+fn edited_content_type_decides_compression() {
     let set = |name: &str, value: &str| edits(&[], &[(name, template(value))], &[]);
     let tag = Template(vec![
         Piece::Text("\"".into()),
@@ -72,7 +72,7 @@ fn what_an_edit_says_of_the_content_counts_as_said_by_the_server() {
 }
 
 #[test]
-fn what_is_said_to_be_encoded_is_not_encoded_again() {
+fn edited_content_encoding_prevents_compression() {
     let edits = edits(&[], &[("Content-Encoding", template("br"))], &[]);
     let received = forwarded(&edits, "Content-Type: text/html\r\n");
     assert_eq!(received.field("content-encoding"), ["br"]);
@@ -81,7 +81,7 @@ fn what_is_said_to_be_encoded_is_not_encoded_again() {
 }
 
 #[test]
-fn what_a_server_forbids_stays_forbidden() {
+fn server_no_transform_cannot_be_edited() {
     let edits = edits(&["Cache-Control", "Content-Encoding"], &[], &[]);
     for said in ["Cache-Control: no-transform", "Content-Encoding: br"] {
         let received = forwarded(&edits, &format!("Content-Type: text/html\r\n{said}\r\n"));
@@ -90,7 +90,7 @@ fn what_a_server_forbids_stays_forbidden() {
 }
 
 #[test]
-fn what_encoding_says_cannot_be_edited() {
+fn compression_fields_cannot_be_edited() {
     let vary = ("Vary", template("Origin"));
     for (edits, other) in [
         (edits(&["Vary", "Content-Encoding"], &[], &[]), None),

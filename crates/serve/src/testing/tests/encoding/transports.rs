@@ -13,7 +13,7 @@ use crate::testing::harness::{Step, on_every_driver};
 use crate::worker::compress::decode::Received;
 
 #[test]
-fn each_of_many_clients_gets_its_response_in_its_coding() {
+fn concurrent_clients_get_their_codings() {
     on_every_driver(|site| async move {
         let echo = [Step::Read, Step::Echo, Step::Again];
         let upstream = site.upstream(&[&echo]);
@@ -75,7 +75,7 @@ fn encoding(mut plan: Plan) -> Plan {
 }
 
 #[test]
-fn responses_are_encoded_between_two_connections_of_tls() {
+fn compression_between_tls_connections() {
     // A body that fits one TLS record, and a large one.
     for bytes in [1000, 300_000] {
         for coding in ALL {

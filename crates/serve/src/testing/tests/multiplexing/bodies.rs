@@ -4,22 +4,27 @@ use onrush_config::Plan;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Cause, End};
 
-use super::server::{Asked, Done, Response, serve};
+use super::server::{Asked, Reaction, Response, serve};
 use super::{ask, plan};
 use crate::testing::harness::{Step, TestCore, configured, on_every_driver, on_kernel_cores, send};
-use crate::testing::tests::http2::Asking;
+use crate::testing::tests::http2::Http2Client;
 
 const WINDOW: u32 = 65_535;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-fn echo_body(asked: &Asked) -> Done {
+fn echo_body(asked: &Asked) -> Reaction {
     let body = String::from_utf8(asked.body.clone()).expect("text");
-    Done::Respond(Response::ok(&body))
+    Reaction::Respond(Response::ok(&body))
 }
 
 /// Sends a request with its body in `frames` frames, then an empty last frame.
-fn call(client: &mut Asking, path: &str, body: &[u8], frames: usize) -> onrush_http::http2::Stream {
+fn call(
+    client: &mut Http2Client,
+    path: &str,
+    body: &[u8],
+    frames: usize,
+) -> onrush_http::http2::Stream {
     let stream = client.open(("POST", path), &[], End::Open);
     for piece in body.chunks(body.len().div_ceil(frames)) {
         let written = client
@@ -34,15 +39,15 @@ fn call(client: &mut Asking, path: &str, body: &[u8], frames: usize) -> onrush_h
 }
 
 #[test]
-fn a_call_that_nothing_was_done_for_is_sent_again_with_its_body() {
+fn unprocessed_request_is_retried_with_body() {
     // Simulated networks separate heads and bodies.
     on_kernel_cores(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match (asked.path(), asked.connection) {
-            ("/goes", 0) => Done::GoAway,
+            ("/goes", 0) => Reaction::GoAway,
             _ => echo_body(asked),
         });
         let address = site.serve(&plan(server, "eject = false"));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let stream = call(&mut client, "/goes", b"a call", 3);
         let response = client.response(stream).await;
         assert_eq!((response.status, &*response.body), (200, &b"a call"[..]));
@@ -53,16 +58,16 @@ fn a_call_that_nothing_was_done_for_is_sent_again_with_its_body() {
 }
 
 #[test]
-fn a_call_that_one_server_refuses_goes_to_the_next() {
+fn refused_request_goes_to_next_server() {
     on_kernel_cores(|site| async move {
-        let (first, _) = serve(&site, 100, |_| Done::Reset(Code::REFUSED_STREAM));
+        let (first, _) = serve(&site, 100, |_| Reaction::Reset(Code::REFUSED_STREAM));
         let (second, _) = serve(&site, 100, echo_body);
         let plan = configured(&format!(
             "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{first}\", \"{second}\"]\n\
              protocol = \"h2\"\nbalance = \"first\"\neject = false\n"
         ));
         let address = site.serve(&plan);
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let stream = call(&mut client, "/", b"a call", 1);
         let response = client.response(stream).await;
         assert_eq!((response.status, &*response.body), (200, &b"a call"[..]));
@@ -70,12 +75,12 @@ fn a_call_that_one_server_refuses_goes_to_the_next() {
 }
 
 #[test]
-fn what_came_of_them_is_given_back_to_the_windows() {
+fn small_bodies_release_windows() {
     for protocol in ["h1", "h2"] {
         on_every_driver(|site| async move {
             let h1 = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
             let (h2, _) = serve(&site, 100, |asked| {
-                Done::Respond(Response::ok(&asked.body.len().to_string()))
+                Reaction::Respond(Response::ok(&asked.body.len().to_string()))
             });
             let servers = match protocol {
                 "h2" => h2.to_string(),
@@ -85,7 +90,7 @@ fn what_came_of_them_is_given_back_to_the_windows() {
                 "[[route]]\npath = \"/own\"\nrespond = {{ status = 200 }}\n[[route]]\npath = \"/\"\nforward = \"up\"\n\
                  [upstream.up]\nservers = [\"{servers}\"]\nprotocol = \"{protocol}\"\n"
             )));
-            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            let mut client = Http2Client::connect(&site, &address, WINDOW).await;
             // Four times the connection's window, for bodies that are kept and bodies that are too large for it.
             for (path, bytes) in [
                 ("/own", 10_000),
@@ -108,11 +113,11 @@ fn what_came_of_them_is_given_back_to_the_windows() {
 }
 
 #[test]
-fn a_server_of_http_1_gets_one_chunk_or_what_the_length_says() {
+fn http_1_server_gets_chunk_or_length() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let address = site.serve(&server.plan());
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let stream = call(&mut client, "/", b"hello", 1);
         assert_eq!(client.response(stream).await.status, 200);
         let stream = client.open(("POST", "/"), &[("content-length", "5")], End::Open);
@@ -128,7 +133,7 @@ fn a_server_of_http_1_gets_one_chunk_or_what_the_length_says() {
 }
 
 #[test]
-fn one_that_is_too_large_or_not_as_long_as_it_says_reaches_no_server() {
+fn oversized_or_mismatched_body_is_not_forwarded() {
     on_kernel_cores(|site| async move {
         let (server, seen) = serve(&site, 100, echo_body);
         let plan = configured(&format!(
@@ -136,7 +141,7 @@ fn one_that_is_too_large_or_not_as_long_as_it_says_reaches_no_server() {
              protocol = \"h2\"\n"
         ));
         let (address, service) = site.serve_worker(&plan);
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let stream = call(&mut client, "/large", &[b'x'; 2000], 2);
         assert_eq!(client.response(stream).await.status, 413);
         let lengths = [("content-length", "6")];
@@ -164,7 +169,7 @@ fn one_that_is_too_large_or_not_as_long_as_it_says_reaches_no_server() {
 }
 
 #[test]
-fn a_copy_has_them_too() {
+fn mirrored_request_has_body() {
     for protocol in ["h1", "h2"] {
         on_kernel_cores(|site| async move {
             let (server, _) = serve(&site, 100, echo_body);
@@ -180,7 +185,7 @@ fn a_copy_has_them_too() {
                  [upstream.copies]\nservers = [\"{other}\"]\nprotocol = \"{protocol}\"\n"
             ));
             let address = site.serve(&plan);
-            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            let mut client = Http2Client::connect(&site, &address, WINDOW).await;
             let stream = call(&mut client, "/", b"a call", 1);
             assert_eq!(client.response(stream).await.body, b"a call");
             match protocol {
@@ -213,7 +218,7 @@ fn serve_trailers(site: &TestCore) -> Plan {
             "/announced" => response.with("trailer", "x-sum"),
             _ => response,
         };
-        Done::Respond(response.trailer("x-sum", "7"))
+        Reaction::Respond(response.trailer("x-sum", "7"))
     });
     plan(server, "")
 }
@@ -248,7 +253,7 @@ fn trailers_that_arrive_with_the_head_reach_clients_of_http_1() {
 }
 
 #[test]
-fn trailers_that_a_client_cannot_get_are_counted() {
+fn unsupported_trailers_are_counted() {
     on_every_driver(|site| async move {
         let (address, service) = site.serve_worker(&serve_trailers(&site));
         let dropped = || service.worker.meter.totals().trailers_dropped;
@@ -260,14 +265,14 @@ fn trailers_that_a_client_cannot_get_are_counted() {
             assert!(response.ends_with(b"xxx"), "the body is whole");
             assert_eq!(dropped(), [0, number], "HTTP/{version}");
         }
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         assert_eq!(client.get("/short").await.body, b"xxxxx");
         assert_eq!(dropped(), [0, 2], "a client of HTTP/2 gets them");
     });
 }
 
 #[test]
-fn trailers_of_chunks_toward_a_client_of_http_1_0_are_counted() {
+fn http_1_0_trailers_are_counted() {
     on_every_driver(|site| async move {
         let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
         for (number, trailers) in [(0, "\r\n"), (1, "x-sum: 7\r\n\r\n")] {
@@ -284,11 +289,11 @@ fn trailers_of_chunks_toward_a_client_of_http_1_0_are_counted() {
 }
 
 #[test]
-fn equal_lengths_of_a_server_are_one() {
+fn repeated_equal_lengths_are_merged() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let response = Response::ok("hello");
-            Done::Respond(match asked.path() {
+            Reaction::Respond(match asked.path() {
                 "/fields" => response
                     .with("content-length", "5")
                     .with("content-length", "5"),

@@ -4,18 +4,18 @@
 use onrush_http::http2::End;
 use onrush_http::http2::code::Code;
 
-use super::server::{Done, Response, serve};
+use super::server::{Reaction, Response, serve};
 use super::{echo_path, plan};
-use crate::observe::live::Stage;
+use crate::observe::in_flight::Stage;
 use crate::testing::harness::{configured, on_every_driver};
-use crate::testing::tests::http2::Asking;
+use crate::testing::tests::http2::Http2Client;
 
 const WINDOW: u32 = 65_535;
 
 #[test]
-fn nobody_waits_for_a_stream_while_another_server_has_one() {
+fn free_server_is_used_before_queueing() {
     on_every_driver(|site| async move {
-        let (full, seen) = serve(&site, 100, |_| Done::Hold);
+        let (full, seen) = serve(&site, 100, |_| Reaction::Hold);
         let (idle, idle_seen) = serve(&site, 100, echo_path);
         for balance in [
             "round_robin",
@@ -29,7 +29,7 @@ fn nobody_waits_for_a_stream_while_another_server_has_one() {
                  protocol = \"h2\"\nbalance = \"{balance}\"\nstreams_max = 1\nconnections_shared_max = 1\n"
             ));
             let address = site.serve(&plan);
-            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            let mut client = Http2Client::connect(&site, &address, WINDOW).await;
             seen.asked.borrow_mut().clear();
             let served = idle_seen.asked.borrow().len();
             let mut held = client.open(("GET", "/held"), &[], End::Stream);
@@ -55,15 +55,15 @@ fn nobody_waits_for_a_stream_while_another_server_has_one() {
 }
 
 #[test]
-fn who_waits_for_a_stream_is_said_to() {
+fn waiting_for_a_stream_is_reported_as_queued() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 1, |asked| match asked.path() {
-            "/held" => Done::Hold,
+            "/held" => Reaction::Hold,
             _ => echo_path(asked),
         });
         let more = "streams_max = 1\nconnections_shared_max = 1";
         let (address, service) = site.serve_worker(&plan(server, more));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         assert_eq!(client.get("/first").await.status, 200);
         let held = client.open(("GET", "/held"), &[], End::Stream);
         client.flush().await;
@@ -87,17 +87,17 @@ fn who_waits_for_a_stream_is_said_to() {
         let traffic = service
             .worker
             .registry
-            .views(crate::observe::registry::Kind::Group);
+            .views(crate::observe::registry::SeriesKind::Group);
         assert_eq!(traffic[0].effort.queued.count(), 2);
     });
 }
 
 #[test]
-fn who_waits_for_a_stream_waits_on_when_the_connection_takes_no_more() {
+fn waiting_survives_goaway() {
     on_every_driver(|site| async move {
         // One stream at a time, and one request per connection.
         let (server, seen) = serve(&site, 1, |asked| {
-            Done::RespondLast(Response::ok(asked.path()).with("content-length", "2"))
+            Reaction::RespondLast(Response::ok(asked.path()).with("content-length", "2"))
         });
         let more = "connections_shared_max = 1\neject = false\nretries = { count = 0 }";
         let address = site.serve(&plan(server, more));

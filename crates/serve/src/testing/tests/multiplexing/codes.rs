@@ -4,17 +4,17 @@ use onrush_engine::Input;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{Cause, End};
 
-use super::server::{Done, Response, serve};
+use super::server::{Reaction, Response, serve};
 use super::{echo_path, plan};
 use crate::observe::record;
 use crate::testing::harness::{configured, on_every_driver};
-use crate::testing::tests::http2::Asking;
+use crate::testing::tests::http2::Http2Client;
 
 #[test]
-fn a_call_that_its_server_cancels_is_cancelled_and_no_server_is_out_for_it() {
+fn cancelled_stream_does_not_eject_server() {
     on_every_driver(|site| async move {
         let decide = |asked: &super::Asked| match asked.path() {
-            "/late" => Done::Reset(Code::CANCEL),
+            "/late" => Reaction::Reset(Code::CANCEL),
             _ => echo_path(asked),
         };
         let (one, asked_one) = serve(&site, 100, decide);
@@ -24,7 +24,7 @@ fn a_call_that_its_server_cancels_is_cancelled_and_no_server_is_out_for_it() {
                 "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{one}\", \"{other}\"]\n\
                  protocol = \"h2\"\n{eject}\n"
             )));
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             for _ in 0..40 {
                 let stream = client.open(("POST", "/late"), &[], End::Stream);
                 let response = client.response(stream).await;
@@ -35,7 +35,7 @@ fn a_call_that_its_server_cancels_is_cancelled_and_no_server_is_out_for_it() {
             assert_eq!(seen.len(), 40, "{eject}");
             assert!(
                 seen.iter()
-                    .all(|it| it.status.is_none() && it.end == record::End::Partial),
+                    .all(|it| it.status.is_none() && it.end == record::RequestEnd::Partial),
                 "{eject}: {seen:?}"
             );
             for seen in [&asked_one, &asked_other] {
@@ -52,18 +52,23 @@ fn a_call_that_its_server_cancels_is_cancelled_and_no_server_is_out_for_it() {
 }
 
 #[test]
-fn the_code_behind_the_beginning_of_a_response_is_the_servers() {
+fn reset_code_after_head_is_forwarded() {
     for code in [Code::CANCEL, Code::ENHANCE_YOUR_CALM, Code::INTERNAL_ERROR] {
         on_every_driver(|site| async move {
-            let (server, _) = serve(&site, 100, move |_| Done::Cut(Response::ok("part"), code));
+            let (server, _) = serve(&site, 100, move |_| {
+                Reaction::Cut(Response::ok("part"), code)
+            });
             let (address, service) = site.serve_worker(&plan(server, "eject = false"));
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             let response = client.get("/").await;
             assert_eq!((response.status, &*response.body), (200, &b"part"[..]));
             assert_eq!(response.reset, Some(Cause::Peer(code)));
             let seen = service.worker.meter.take_seen();
             let seen: Vec<_> = seen.iter().map(|it| (it.failure, it.end)).collect();
-            assert_eq!(seen, [(Some(record::Class::Cut), record::End::Partial)]);
+            assert_eq!(
+                seen,
+                [(Some(record::FailureClass::Cut), record::RequestEnd::Partial)]
+            );
         });
     }
 }
@@ -98,15 +103,15 @@ fn reset_response_and_discarded_status_are_failures_in_a_row() {
 }
 
 #[test]
-fn a_body_that_nothing_was_done_for_is_the_clients_to_send_again() {
+fn refused_large_body_is_left_to_client() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| match (asked.path(), asked.connection) {
-            ("/goes", 0) => Done::GoAway,
-            ("/refused", _) => Done::Reset(Code::REFUSED_STREAM),
+            ("/goes", 0) => Reaction::GoAway,
+            ("/refused", _) => Reaction::Reset(Code::REFUSED_STREAM),
             _ => echo_path(asked),
         });
         let address = site.serve(&plan(server, "eject = false"));
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         // Larger than the body kept for a retry.
         let long = [b'x'; 20_000];
         for path in ["/goes", "/refused"] {
@@ -127,14 +132,14 @@ fn a_body_that_nothing_was_done_for_is_the_clients_to_send_again() {
 }
 
 #[test]
-fn bodies_that_wait_for_a_server_leave_the_window_to_the_one_that_has_it() {
+fn waiting_bodies_leave_connection_window() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 1, |asked| {
-            Done::Respond(Response::ok(&asked.body.len().to_string()))
+            Reaction::Respond(Response::ok(&asked.body.len().to_string()))
         });
         let more = "streams_max = 1\nconnections_shared_max = 1";
         let address = site.serve(&plan(server, more));
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         assert_eq!(client.get("/first").await.status, 200);
         let streams: Vec<_> = (0..12)
             .map(|_| client.open(("POST", "/"), &[], End::Open))
@@ -153,7 +158,7 @@ fn bodies_that_wait_for_a_server_leave_the_window_to_the_one_that_has_it() {
 }
 
 #[test]
-fn who_leaves_in_the_middle_of_an_upload_is_no_bad_request() {
+fn aborted_upload_is_not_a_bad_request() {
     for protocol in ["h1", "h2"] {
         on_every_driver(|site| async move {
             // An HTTP/1 server that accepts requests and never responds.
@@ -173,7 +178,7 @@ fn who_leaves_in_the_middle_of_an_upload_is_no_bad_request() {
                 "[[route]]\npath = \"/\"\nforward = \"up\"\n[upstream.up]\nservers = [\"{server}\"]\nprotocol = \"{protocol}\"\n"
             ));
             let (address, service, _) = site.serve_to_change(&plan);
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             let stream = client.open(("POST", "/"), &[], End::Open);
             client.flush().await;
             while service.worker.live.stages().iter().sum::<u64>() == 0 {
@@ -190,11 +195,11 @@ fn who_leaves_in_the_middle_of_an_upload_is_no_bad_request() {
 }
 
 #[test]
-fn a_second_refusal_is_passed_on_as_one() {
+fn second_refusal_is_forwarded() {
     on_every_driver(|site| async move {
-        let (server, seen) = serve(&site, 100, |_| Done::Reset(Code::REFUSED_STREAM));
+        let (server, seen) = serve(&site, 100, |_| Reaction::Reset(Code::REFUSED_STREAM));
         let address = site.serve(&plan(server, "eject = false"));
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         let response = client.get("/").await;
         let refused = Some(Cause::Peer(Code::REFUSED_STREAM));
         assert_eq!((response.status, response.reset), (0, refused));
@@ -203,19 +208,19 @@ fn a_second_refusal_is_passed_on_as_one() {
 }
 
 #[test]
-fn late_responses_to_cancelled_requests_do_not_end_requests_of_others() {
+fn late_responses_to_cancelled_streams_are_harmless() {
     const ROUNDS: usize = 8;
     const CANCELLED: usize = 50;
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {
-            "/slow" | "/held" => Done::Hold,
-            "/late" => Done::RespondAfterReset(Response::ok("late")),
+            "/slow" | "/held" => Reaction::Hold,
+            "/late" => Reaction::RespondAfterReset(Response::ok("late")),
             _ => echo_path(asked),
         });
         let more = "connections_shared_max = 1\neject = false\nretries = { count = 0 }";
         let address = site.serve(&plan(server, more));
-        let mut one = Asking::connect(&site, &address, 65_535).await;
-        let mut other = Asking::connect(&site, &address, 65_535).await;
+        let mut one = Http2Client::connect(&site, &address, 65_535).await;
+        let mut other = Http2Client::connect(&site, &address, 65_535).await;
         let held = other.open(("GET", "/held"), &[], End::Stream);
         other.flush().await;
         for round in 1..=ROUNDS {

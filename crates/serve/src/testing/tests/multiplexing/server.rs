@@ -32,7 +32,7 @@ impl Asked {
 }
 
 /// The server's reaction to a request.
-pub(super) enum Done {
+pub(super) enum Reaction {
     Respond(Response),
     /// A response, and GOAWAY.
     RespondLast(Response),
@@ -80,7 +80,7 @@ impl Response {
     }
 }
 
-type Decide = Rc<dyn Fn(&Asked) -> Done>;
+type Decide = Rc<dyn Fn(&Asked) -> Reaction>;
 
 /// Observations of the server.
 #[derive(Default)]
@@ -99,7 +99,7 @@ pub(super) struct Seen {
 pub(super) fn serve(
     site: &TestCore,
     streams_max: u32,
-    decide: impl Fn(&Asked) -> Done + 'static,
+    decide: impl Fn(&Asked) -> Reaction + 'static,
 ) -> (SocketAddr, Rc<Seen>) {
     let (listener, address) = site.listen();
     let (seen, decide): (Rc<Seen>, Decide) = (Rc::default(), Rc::new(decide));
@@ -124,7 +124,7 @@ struct One {
     received: Vec<u8>,
     asked: BTreeMap<u32, Asked>,
     /// Response bodies still to be sent.
-    sending: Vec<(http2::Stream, Done, Vec<u8>)>,
+    sending: Vec<(http2::Stream, Reaction, Vec<u8>)>,
     /// Streams that were reset.
     reset: Vec<u32>,
     number: usize,
@@ -252,28 +252,28 @@ impl One {
             return Some(());
         };
         let done = (self.decide)(&asked);
-        if matches!(done, Done::Hold) {
+        if matches!(done, Reaction::Hold) {
             self.asked.insert(stream.id(), asked.clone());
         }
         self.seen.asked.borrow_mut().push(asked);
         match done {
-            Done::Respond(response) => self.respond(stream, response, None),
-            Done::RespondAfterReset(response) => {
+            Reaction::Respond(response) => self.respond(stream, response, None),
+            Reaction::RespondAfterReset(response) => {
                 self.respond_late();
                 self.respond(stream, response, None);
             }
-            Done::RespondLast(response) => {
+            Reaction::RespondLast(response) => {
                 self.respond(stream, response, None);
                 self.go_away(stream.id());
             }
-            Done::Cut(response, code) => self.respond(stream, response, Some(code)),
-            Done::Reset(code) => self.http.reset(stream, code, &mut self.out),
-            Done::GoAway => {
+            Reaction::Cut(response, code) => self.respond(stream, response, Some(code)),
+            Reaction::Reset(code) => self.http.reset(stream, code, &mut self.out),
+            Reaction::GoAway => {
                 // Like a server that has not processed it: the frame names the previous stream.
                 self.go_away(stream.id().saturating_sub(2));
             }
-            Done::Close => return None,
-            Done::Hold => {}
+            Reaction::Close => return None,
+            Reaction::Hold => {}
         }
         Some(())
     }
@@ -314,8 +314,8 @@ impl One {
         if end == End::Open {
             let body = response.body.clone();
             let done = match cut {
-                Some(code) => Done::Cut(response, code),
-                None => Done::Respond(response),
+                Some(code) => Reaction::Cut(response, code),
+                None => Reaction::Respond(response),
             };
             self.sending.push((stream, done, body));
         }
@@ -345,13 +345,13 @@ impl One {
                 continue;
             }
             match done {
-                Done::Cut(_, code) => self.http.reset(stream, code, &mut self.out),
-                Done::Respond(response) if response.trailers.is_empty() => {
+                Reaction::Cut(_, code) => self.http.reset(stream, code, &mut self.out),
+                Reaction::Respond(response) if response.trailers.is_empty() => {
                     let _ = self.http.data(stream, 0, End::Stream, &mut self.out);
                     // The response is complete, so the rest of the request is not needed (RFC 9113 8.1).
                     self.http.reset(stream, Code::NO_ERROR, &mut self.out);
                 }
-                Done::Respond(response) => {
+                Reaction::Respond(response) => {
                     let trailers = response.trailers.iter();
                     let trailers = trailers.map(|(name, value)| (&**name, &**value));
                     let write = |encoder: &mut Encoder, out: &mut Vec<u8>| {
@@ -359,12 +359,12 @@ impl One {
                     };
                     let _ = self.http.trailers(stream, &mut self.out, write);
                 }
-                Done::RespondAfterReset(_)
-                | Done::RespondLast(_)
-                | Done::Reset(_)
-                | Done::GoAway
-                | Done::Close
-                | Done::Hold => {}
+                Reaction::RespondAfterReset(_)
+                | Reaction::RespondLast(_)
+                | Reaction::Reset(_)
+                | Reaction::GoAway
+                | Reaction::Close
+                | Reaction::Hold => {}
             }
         }
     }

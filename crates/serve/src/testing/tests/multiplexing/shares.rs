@@ -7,10 +7,10 @@ use onrush_engine::Address;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{self, End};
 
-use super::server::{Done, Response, serve};
-use crate::observe::record::Class;
+use super::server::{Reaction, Response, serve};
+use crate::observe::record::FailureClass;
 use crate::testing::harness::{Peer, Step, TestCore, configured, on_every_driver};
-use crate::testing::tests::http2::Asking;
+use crate::testing::tests::http2::Http2Client;
 
 /// Capacity of the group of a test.
 const CAPACITY: usize = 20;
@@ -37,7 +37,12 @@ fn plan_of_streams(server: SocketAddr, more: &str) -> Plan {
 }
 
 /// Opens requests of a client whose address a trusted proxy forwards.
-async fn open(client: &mut Asking, address: &str, path: &str, count: usize) -> Vec<http2::Stream> {
+async fn open(
+    client: &mut Http2Client,
+    address: &str,
+    path: &str,
+    count: usize,
+) -> Vec<http2::Stream> {
     let fields = [("x-forwarded-for", address)];
     let open = |_| client.open(("GET", path), &fields, End::Stream);
     let opened = (0..count).map(open).collect();
@@ -53,19 +58,19 @@ async fn other(site: &TestCore, address: &Address) -> String {
     String::from_utf8(client.exchange(request.as_bytes()).await).expect("text")
 }
 
-fn hold_some(asked: &super::Asked) -> Done {
+fn hold_some(asked: &super::Asked) -> Reaction {
     match asked.path() {
-        "/held" => Done::Hold,
-        path => Done::Respond(Response::ok(path)),
+        "/held" => Reaction::Hold,
+        path => Reaction::Respond(Response::ok(path)),
     }
 }
 
 #[test]
-fn client_of_http2_leaves_streams_to_others() {
+fn http2_client_leaves_streams_to_others() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, hold_some);
         let (address, service) = site.serve_worker(&plan_of_streams(server, ""));
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         let held = open(&mut client, "192.0.2.1", "/held", REQUESTS).await;
         let asked = || seen.asked.borrow().len();
         site.until("it has its share", || asked() == SHARE).await;
@@ -85,7 +90,7 @@ fn client_of_http2_leaves_streams_to_others() {
 }
 
 #[test]
-fn clients_that_do_not_read_leave_connections_to_others() {
+fn slow_clients_leave_connections_to_others() {
     const LARGE: usize = 1 << 20;
     on_every_driver(|site| async move {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
@@ -93,7 +98,7 @@ fn clients_that_do_not_read_leave_connections_to_others() {
         let server = site.upstream(&[&[Step::Read, Step::Send(response), Step::Again]]);
         let group = format!("connections_max = {CAPACITY}\n");
         let (address, service) = site.serve_worker(&plan(server.address, &group, ""));
-        let mut client = Asking::connect(&site, &address, 0).await;
+        let mut client = Http2Client::connect(&site, &address, 0).await;
         open(&mut client, "192.0.2.1", "/", REQUESTS).await;
         let view = || service.site().groups[0].view();
         let waits = || view().queued == (REQUESTS - SHARE) as u64;
@@ -107,31 +112,31 @@ fn clients_that_do_not_read_leave_connections_to_others() {
 }
 
 #[test]
-fn request_beyond_the_share_is_refused_after_queue() {
+fn refused_beyond_share_after_queueing() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, hold_some);
         let plan = plan_of_streams(server, "timeouts = { queue = \"50ms\" }");
         let (address, service) = site.serve_worker(&plan);
-        let mut client = Asking::connect(&site, &address, WINDOW).await;
+        let mut client = Http2Client::connect(&site, &address, WINDOW).await;
         open(&mut client, "192.0.2.1", "/held", SHARE).await;
         let has_share = || seen.asked.borrow().len() == SHARE;
         site.until("it has its share", has_share).await;
         let beyond = open(&mut client, "192.0.2.1", "/held", 1).await[0];
         assert_eq!(client.response(beyond).await.status, 503);
         let totals = service.worker.meter.totals();
-        assert_eq!(totals.failures(Class::ClientShare), 1);
+        assert_eq!(totals.failures(FailureClass::ClientShare), 1);
     });
 }
 
 #[test]
-fn requests_of_unknown_clients_and_small_groups_are_not_bounded() {
+fn unknown_clients_and_small_groups_are_not_limited() {
     on_every_driver(|site| async move {
         for (capacity, forwarded_for) in [(CAPACITY, None), (8, Some("192.0.2.1"))] {
             let (server, seen) = serve(&site, 100, hold_some);
             let group =
                 format!("protocol = \"h2\"\nstreams_max = {capacity}\nconnections_shared_max = 1");
             let address = site.serve(&plan(server, &group, ""));
-            let mut client = Asking::connect(&site, &address, WINDOW).await;
+            let mut client = Http2Client::connect(&site, &address, WINDOW).await;
             let fields: Vec<_> = forwarded_for
                 .map(|it| ("x-forwarded-for", it))
                 .into_iter()
@@ -147,20 +152,20 @@ fn requests_of_unknown_clients_and_small_groups_are_not_bounded() {
 }
 
 #[test]
-fn request_beyond_the_share_gets_a_stream_that_ends_before_its_client_reads() {
+fn short_responses_free_streams_beyond_share() {
     const LARGE: usize = 1 << 20;
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {
-            "/held" => Done::Hold,
+            "/held" => Reaction::Hold,
             path => {
                 let bytes = if path == "/large" { LARGE } else { 50_000 };
-                Done::Respond(Response::ok(&"x".repeat(bytes)))
+                Reaction::Respond(Response::ok(&"x".repeat(bytes)))
             }
         });
         let address = site.serve(&plan_of_streams(server, ""));
-        let mut held = Asking::connect(&site, &address, WINDOW).await;
+        let mut held = Http2Client::connect(&site, &address, WINDOW).await;
         open(&mut held, "192.0.2.2", "/held", SHARE / 2).await;
-        let mut client = Asking::connect(&site, &address, 0).await;
+        let mut client = Http2Client::connect(&site, &address, 0).await;
         // Each is less than a window of the server's stream, so the server ends it.
         open(&mut client, "192.0.2.1", "/", REQUESTS).await;
         let has_all = || seen.asked.borrow().len() == SHARE / 2 + REQUESTS;
@@ -169,7 +174,7 @@ fn request_beyond_the_share_gets_a_stream_that_ends_before_its_client_reads() {
 }
 
 #[test]
-fn clients_of_http1_that_do_not_read_leave_streams_to_others() {
+fn slow_http1_clients_leave_streams_to_others() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, hold_some);
         let address = site.serve(&plan_of_streams(server, ""));

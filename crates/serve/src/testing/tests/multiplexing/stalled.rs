@@ -9,10 +9,10 @@ use onrush_engine::Address;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::{self, Cause, End};
 
-use super::server::{Done, Response, Seen, serve};
-use crate::limits::http2::HTTP2_DROPPED_KEPT;
+use super::server::{Reaction, Response, Seen, serve};
+use crate::limits::http2::HTTP2_TRIM_DELAY;
 use crate::testing::harness::{Step, TestCore, configured, on_every_driver, on_simulated_cores};
-use crate::testing::tests::http2::{self as client, Asking};
+use crate::testing::tests::http2::{self as client, Http2Client};
 
 /// Size above the bound of a stream.
 const LARGE: usize = 1 << 20;
@@ -44,8 +44,8 @@ fn servers(site: &TestCore) -> ((SocketAddr, SocketAddr), Rc<Seen>) {
     let response = [head.into_bytes(), vec![b'x'; LARGE]].concat();
     let one = site.upstream(&[&[Step::Read, Step::Send(response), Step::WaitForEnd]]);
     let (two, seen) = serve(site, 100, |asked| match asked.path() {
-        "/small" => Done::Respond(Response::ok("small")),
-        _ => Done::Respond(Response {
+        "/small" => Reaction::Respond(Response::ok("small")),
+        _ => Reaction::Respond(Response {
             status: 200,
             body: vec![b'x'; LARGE],
             ..Response::default()
@@ -55,10 +55,10 @@ fn servers(site: &TestCore) -> ((SocketAddr, SocketAddr), Rc<Seen>) {
 }
 
 /// Opens streams with exhausted windows and waits for the heads of their responses.
-async fn stall(client: &mut Asking, path: &str, streams: usize) -> Vec<http2::Stream> {
+async fn stall(client: &mut Http2Client, path: &str, streams: usize) -> Vec<http2::Stream> {
     let open = |_| client.open(("GET", path), &[], End::Stream);
     let opened: Vec<_> = (0..streams).map(open).collect();
-    let has_head = |client: &Asking, stream: &http2::Stream| {
+    let has_head = |client: &Http2Client, stream: &http2::Stream| {
         let response = client.responses.get(&stream.id());
         response.is_some_and(|response| response.status == 200)
     };
@@ -69,16 +69,16 @@ async fn stall(client: &mut Asking, path: &str, streams: usize) -> Vec<http2::St
     opened
 }
 
-async fn small(client: &mut Asking, path: &str) -> client::Response {
+async fn small(client: &mut Http2Client, path: &str) -> client::Response {
     let stream = client.open(("GET", path), &[], End::Stream);
     client
         .http
-        .release_of_stream(stream, SMALL_WINDOW, &mut client.out);
+        .release_stream_window(stream, SMALL_WINDOW, &mut client.out);
     client.response(stream).await
 }
 
-async fn connect(site: &TestCore, address: &Address) -> Asking {
-    Asking::connect(site, address, 0).await
+async fn connect(site: &TestCore, address: &Address) -> Http2Client {
+    Http2Client::connect(site, address, 0).await
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
             // The test's servers run on the same core and free their buffers a little later.
             let around = Duration::from_millis(100);
             let wait = match is_due {
-                false => HTTP2_DROPPED_KEPT - around,
-                true => HTTP2_DROPPED_KEPT + around,
+                false => HTTP2_TRIM_DELAY - around,
+                true => HTTP2_TRIM_DELAY + around,
             };
             site.core.sleep(wait).await;
             let flows = service.group(1).free_spare();
@@ -152,8 +152,8 @@ fn memory_of_streams_without_responses_is_freed_after_their_connections_end() {
             drop(clients);
             let around = Duration::from_millis(100);
             let wait = match is_due {
-                false => HTTP2_DROPPED_KEPT - around,
-                true => HTTP2_DROPPED_KEPT + around,
+                false => HTTP2_TRIM_DELAY - around,
+                true => HTTP2_TRIM_DELAY + around,
             };
             site.core.sleep(wait).await;
             let objects = service.worker.return_memory();
@@ -163,7 +163,7 @@ fn memory_of_streams_without_responses_is_freed_after_their_connections_end() {
 }
 
 #[test]
-fn untaken_responses_do_not_use_up_the_connection_window_of_the_server() {
+fn unread_responses_do_not_exhaust_server_window() {
     const REQUESTS: usize = 60;
     // Less than the window of a stream, so that the server ends it.
     const BYTES: usize = 50_000;
@@ -173,7 +173,7 @@ fn untaken_responses_do_not_use_up_the_connection_window_of_the_server() {
                 "/other" => LARGE,
                 _ => BYTES,
             };
-            Done::Respond(Response {
+            Reaction::Respond(Response {
                 status: 200,
                 body: vec![b'x'; bytes],
                 ..Response::default()
@@ -183,7 +183,7 @@ fn untaken_responses_do_not_use_up_the_connection_window_of_the_server() {
         let address = site.serve(&super::plan(server, group));
         let mut client = connect(&site, &address).await;
         stall(&mut client, "/", REQUESTS).await;
-        let mut other = Asking::connect(&site, &address, 65_535).await;
+        let mut other = Http2Client::connect(&site, &address, 65_535).await;
         assert_eq!(other.get("/other").await.body.len(), LARGE);
         assert_eq!(seen.connections.get(), 1);
     });
@@ -213,14 +213,14 @@ fn stalled_stream_is_reset_after_client_send() {
 }
 
 #[test]
-fn streams_that_progress_by_single_bytes_are_stalled() {
+fn single_byte_progress_counts_as_stalled() {
     on_every_driver(|site| async move {
         let (servers, _) = servers(&site);
         let more = "clients = { stalled_streams_per_address_max = 2 }";
         let address = site.serve(&plan(servers, more));
         let mut client = connect(&site, &address).await;
         let streams = stall(&mut client, "/large", 3).await;
-        let is_reset = |client: &Asking| {
+        let is_reset = |client: &Http2Client| {
             let reset = |stream: &http2::Stream| client.responses[&stream.id()].reset;
             streams.iter().find_map(reset)
         };
@@ -229,7 +229,9 @@ fn streams_that_progress_by_single_bytes_are_stalled() {
                 break reset;
             }
             for stream in &streams {
-                client.http.release_of_stream(*stream, 1, &mut client.out);
+                client
+                    .http
+                    .release_stream_window(*stream, 1, &mut client.out);
             }
             assert_eq!(small(&mut client, "/fixed").await.body, b"small");
             site.core.sleep(Duration::from_millis(100)).await;
@@ -241,7 +243,7 @@ fn streams_that_progress_by_single_bytes_are_stalled() {
 }
 
 #[test]
-fn stalled_streams_of_an_address_are_bounded() {
+fn stalled_streams_are_limited_per_address() {
     on_every_driver(|site| async move {
         let (servers, _) = servers(&site);
         let more = "clients = { stalled_streams_per_address_max = 2 }";
@@ -252,7 +254,7 @@ fn stalled_streams_of_an_address_are_bounded() {
             stall(&mut client, "/large", streams).await;
             clients.push(client);
         }
-        let resets = |clients: &[Asking]| {
+        let resets = |clients: &[Http2Client]| {
             let responses = clients.iter().flat_map(|client| client.responses.values());
             let resets: Vec<_> = responses.filter_map(|response| response.reset).collect();
             let expected = Cause::Peer(Code::ENHANCE_YOUR_CALM);

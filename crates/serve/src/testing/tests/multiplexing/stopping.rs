@@ -5,15 +5,15 @@ use onrush_http::http2::End;
 use super::server::serve;
 use super::{echo_path, plan};
 use crate::testing::harness::on_every_driver;
-use crate::testing::tests::http2::Asking;
+use crate::testing::tests::http2::Http2Client;
 
 #[test]
-fn a_connection_that_is_made_behind_the_order_to_close_ends_with_its_request() {
+fn connection_opened_during_stop_closes_after_request() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 1, echo_path);
         let more = "streams_max = 1\nconnections_shared_max = 2";
         let (address, service, _) = site.serve_to_change(&plan(server, more));
-        let mut client = Asking::connect(&site, &address, 65_535).await;
+        let mut client = Http2Client::connect(&site, &address, 65_535).await;
         let held = client.open(("POST", "/held"), &[], End::Open);
         client.flush().await;
         site.until("the first has its connection", || {
